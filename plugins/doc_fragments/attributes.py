@@ -1,0 +1,47 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The attributes every module of this collection states about itself."""
+
+    DOCUMENTATION = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+      - This assumes that the system controlled or queried by the module has not changed in a relevant way.
+"""
+
+    # For modules that run on an NPU host.
+    HOST = r"""
+options: {}
+notes:
+  - Runs on the NPU host as root. Needs Python 3.8 or newer there and nothing beyond its standard library.
+"""
+
+    # For modules that only read.
+    INFO_MODULE = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    details:
+      - This module does not modify state.
+  diff_mode:
+    support: N/A
+    details:
+      - This module does not modify state.
+  idempotent:
+    support: full
+    details:
+      - This module does not modify state.
+"""

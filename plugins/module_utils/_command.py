@@ -1,0 +1,70 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running a host program that may hang for ever.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+
+class Result:
+    """Exit status (None when it did not end in time), standard output and standard error as text."""
+
+    def __init__(self, rc, stdout, stderr):
+        self.rc = rc
+        self.stdout = stdout
+        self.stderr = stderr
+
+    @property
+    def timed_out(self):
+        return self.rc is None
+
+    @property
+    def text(self):
+        """Both outputs, stripped: what to show a person."""
+        return "\n".join(part.strip() for part in (self.stdout, self.stderr) if part.strip())
+
+
+def run(argv, timeout, env=None, stdin=None):
+    """Run ``argv`` for at most ``timeout`` seconds; never waits longer, whatever the program does.
+
+    Output goes through files, not pipes: a process stuck in the kernel keeps its pipe open, and reading
+    it would hang us as well. Past the limit the process group is killed; a process that does not even
+    die (state D) is left behind, not waited for. Raises FileNotFoundError when there is no such program.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=dict(os.environ, LC_ALL="C", **(env or {})),
+            start_new_session=True,
+        )
+        if stdin is not None:
+            process.stdin.write(stdin.encode("utf-8"))
+            process.stdin.close()
+        rc = _wait(process, timeout)
+        if rc is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            _wait(process, 1)
+        out.seek(0)
+        err.seek(0)
+        return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
+
+
+def _wait(process, timeout):
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return process.returncode
+        time.sleep(0.02)
+    return process.poll()

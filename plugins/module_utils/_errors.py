@@ -1,0 +1,21 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one exception the library raises for what a user can cause or repair.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+
+class NpuError(Exception):
+    """What is wrong, where, and what to do about it, as one readable message.
+
+    ``details`` (a dict of plain data) is added to the module's result, for machines.
+    """
+
+    def __init__(self, message, **details):
+        super().__init__(message)
+        self.message = message
+        self.details = details

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of files and links that are there completely or not at all, also after a power cut.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+
+def fsync_directory(path):
+    """Make renames and new names in the directory ``path`` durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomic(path, content, mode=0o644):
+    """Replace the file ``path`` by ``content`` (str or bytes): written beside it, fsynced, renamed.
+
+    The temporary name starts with a dot and lies in the same directory, so that readers which
+    watch the directory (containerd watches /etc/cdi) see one rename inside it.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    directory = os.path.dirname(os.path.abspath(path))
+    fd, temporary = tempfile.mkstemp(prefix="." + os.path.basename(path) + ".", dir=directory)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        os.rename(temporary, path)
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+    fsync_directory(directory)
+
+
+def link_atomic(target, path):
+    """Make ``path`` a symbolic link to ``target`` with one rename; an empty directory in its place is removed first.
+
+    containerd creates such an empty directory for a hostPath or mount whose source does not exist yet;
+    it is removed with rmdir only, so that nothing that holds data is ever lost.
+    """
+    directory = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.rmdir(path)
+    temporary = os.path.join(directory, ".%s.%d" % (os.path.basename(path), os.getpid()))
+    if os.path.lexists(temporary):
+        os.unlink(temporary)
+    os.symlink(target, temporary)
+    os.rename(temporary, path)
+    fsync_directory(directory)
+
+
+def read_link(path):
+    """The target of the symbolic link ``path``, or None when there is no such link."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def read_text(path, default=None):
+    """The text of ``path``, or ``default`` when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return default
