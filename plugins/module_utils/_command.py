@@ -33,12 +33,13 @@ class Result:
         return "\n".join(part.strip() for part in (self.stdout, self.stderr) if part.strip())
 
 
-def run(argv, timeout, env=None, stdin=None):
+def run(argv, timeout, env=None, stdin=None, pass_fds=()):
     """Run ``argv`` for at most ``timeout`` seconds; never waits longer, whatever the program does.
 
     Output goes through files, not pipes: a process stuck in the kernel keeps its pipe open, and reading
     it would hang us as well. Past the limit the process group is killed; a process that does not even
     die (state D) is left behind, not waited for. Raises FileNotFoundError when there is no such program.
+    The program inherits the file descriptors ``pass_fds``: a lock held through one lasts as long as the program.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -48,6 +49,7 @@ def run(argv, timeout, env=None, stdin=None):
             stderr=err,
             env=dict(os.environ, LC_ALL="C", **(env or {})),
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         if stdin is not None:
             process.stdin.write(stdin.encode("utf-8"))
