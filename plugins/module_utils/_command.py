@@ -8,6 +8,7 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -38,7 +39,9 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=()):
 
     Output goes through files, not pipes: a process stuck in the kernel keeps its pipe open, and reading
     it would hang us as well. Past the limit the process group is killed; a process that does not even
-    die (state D) is left behind, not waited for. Raises FileNotFoundError when there is no such program.
+    die (state D) is left behind, not waited for. With ``die_with_us`` the kernel kills the program when we are
+    killed, so that it does not work on against whoever repeats the call. Raises FileNotFoundError when there is
+    no such program.
     The program inherits the file descriptors ``pass_fds``: a lock held through one lasts as long as the program.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -61,6 +64,12 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=()):
         out.seek(0)
         err.seek(0)
         return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
+
+
+def _die_with_parent():
+    """A function for the child between fork and exec; the library is loaded before the fork."""
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(process, timeout):

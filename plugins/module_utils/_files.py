@@ -8,8 +8,13 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import tempfile
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 
 def fsync_directory(path):
@@ -76,3 +81,27 @@ def read_text(path, default=None):
             return stream.read()
     except OSError:
         return default
+
+
+@contextlib.contextmanager
+def exclusive(path, timeout, what):
+    """Hold the lock file ``path``; the kernel releases it should we be killed.
+
+    Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other one does.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise NpuError(
+                        "Another run is %s on this host (it holds %s); wait for it, then repeat" % (what, path)
+                    ) from None
+                time.sleep(0.1)
+        yield
+    finally:
+        os.close(fd)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import glob
 import json
 import os
@@ -26,10 +25,10 @@ import re
 import shutil
 import stat
 import tempfile
-import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import (
+    exclusive,
     fsync_directory,
     link_atomic,
     read_link,
@@ -173,24 +172,9 @@ class Layout:
         interrupted run left behind.
         """
         self.prepare()
-        fd = os.open(os.path.join(self.releases_dir, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            deadline = time.monotonic() + timeout
-            while True:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= deadline:
-                        raise NpuError(
-                            "Another run is staging a driver on this host (it holds %s/.lock); wait for it, then "
-                            "repeat" % self.releases_dir
-                        ) from None
-                    time.sleep(0.1)
+        with exclusive(os.path.join(self.releases_dir, ".lock"), timeout, "staging a driver"):
             self.clean()
             yield self
-        finally:
-            os.close(fd)
 
     def prepare(self):
         """Create root and releases, whatever the umask, and refuse a place where others could replace the driver."""
