@@ -1,0 +1,74 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=bash
+# Read by the scripts in this folder, never run by itself.
+
+set -euo pipefail
+
+CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# What survives a clean clone: virtual environments, keyed by what they were made from.
+NPU_CACHE=${NPU_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/npuops}
+VENV=$CHECKOUT/.venv
+LOGS=$CHECKOUT/.cache/logs
+export CHECKOUT NPU_CACHE LOGS
+export PATH=$VENV/bin:$PATH
+export ANSIBLE_CONFIG=$CHECKOUT/ansible.cfg
+cd "$CHECKOUT"
+
+# die MESSAGE...: what is wrong and what to do, then stop.
+die() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# step NAME COMMAND...: run COMMAND with its output in a log; say in one line how it went and how long it took. A long one
+# shows every 30 s that it lives and what it wrote last. If it fails, the end of its log is shown.
+step() {
+    local name=$1 log=$LOGS/$1.log begun=$SECONDS status=0 beat
+    shift
+    mkdir -p "$LOGS"
+    (
+        while sleep 30; do
+            printf '  ....  %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(tail -n 1 "$log" 2>/dev/null | cut -c 1-90)"
+        done
+    ) &
+    beat=$!
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    pkill -P "$beat" 2>/dev/null || true # the sleep, or it would keep our output open
+    kill "$beat" 2>/dev/null || true
+    wait "$beat" 2>/dev/null || true
+    if [ "$status" -eq 0 ]; then
+        printf '  ok    %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(last_word "$log")"
+    else
+        printf '  FAIL  %-18s %4d s  exit status %d, the end of %s:\n' "$name" $((SECONDS - begun)) "$status" "$log"
+        tail -n "${STEP_TAIL:-40}" "$log" | sed 's/^/        | /'
+    fi
+    return "$status"
+}
+
+# last_word LOG: the one line of a log worth repeating: a test runner's own summary, if there is one.
+last_word() {
+    grep -aE '^(=+ )?[0-9]+ (passed|failed)|^[0-9]+ .*(checked|ran|valid)|^Passed: ' "$1" | tail -n 1 | tr -d '=' | sed 's/^ *//; s/ *$//'
+}
+
+# as_root COMMAND...: with sudo where we are not root.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# apt_install PACKAGE...: only what is missing, one at a time on this machine.
+apt_install() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || die "These packages are missing and this machine has no apt-get: ${missing[*]}"
+    (
+        flock 9
+        export DEBIAN_FRONTEND=noninteractive
+        as_root apt-get -q -o DPkg::Lock::Timeout=600 update
+        as_root apt-get -q -y -o DPkg::Lock::Timeout=600 --no-install-recommends install "${missing[@]}"
+    ) 9>/tmp/npuops-apt.lock
+}
