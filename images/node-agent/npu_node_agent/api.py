@@ -1,0 +1,88 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the bridge knows of the kubelet's device plugin API v1beta1: method names, field numbers, few messages.
+
+The numbers are those of api.proto in k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1. tests/v1beta1.proto
+writes them down once more, as a schema, and the tests talk to the bridge through that one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from . import wire
+
+VERSION = "v1beta1"
+REGISTER = "/v1beta1.Registration/Register"
+GET_OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+LIST_AND_WATCH = "/v1beta1.DevicePlugin/ListAndWatch"
+PREFERRED_ALLOCATION = "/v1beta1.DevicePlugin/GetPreferredAllocation"
+ALLOCATE = "/v1beta1.DevicePlugin/Allocate"
+PRE_START = "/v1beta1.DevicePlugin/PreStartContainer"
+
+HEALTHY = "Healthy"
+UNHEALTHY = "Unhealthy"
+
+# RegisterRequest
+_VERSION, _ENDPOINT, _RESOURCE_NAME = 1, 2, 3
+# ListAndWatchResponse, Device
+_DEVICES = 1
+_ID, _HEALTH = 1, 2
+# AllocateResponse and what is in it; translate.py uses them
+CONTAINER_RESPONSES = 1
+ENVS, MOUNTS, DEVICE_SPECS, CDI_DEVICES = 1, 2, 3, 5
+CONTAINER_PATH, HOST_PATH = 1, 2
+CDI_NAME = 1
+MAP_KEY, MAP_VALUE = 1, 2
+
+_RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A RegisterRequest; ``message`` keeps it whole, so that options and later fields are passed on."""
+
+    resource: str
+    endpoint: str
+    message: bytes
+
+    @classmethod
+    def decode(cls, message: bytes) -> Registration:
+        """Raises ValueError with what the kubelet would refuse, and for an endpoint outside the directory."""
+        fields = wire.decode(message)
+        version = wire.text(fields, _VERSION)
+        resource, endpoint = wire.text(fields, _RESOURCE_NAME), wire.text(fields, _ENDPOINT)
+        if version != VERSION:
+            raise ValueError("API version %r is not supported, only %s is" % (version, VERSION))
+        if not _RESOURCE.fullmatch(resource):
+            raise ValueError("%r is no extended resource name" % resource)
+        if not endpoint or "/" in endpoint or endpoint in (".", "..") or "\0" in endpoint:
+            raise ValueError("endpoint %r is no file name" % endpoint)
+        return cls(resource, endpoint, message)
+
+    def with_endpoint(self, endpoint: str) -> bytes:
+        """The same request for another socket."""
+        return wire.encode(
+            wire.blob(_ENDPOINT, endpoint) if field.number == _ENDPOINT else field for field in wire.decode(self.message)
+        )
+
+
+def devices(message: bytes) -> dict[str, str]:
+    """Health by device ID, of a ListAndWatchResponse. Raises WireError."""
+    listed = [wire.decode(device) for device in wire.messages(wire.decode(message), _DEVICES)]
+    return {wire.text(device, _ID): wire.text(device, _HEALTH) for device in listed}
+
+
+def all_unhealthy(message: bytes) -> bytes:
+    """The same ListAndWatchResponse with every device Unhealthy; topology and the rest stay."""
+    return wire.encode(
+        wire.blob(_DEVICES, _unhealthy(field.value)) if field.number == _DEVICES else field
+        for field in wire.decode(message)
+    )
+
+
+def _unhealthy(device: bytes) -> bytes:
+    kept = [field for field in wire.decode(device) if field.number != _HEALTH]
+    return wire.encode([*kept, wire.blob(_HEALTH, UNHEALTHY)])

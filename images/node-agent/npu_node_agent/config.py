@@ -1,0 +1,79 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent's settings: a flag each, or the environment variable of the same name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import Mapping, Optional, Sequence
+
+ENVIRONMENT_PREFIX = "NPU_AGENT_"
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 86400:
+        raise argparse.ArgumentTypeError("%s is not between 0 and a day of seconds" % text)
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 1000:
+        raise argparse.ArgumentTypeError("%s is not between 1 and 999" % text)
+    return value
+
+
+def _address(text: str) -> tuple:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError("%s is not host:port" % text)
+    return host.strip("[]"), int(port)
+
+
+# name, default, type, help
+_SETTINGS = (
+    ("node-name", "", str, "this node's name in the cluster; empty: nothing is reported to the API server"),
+    ("kubelet-dir", "/var/lib/kubelet/device-plugins", str, "the kubelet's directory of device plugin sockets"),
+    ("plugin-dir", "/var/lib/npuops/device-plugins", str, "the directory the device plugin has in its place"),
+    ("run-dir", "/run/npuops", str, "directory of the markers"),
+    ("boot-id-file", "/proc/sys/kernel/random/boot_id", str, "file with the host's boot ID"),
+    ("cdi-spec", "/etc/cdi/huawei.com-npu.json", str, "the host's CDI spec"),
+    ("driver-tree", "/var/lib/Ascend/driver", str, "the driver's tree, through its link"),
+    ("npu-smi", "", str, "the npu-smi to probe with; empty: tools/npu-smi in the driver's tree"),
+    ("pci-devices", "/sys/bus/pci/devices", str, "sysfs directory of PCI functions"),
+    ("dev-dir", "/dev", str, "directory of the device nodes"),
+    ("probe-interval", "60", _seconds, "seconds between two probes"),
+    ("probe-timeout", "30", _seconds, "seconds after which a probe counts as hanging"),
+    ("probe-failures", "3", _count, "failures in a row that make a driver wedged"),
+    ("metrics-address", "0.0.0.0:9461", _address, "where /metrics and /healthz are served"),
+    ("api-server", "", str, "URL of the API server; empty: the cluster the agent runs in"),
+    ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "bearer token, read again for every request"),
+    ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "CA of the API server's certificate"),
+    ("log-level", "info", str, "debug, info, warning or error"),
+)
+
+
+def parse(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> argparse.Namespace:
+    """The settings; a flag wins over its variable, the variable over the default. Exits with 2 on a wrong one."""
+    environment = os.environ if environment is None else environment
+    parser = argparse.ArgumentParser(
+        prog="npu-node-agent",
+        description="CDI bridge and health watch for Ascend NPUs. Every flag is also read from the environment: "
+        "--probe-interval from %sPROBE_INTERVAL." % ENVIRONMENT_PREFIX,
+        allow_abbrev=False,
+    )
+    for name, default, kind, text in _SETTINGS:
+        variable = ENVIRONMENT_PREFIX + re.sub("-", "_", name).upper()
+        parser.add_argument("--" + name, default=environment.get(variable, default), type=kind, help=text)
+    settings = parser.parse_args(arguments)
+    if settings.log_level.lower() not in ("debug", "info", "warning", "error"):
+        parser.error("--log-level: %s is none of debug, info, warning, error" % settings.log_level)
+    if settings.probe_timeout >= settings.probe_interval:
+        parser.error("--probe-timeout must be below --probe-interval: one probe at a time")
+    settings.npu_smi = settings.npu_smi or os.path.join(settings.driver_tree, "tools", "npu-smi")
+    return settings

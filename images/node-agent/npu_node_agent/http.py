@@ -1,0 +1,48 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page Prometheus reads, and the one the kubelet's liveness probe reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .metrics import Metrics
+
+_LONGEST_REQUEST = 16384
+_PATIENCE = 10  # seconds for a request to arrive and its answer to leave
+
+
+async def serve(address: tuple, metrics: Metrics) -> None:
+    """GET /metrics and /healthz on ``address`` (host, port) until cancelled. Raises OSError when it cannot listen."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                request = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_answer(request, metrics))
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, *address, limit=_LONGEST_REQUEST)
+    async with server:
+        await server.serve_forever()
+
+
+def _answer(request: bytes, metrics: Metrics) -> bytes:
+    method, _, rest = request.partition(b" ")
+    path = rest.partition(b" ")[0].partition(b"?")[0]
+    if method != b"GET":
+        status, body = "405 Method Not Allowed", "only GET\n"
+    elif path == b"/metrics":
+        status, body = "200 OK", metrics.render()
+    elif path == b"/healthz":
+        status, body = "200 OK", "ok\n"
+    else:
+        status, body = "404 Not Found", "/metrics or /healthz\n"
+    content = body.encode("utf-8")
+    head = "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+    return (head % (status, len(content))).encode("ascii") + content

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One process: the parts, started side by side and stopped by SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import Sequence
+
+from . import __version__, config, logs
+from .bridge import Bridge
+from .cdi_spec import SpecFile
+from .changed import Changed
+from .http import serve
+from .marker import Markers
+from .metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM or SIGINT; the exit status is 0 then, and 1 when a part failed."""
+    settings = config.parse(arguments)
+    logs.setup(settings.log_level)
+    return asyncio.run(_run(settings))
+
+
+async def _run(settings) -> int:
+    log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
+    metrics = Metrics()
+    changed = Changed()
+    markers = Markers(settings.run_dir, settings.boot_id_file)
+    markers.poll()
+    spec = SpecFile(settings.cdi_spec)
+    bridge = Bridge(settings.kubelet_dir, settings.plugin_dir, markers, spec, changed, metrics)
+    parts = [bridge.run(), serve(settings.metrics_address, metrics)]
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    tasks = [asyncio.create_task(part) for part in parts]
+    stopping = asyncio.create_task(stop.wait())
+    # No part returns by itself: one that does, or fails, takes the process with it, and the kubelet starts it again.
+    await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    failed = [task for task in tasks if task.done()]
+    for task in failed:
+        log.critical("a part of the agent ended", exc_info=task.exception())
+    for task in [stopping, *tasks]:
+        task.cancel()
+    await asyncio.wait([stopping, *tasks])
+    log.info("node agent stops")
+    return 1 if failed else 0

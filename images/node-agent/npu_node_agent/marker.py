@@ -1,0 +1,107 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The markers in /run/npuops: is the driver of this boot ready, suspended by us, under maintenance?"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Optional
+
+READY = "driver-ready"
+SUSPENDED = "driver-suspended"
+MAINTENANCE = "maintenance"
+# What suspending adds to the marker, and taking it back removes.
+SINCE, REASON, OUTPUT = "since", "reason", "output"
+
+
+class Markers:
+    """The markers of this boot, as last seen by poll().
+
+    A marker with another boot ID, or one that cannot be read, counts as absent.
+    """
+
+    def __init__(self, directory: str, boot_id_file: str) -> None:
+        self._directory = directory
+        self._boot_id_file = boot_id_file
+        self._seen: Optional[dict] = None
+        self.ready: Optional[dict] = None
+        self.suspended: Optional[dict] = None
+        self.maintenance = False
+
+    @property
+    def boot_id(self) -> str:
+        """This boot's ID; "" when it cannot be read, which matches no marker."""
+        try:
+            with open(self._boot_id_file, encoding="ascii") as stream:
+                return stream.read().strip()
+        except (OSError, ValueError):
+            return ""
+
+    def poll(self) -> bool:
+        """Look again; True when something is different from the last time. Costs three stat calls when nothing is."""
+        seen = {name: _identity(self._path(name)) for name in (READY, SUSPENDED, MAINTENANCE)}
+        if seen == self._seen:
+            return False
+        before = (self.ready, self.suspended, self.maintenance)
+        self._seen = seen
+        self.ready = self._read(READY)
+        self.suspended = self._read(SUSPENDED)
+        self.maintenance = seen[MAINTENANCE] is not None
+        return before != (self.ready, self.suspended, self.maintenance)
+
+    def suspend(self, since: str, reason: str, output: str) -> None:
+        """driver-ready becomes driver-suspended. Raises OSError; FileNotFoundError when the driver is not ready."""
+        # The rename first: it alone decides. Dying before the details are in leaves a suspended driver without them.
+        os.rename(self._path(READY), self._path(SUSPENDED))
+        marker = {**(self._read(SUSPENDED) or {}), SINCE: since, REASON: reason, OUTPUT: output}
+        self._write(SUSPENDED, marker)
+        self.poll()
+
+    def resume(self) -> None:
+        """driver-suspended becomes driver-ready as it was. Raises OSError."""
+        marker = self._read(SUSPENDED)
+        if marker is not None:
+            self._write(SUSPENDED, {key: value for key, value in marker.items() if key not in (SINCE, REASON, OUTPUT)})
+            os.rename(self._path(SUSPENDED), self._path(READY))
+        self.poll()
+
+    def drop_suspended(self) -> None:
+        """Remove driver-suspended: a newer driver-ready, or another boot, has overtaken it."""
+        if os.path.lexists(self._path(SUSPENDED)):
+            os.unlink(self._path(SUSPENDED))
+        self.poll()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    def _read(self, name: str) -> Optional[dict]:
+        try:
+            with open(self._path(name), encoding="utf-8") as stream:
+                marker = json.load(stream)
+        except (OSError, ValueError):
+            return None
+        boot_id = self.boot_id
+        return marker if isinstance(marker, dict) and boot_id and marker.get("boot_id") == boot_id else None
+
+    def _write(self, name: str, marker: dict) -> None:
+        fd, temporary = tempfile.mkstemp(prefix="." + name + ".", dir=self._directory)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as stream:
+                json.dump(marker, stream)
+                os.fchmod(stream.fileno(), 0o644)
+            os.rename(temporary, self._path(name))
+        except BaseException:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+            raise
+
+
+def _identity(path: str) -> Optional[tuple]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Protocol Buffers at wire level: a message as a list of fields, unknown ones included.
+
+The bridge changes single fields of messages that two other programs exchange. Working on the fields
+themselves, everything it does not know passes through byte for byte, also fields of later API versions.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, NamedTuple, Union
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class WireError(ValueError):
+    """The bytes are no Protocol Buffers message."""
+
+
+class Field(NamedTuple):
+    """One field as it was on the wire: ``value`` is an int for VARINT, bytes for every other kind."""
+
+    number: int
+    kind: int
+    value: Union[int, bytes]
+
+
+def decode(data: bytes) -> list[Field]:
+    """The fields of a message in their order. Raises WireError."""
+    fields = []
+    position = 0
+    while position < len(data):
+        key, position = _read_varint(data, position)
+        number, kind = key >> 3, key & 7
+        if number == 0:
+            raise WireError("field number 0 at byte %d" % position)
+        if kind == VARINT:
+            value, position = _read_varint(data, position)
+        elif kind == BYTES:
+            length, position = _read_varint(data, position)
+            value, position = _read_bytes(data, position, length)
+        elif kind == FIXED64:
+            value, position = _read_bytes(data, position, 8)
+        elif kind == FIXED32:
+            value, position = _read_bytes(data, position, 4)
+        else:
+            raise WireError("wire type %d at byte %d" % (kind, position))
+        fields.append(Field(number, kind, value))
+    return fields
+
+
+def encode(fields: Iterable[Field]) -> bytes:
+    """The message with these fields, in this order."""
+    out = bytearray()
+    for number, kind, value in fields:
+        out += _varint(number << 3 | kind)
+        if kind == VARINT:
+            out += _varint(value)
+        else:
+            if kind == BYTES:
+                out += _varint(len(value))
+            out += value
+    return bytes(out)
+
+
+def blob(number: int, value: Union[bytes, str]) -> Field:
+    """A string, bytes or message field."""
+    return Field(number, BYTES, value.encode("utf-8") if isinstance(value, str) else value)
+
+
+def messages(fields: Iterable[Field], number: int) -> list[bytes]:
+    """The values of every field ``number``, which must be a string, bytes or message. Raises WireError."""
+    found = [field for field in fields if field.number == number]
+    if any(field.kind != BYTES for field in found):
+        raise WireError("field %d has the wrong wire type" % number)
+    return [field.value for field in found]
+
+
+def text(fields: Iterable[Field], number: int) -> str:
+    """The string field ``number``, "" where it is absent; the last one counts, as the format says. Raises WireError."""
+    values = messages(fields, number)
+    try:
+        return values[-1].decode("utf-8") if values else ""
+    except UnicodeDecodeError as exc:
+        raise WireError("field %d is no UTF-8" % number) from exc
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    result = 0
+    for shift in range(0, 70, 7):
+        if position >= len(data):
+            raise WireError("message ends inside a number")
+        byte = data[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, position
+    raise WireError("number of more than 10 bytes before byte %d" % position)
+
+
+def _read_bytes(data: bytes, position: int, length: int) -> tuple[bytes, int]:
+    if position + length > len(data):
+        raise WireError("message ends inside a field of %d bytes" % length)
+    return data[position:position + length], position + length
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
