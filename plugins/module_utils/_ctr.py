@@ -69,8 +69,12 @@ class Containerd:
             self.purge()
             try:
                 yield self
-            finally:
-                self.purge()
+            except BaseException:
+                # Why it failed matters more than what is left behind; the next run removes that.
+                with contextlib.suppress(NpuError):
+                    self.purge()
+                raise
+            self.purge()
 
     def purge(self):
         """Remove mount, images, leases and credentials of ours; with them go content and snapshots."""

@@ -59,7 +59,8 @@ class Layout:
         name = "%s-%s-%s" % (version, kernel, digits[:12])
         if algorithm not in ("", "sha256") or not re.match(r"[0-9a-f]{12,}\Z", digits):
             raise NpuError("%r is not a sha256 digest" % digest)
-        if not _NAME.match(name):
+        # The boot script takes the version to end at the first dash.
+        if not _NAME.match(name) or not version or "-" in version:
             raise NpuError("Version %r and kernel %r do not make a directory name" % (version, kernel))
         return name
 
