@@ -9,6 +9,7 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import ctypes
+import ctypes
 import os
 import signal
 import subprocess
@@ -34,15 +35,19 @@ class Result:
         return "\n".join(part.strip() for part in (self.stdout, self.stderr) if part.strip())
 
 
-def run(argv, timeout, env=None, stdin=None, pass_fds=()):
+# prctl(2): the signal a process gets when its parent dies.
+_PR_SET_PDEATHSIG = 1
+
+
+def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
     """Run ``argv`` for at most ``timeout`` seconds; never waits longer, whatever the program does.
 
     Output goes through files, not pipes: a process stuck in the kernel keeps its pipe open, and reading
     it would hang us as well. Past the limit the process group is killed; a process that does not even
     die (state D) is left behind, not waited for. With ``die_with_us`` the kernel kills the program when we are
-    killed, so that it does not work on against whoever repeats the call. Raises FileNotFoundError when there is
-    no such program.
-    The program inherits the file descriptors ``pass_fds``: a lock held through one lasts as long as the program.
+    killed, so that it does not work on against whoever repeats the call. The program inherits the file
+    descriptors ``pass_fds``: a lock held through one lasts as long as the program. Raises FileNotFoundError when
+    there is no such program.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -53,6 +58,7 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=()):
             env=dict(os.environ, LC_ALL="C", **(env or {})),
             start_new_session=True,
             pass_fds=pass_fds,
+            preexec_fn=_die_with_parent() if die_with_us else None,
         )
         if stdin is not None:
             process.stdin.write(stdin.encode("utf-8"))
