@@ -45,11 +45,11 @@ _SHORT = 60
 class Containerd:
     """containerd at the socket ``address``, used through its own ``ctr`` (a path, or None to look for it)."""
 
-    def __init__(self, address="/run/containerd/containerd.sock", ctr=None, run_directory=RUN_DIRECTORY):
+    def __init__(self, address="/run/containerd/containerd.sock", ctr=None, run_directory=None):
         self.address = address
-        self.run_directory = run_directory
-        self._mount_point = os.path.join(run_directory, "image")
-        self._hosts = os.path.join(run_directory, "hosts")
+        self.run_directory = run_directory or RUN_DIRECTORY
+        self._mount_point = os.path.join(self.run_directory, "image")
+        self._hosts = os.path.join(self.run_directory, "hosts")
         self._ctr = [ctr] if ctr else _find_ctr()
 
     @contextlib.contextmanager

@@ -87,6 +87,13 @@ class Stager:
             )
         return "The staged driver is damaged: %s" % damage
 
+    @property
+    def expected_release(self):
+        """The name the release will have, or None while version or digest are not known."""
+        if self.version and self.digest:
+            return self.layout.release_name(self.version, self.kernel, self.digest)
+        return None
+
     def check(self):
         """Everything that can be known before the pull; raises NpuError. Sets ``size``, what has to be fetched (bytes)."""
         manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
