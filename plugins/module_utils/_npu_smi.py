@@ -60,8 +60,8 @@ _BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-
 class NpuSmi:
     """npu-smi of the driver tree ``tree``; ``timeout`` in seconds for one call (default 30).
 
-    A call waits up to ``lock_wait`` seconds (default 10) for another one of ours to end. ``fallbacks`` are the places where
-    packages install the program.
+    A call waits up to ``lock_wait`` seconds (default 10) for another one of ours to end. ``fallbacks`` are the places
+    where packages install the program.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ def parse(text):
 
 
 def read(tree):
-    """The version.info of the driver or firmware tree ``tree`` as a dict; NpuError when there is none with a version."""
+    """The version.info of the driver or firmware tree ``tree`` as a dict; NpuError without a version in it."""
     path = os.path.join(tree, "version.info")
     text = read_text(path)
     if text is None:

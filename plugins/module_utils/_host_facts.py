@@ -1,0 +1,372 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What there is to know about a host before anything is changed on it.
+
+Reads files only, but for one ``containerd --version``. Everything is below ``fs``, the host's / (empty: here).
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _command, _kmod, _pci, _profile, _version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
+
+IMAGE_ROOT = "/var/lib/Ascend"
+PACKAGE_ROOT = "/usr/local/Ascend"
+
+# The modules that every generation of the driver has.
+PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
+
+_RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
+
+
+def gather(root=IMAGE_ROOT, source="image", fs=""):
+    """Everything ``npu_facts`` returns as ``npu``; what a user must repair is in ``problems``, nothing raises."""
+    problems = []
+    uname = os.uname()
+    os_release = read_os_release(fs)
+    kernel_key, os_key = _profile.kernel_and_os(uname.release, os_release)
+    functions = _pci.chip_functions(fs + "/sys/bus/pci/devices")
+    family = None
+    try:
+        family = _pci.family_of(functions)
+    except NpuError as exc:
+        problems.append(exc.message)
+    driver = driver_facts(root, source, fs)
+    if functions:
+        problems.extend(_unfit(driver["root"], source, fs))
+        if driver["problem"]:
+            problems.append(driver["problem"])
+    return {
+        "hostname": uname.nodename,
+        "boot_id": boot_id(fs),
+        "kernel": uname.release,
+        "machine": uname.machine,
+        "os": {
+            "id": os_release.get("ID", ""),
+            "version_id": os_release.get("VERSION_ID", ""),
+            "pretty_name": os_release.get("PRETTY_NAME", ""),
+        },
+        "kernel_key": kernel_key,
+        "os_key": os_key,
+        "python": platform.python_version(),
+        "chips": [
+            {
+                "pci_address": function.address,
+                "device_id": function.device,
+                "subsystem_device_id": function.subsystem_device,
+                "chips": _pci.chips_of(function),
+            }
+            for function in functions
+        ],
+        "chip_count": _pci.chip_count(functions),
+        "family": family._asdict() if family else None,
+        "runtime": runtime_facts(fs),
+        "driver": driver,
+        "firmware_version": firmware_version(fs),
+        "disk": disk_facts(driver["root"], fs),
+        "problems": problems,
+    }
+
+
+def boot_id(fs=""):
+    """The kernel's ID of this boot, as in the Node's nodeInfo.bootID."""
+    return (read_text(fs + "/proc/sys/kernel/random/boot_id") or "").strip()
+
+
+def read_os_release(fs=""):
+    """The fields of os-release as a dict; empty when there is no such file."""
+    text = read_text(fs + "/etc/os-release")
+    if text is None:
+        text = read_text(fs + "/usr/lib/os-release", "")
+    return _profile.parse_os_release(text)
+
+
+def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
+    """The driver as {root, managed, package, tree, version, release, good, next, loaded, loaded_release,
+    loaded_version, ready, failed, problem}.
+
+    managed: ``driver`` is our link. package: the directory a .run package installed to, or None. ready, failed: what
+    the boot unit wrote in this boot, or None. problem: why install cannot go on with ``source``, or None.
+    """
+    layout = Layout(fs + root)
+    release = layout.target("driver")
+    package = package_root(root, fs)
+    if source == "preinstalled":
+        root = preinstalled_root(root, fs) or root
+    tree = root + "/driver"
+    try:
+        version = _version_info.read(fs + tree)["Version"]
+    except NpuError:
+        version = None
+    modules = _kmod.loaded(fs + "/sys/module")
+    present = [name for name in PROBE_MODULES if name in modules]
+    facts = {
+        "root": root,
+        "managed": release is not None,
+        "package": package,
+        "tree": tree if version else None,
+        "version": version,
+        "release": release,
+        "good": layout.target("good"),
+        "next": layout.target("next"),
+        "loaded": bool(present),
+        "loaded_release": (read_text(fs + "/run/npuops/driver-loading") or "").strip() or None if present else None,
+        "loaded_version": next((modules[name] for name in present if modules[name]), None),
+        "ready": read_marker("driver-ready", fs),
+        "failed": read_marker("driver-failed", fs),
+    }
+    facts["problem"] = _driver_problem(facts, source, fs)
+    return facts
+
+
+def read_marker(name, fs=""):
+    """What /run/npuops/<name> says, as a dict; None when it is absent, unreadable or of another boot."""
+    try:
+        marker = json.loads(read_text("%s/run/npuops/%s" % (fs, name)) or "")
+    except ValueError:
+        return None
+    if not isinstance(marker, dict) or marker.get("boot_id") != boot_id(fs):
+        return None
+    return marker
+
+
+def preinstalled_root(root=IMAGE_ROOT, fs=""):
+    """The directory whose ``driver`` is a driver tree already on the host; None when there is none."""
+    for candidate in (root, IMAGE_ROOT, PACKAGE_ROOT):
+        if os.path.isfile("%s%s/driver/version.info" % (fs, candidate)):
+            return candidate
+    return None
+
+
+def package_root(root=IMAGE_ROOT, fs=""):
+    """Where a .run package put a driver that is still there, or None. Our own entry (``root``) does not count."""
+    info = _version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
+    path = info.get("Driver_Install_Path_Param", "").rstrip("/")
+    for candidate in (path, PACKAGE_ROOT):
+        tree = "%s%s/driver" % (fs, candidate)
+        # A link of ours, or one made beside our root, is not a package.
+        if candidate and candidate != root and not os.path.islink(tree) and os.path.isfile(tree + "/version.info"):
+            if os.path.realpath(tree) != os.path.realpath("%s%s/driver" % (fs, root)):
+                return candidate
+    return None
+
+
+def autoloading_module(fs="", kernel=None):
+    """The path of a driver module that the host loads by itself from /lib/modules, or None."""
+    top = "/lib/modules/%s" % (kernel or os.uname().release)
+    for directory in ("updates", "updates/dkms", "extra", "weak-updates"):
+        try:
+            names = os.listdir(fs + top + "/" + directory)
+        except OSError:
+            continue
+        for name in names:
+            if _kmod.is_module(name) and _kmod.module_name(name) in PROBE_MODULES:
+                return "%s/%s/%s" % (top, directory, name)
+    return None
+
+
+def _driver_problem(facts, source, fs):
+    if source == "preinstalled":
+        if not facts["tree"]:
+            return (
+                "npu_driver_source is preinstalled, but there is no driver tree in %s/driver or %s/driver. Install the "
+                "driver on the host, or set npu_driver_source to image" % (IMAGE_ROOT, PACKAGE_ROOT)
+            )
+        return None
+    module = autoloading_module(fs)
+    if facts["package"] or module:
+        return (
+            "This host's driver was installed by a .run package (%s), which loads it by itself at boot. Going from a "
+            "package to driver images is not supported yet: set npu_driver_source to preinstalled to use the driver as "
+            "it is, or uninstall the package and reboot the host"
+            % (facts["package"] + "/driver" if facts["package"] else module)
+        )
+    if facts["loaded"] and not facts["managed"]:
+        return (
+            "A driver%s is loaded that npuops.ascend did not install. Set npu_driver_source to preinstalled to use it, "
+            "or remove it and reboot the host"
+            % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
+        )
+    return None
+
+
+def _unfit(root, source, fs):
+    """Sentences: why this host cannot run an NPU driver as it is set up."""
+    place = nearest(fs + root)
+    options = mount_options(place)
+    if source != "preinstalled" and "noexec" in options:
+        yield (
+            "%s is on a file system mounted noexec: programs and libraries of the driver would not run. Remount it "
+            "with exec, or set npu_driver_root to a directory elsewhere" % root
+        )
+    if source != "preinstalled" and "ro" in options:
+        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable place" % root
+    if not os.path.isdir(fs + "/run/systemd/system"):
+        yield "This host does not run systemd, which loads the driver at boot"
+
+
+def nearest(path):
+    """``path``, or the nearest directory above it that exists."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path) or "/"
+    return path
+
+
+def mount_options(path):
+    """Which of noexec and ro hold for the file system of ``path``, as a set."""
+    flags = os.statvfs(path).f_flag
+    # noexec on a parent of the mount does not matter, so the flags of the file system itself are the answer.
+    return {name for name, flag in (("noexec", os.ST_NOEXEC), ("ro", os.ST_RDONLY)) if flags & flag}
+
+
+def disk_facts(root, fs=""):
+    """{path, free_bytes} of the file system the driver is on."""
+    place = nearest(fs + root)
+    usage = os.statvfs(place)
+    return {"path": place[len(fs):] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
+
+
+def firmware_version(fs=""):
+    """The version of the firmware package on the host, or None. What is in the chips only npu-smi knows."""
+    try:
+        return _version_info.read(fs + PACKAGE_ROOT + "/firmware")["Version"]
+    except NpuError:
+        return None
+
+
+def runtime_facts(fs=""):
+    """The container runtime the kubelet uses, as {name, version, address, ctr, config_path}.
+
+    name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, by the sockets that are there.
+    config_path: the file containerd was started with. What is unknown is None.
+    """
+    processes = _processes(fs)
+    address = _kubelet_endpoint(processes, fs)
+    sockets = [_RANCHER_SOCKET, "/run/containerd/containerd.sock", "/var/run/crio/crio.sock"]
+    if not address:
+        address = next((path for path in sockets if os.path.exists(fs + path)), None)
+    if not address:
+        docker = os.path.exists(fs + "/var/run/docker.sock")
+        return {
+            "name": "docker" if docker else "none",
+            "version": None,
+            "address": None,
+            "ctr": None,
+            "config_path": None,
+        }
+    if "crio" in address:
+        return {"name": "cri-o", "version": None, "address": address, "ctr": None, "config_path": None}
+    if "docker" in address:
+        return {"name": "docker", "version": None, "address": address, "ctr": None, "config_path": None}
+    if "/k3s/" in address:
+        return _rancher(processes, address, fs)
+    argv = next((argv for name, argv in processes if name == "containerd"), [])
+    program = _which("containerd", fs, argv[0] if argv else None)
+    return {
+        "name": "containerd",
+        "version": _containerd_version(program),
+        "address": address,
+        "ctr": _strip(_which("ctr", fs, os.path.dirname(argv[0]) + "/ctr" if argv else None), fs),
+        "config_path": _option(argv, "--config", "-c") or "/etc/containerd/config.toml",
+    }
+
+
+def _rancher(processes, address, fs):
+    """k3s and RKE2 bring their own containerd and generate its configuration."""
+    name = "k3s"
+    if any(process == "rke2" for process, dummy in processes) or (
+        not any(process.startswith("k3s") for process, dummy in processes)
+        and os.path.isdir(fs + "/var/lib/rancher/rke2/agent")
+    ):
+        name = "rke2"
+    places = {
+        "k3s": "/var/lib/rancher/k3s/data/current/bin",
+        "rke2": "/var/lib/rancher/rke2/bin",
+    }
+    binaries = places[name]
+    return {
+        "name": name,
+        "version": _containerd_version(_which("containerd", fs, binaries + "/containerd")),
+        "address": address,
+        "ctr": _strip(_which("ctr", fs, binaries + "/ctr"), fs),
+        "config_path": "/var/lib/rancher/%s/agent/etc/containerd/config.toml" % name,
+    }
+
+
+def _processes(fs):
+    """(name, argv) of the running kubelet, container runtimes, k3s and RKE2."""
+    wanted = ("kubelet", "containerd", "crio", "rke2", "k3s-server", "k3s-agent", "k3s")
+    found = []
+    try:
+        pids = [pid for pid in os.listdir(fs + "/proc") if pid.isdigit()]
+    except OSError:
+        return found
+    for pid in sorted(pids, key=int):
+        name = (read_text("%s/proc/%s/comm" % (fs, pid)) or "").strip()
+        if name in wanted:
+            argv = (read_text("%s/proc/%s/cmdline" % (fs, pid)) or "").split("\0")
+            found.append((name, [word for word in argv if word]))
+    return found
+
+
+def _kubelet_endpoint(processes, fs):
+    """The CRI socket the kubelet uses, as a path; None when no kubelet runs or it says nothing."""
+    argv = next((argv for name, argv in processes if name == "kubelet"), None)
+    if argv is None:
+        return None
+    endpoint = _option(argv, "--container-runtime-endpoint")
+    if not endpoint:
+        config = read_text(fs + (_option(argv, "--config") or "/var/lib/kubelet/config.yaml"), "")
+        match = re.search(r"^\s*[\"']?containerRuntimeEndpoint[\"']?\s*:\s*[\"']?([^\"'\s,}]+)", config, re.MULTILINE)
+        endpoint = match.group(1) if match else None
+    if not endpoint:
+        return None
+    path = endpoint[len("unix://"):] if endpoint.startswith("unix://") else endpoint
+    return path or None
+
+
+def _option(argv, *names):
+    """The value of the first of the options ``names`` in ``argv`` (``--name value`` or ``--name=value``), or None."""
+    for index, word in enumerate(argv[1:], 1):
+        for name in names:
+            if word == name and index + 1 < len(argv):
+                return argv[index + 1]
+            if word.startswith(name + "="):
+                return word[len(name) + 1:]
+    return None
+
+
+def _which(program, fs, first=None):
+    """The path of ``program`` below ``fs``, or None; ``first`` is tried before the usual places."""
+    places = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/opt/containerd/bin", "/opt/bin"]
+    candidates = [first] if first and first.startswith("/") else []
+    for path in candidates + [place + "/" + program for place in places]:
+        if os.access(fs + path, os.X_OK):
+            return fs + path
+    return None
+
+
+def _strip(path, fs):
+    return path[len(fs):] if path else None
+
+
+def _containerd_version(program):
+    """The version ``containerd --version`` prints, without v, or None."""
+    if program is None:
+        return None
+    try:
+        result = _command.run([program, "--version"], 10)
+    except OSError:
+        return None
+    match = re.search(r"\bv?([0-9]+\.[0-9]+\.[0-9]+\S*)", result.stdout)
+    return match.group(1) if match else None

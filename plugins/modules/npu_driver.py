@@ -1,0 +1,230 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_driver
+short_description: Bring a staged NPU driver into effect on a host
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Lets C(driver) below O(root) name a release that M(npuops.ascend.npu_driver_image) staged, installs the boot
+    scripts and units, and loads the driver at once when none is loaded. No reboot is needed.
+  - When every chip answers, C(good) names the release as well. It is what a boot falls back to.
+  - With O(source=preinstalled) nothing of the driver is written. The boot unit only looks whether the driver works and
+    publishes that.
+  - Creates what driver and MindCluster expect of a host, the users C(HwHiAiUser) (1000) and C(hwMindX) (9000), log
+    directories, and the files that say where the driver is. What cannot be written, because C(/usr) is read-only
+    for instance, is told in RV(missing) and as a warning, with what it costs.
+  - A driver that is loaded is never replaced, because an Ascend chip does not survive that. Then nothing is changed at
+    all, and RV(upgrade_required) tells.
+extends_documentation_fragment:
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.host
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  source:
+    description:
+      - Where the driver comes from.
+    type: str
+    choices: [image, preinstalled]
+    default: image
+  root:
+    description:
+      - The directory with C(driver) in it. With O(source=preinstalled), where to look first.
+    type: path
+    default: /var/lib/Ascend
+  release:
+    description:
+      - The name of the release, as M(npuops.ascend.npu_driver_image) returns it. Required with O(source=image).
+    type: str
+  chip:
+    description:
+      - The chip's word in the tags of driver images, for messages of the boot unit.
+    type: str
+    default: ""
+  files:
+    description:
+      - The boot scripts and units.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Where the file belongs.
+        type: path
+        required: true
+      content:
+        description: What is in it.
+        type: str
+        required: true
+      mode:
+        description: Its mode, in octal digits.
+        type: str
+        default: "0644"
+  components:
+    description:
+      - For which of MindCluster's components the host is prepared.
+    type: dict
+    default: {}
+    suboptions:
+      device_plugin:
+        description: The device plugin.
+        type: bool
+        default: true
+      exporter:
+        description: The exporter.
+        type: bool
+        default: true
+  timeout:
+    description:
+      - Seconds to wait until all chips have their devices, here and at each boot. Real chips take minutes.
+      - At most 800, because systemd ends the boot unit after 900 seconds.
+    type: int
+    default: 600
+seealso:
+  - module: npuops.ascend.npu_driver_image
+  - module: npuops.ascend.npu_validate
+"""
+
+EXAMPLES = r"""
+- name: Bring the staged driver into effect
+  npuops.ascend.npu_driver:
+    release: "{{ staged.release }}"
+    files:
+      - path: /var/lib/npuops/bin/npu-driver
+        content: "{{ lookup('ansible.builtin.file', 'npu-driver', rstrip=false) }}"
+        mode: "0755"
+
+- name: Use the driver that is on the host
+  npuops.ascend.npu_driver:
+    source: preinstalled
+    files: "{{ boot_files }}"
+"""
+
+RETURN = r"""
+release:
+  description: The release in effect; V(none) with O(source=preinstalled).
+  returned: success
+  type: str
+version:
+  description: The version of the driver in effect.
+  returned: success
+  type: str
+  sample: 25.5.0
+tree:
+  description: The path of the driver tree in effect.
+  returned: success
+  type: str
+  sample: /var/lib/Ascend/driver
+ready:
+  description: What the boot unit published, with the ID of the boot; V(none) while no driver works.
+  returned: success
+  type: dict
+reboot_required:
+  description: Always V(false). What needs a reboot is not done here.
+  returned: success
+  type: bool
+upgrade_required:
+  description: Whether another driver is loaded, so that O(release) has to wait for an upgrade.
+  returned: success
+  type: bool
+missing:
+  description: What could not be prepared on this host, why, and what it costs.
+  returned: success
+  type: list
+  elements: str
+msg:
+  description: What was done, or why nothing was.
+  returned: always
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _driver_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "root": {"type": "path", "default": "/var/lib/Ascend"},
+            "release": {"type": "str"},
+            "chip": {"type": "str", "default": ""},
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "path": {"type": "path", "required": True},
+                    "content": {"type": "str", "required": True},
+                    "mode": {"type": "str", "default": "0644"},
+                },
+            },
+            "components": {
+                "type": "dict",
+                "default": {},
+                "options": {
+                    "device_plugin": {"type": "bool", "default": True},
+                    "exporter": {"type": "bool", "default": True},
+                },
+            },
+            "timeout": {"type": "int", "default": 600},
+        },
+        required_if=[("source", "image", ["release"])],
+        supports_check_mode=True,
+    )
+    try:
+        run(module)
+    except NpuError as exc:
+        module.fail_json(msg=exc.message, **exc.details)
+
+
+def run(module):
+    params = module.params
+    activation = _driver_boot.Activation(
+        source=params["source"],
+        root=params["root"].rstrip("/"),
+        release=params["release"],
+        files=params["files"],
+        chip=params["chip"],
+        components=sorted(name for name, wanted in params["components"].items() if wanted),
+        timeout=params["timeout"],
+        accept_absent=module.check_mode,
+    )
+    before = activation.links()
+    reasons = activation.plan()
+    if not module.check_mode:
+        reasons = activation.apply()
+    after = activation.planned_links() if module.check_mode else activation.links()
+    for text in activation.missing + [activation.pending, activation.unconfirmed]:
+        if text:
+            module.warn(text)
+    module.exit_json(
+        changed=bool(reasons),
+        msg=activation.pending or "; ".join(reasons) or "the driver is in effect",
+        release=activation.layout.target("driver") if params["source"] == "image" else None,
+        version=activation.version(),
+        tree=activation.root + "/driver",
+        ready=activation.ready(),
+        reboot_required=False,
+        upgrade_required=activation.pending is not None,
+        missing=activation.missing,
+        diff={"before": before, "after": dict(after, done=reasons) if reasons else before},
+    )
+
+
+if __name__ == "__main__":
+    main()
