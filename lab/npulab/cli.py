@@ -1,0 +1,160 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""lab up, lab down, lab status: the order of things."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import (
+    addons, binaries, controlplane, daemons, machine, network, nodes, outputs, pki, podman, registry, rootfs,
+    simulation,
+)
+from .settings import Lab, LabError, current_lab
+from .tasks import Graph, Step
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="lab", description="A real Kubernetes with simulated Ascend NPUs on this machine.",
+                                     epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="start the lab, or repair what is missing of it")
+    down_parser = commands.add_parser("down", help="remove the lab; the cache of built things stays")
+    down_parser.add_argument("--purge", action="store_true", help="remove the cache and the node images as well")
+    commands.add_parser("status", help="show the nodes and what runs")
+    arguments = parser.parse_args()
+    try:
+        lab = current_lab()
+        if arguments.command == "status":
+            return status(lab)
+        if os.geteuid() != 0:
+            raise LabError("the lab needs root: it makes network namespaces and containers with systemd in them")
+        with _alone(lab):
+            network.check_owner(lab)
+            if arguments.command == "up":
+                up(lab)
+                return status(lab)
+            down(lab, purge=arguments.purge)
+            return 0
+    except LabError as exc:
+        print(f"lab: {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("lab: interrupted; 'lab up' goes on where it was", file=sys.stderr)
+        return 130
+
+
+def up(lab: Lab) -> None:
+    """Every step leaves alone what is already as it should be, so this is also the repair."""
+    print(f"{lab.name}: starting; logs in {lab.logs}", flush=True)
+    lab.state.mkdir(parents=True, exist_ok=True)
+    graph = Graph(lab.logs / "up")
+
+    def add(name, function, *after, **keywords):
+        graph.add(name, functools.partial(_call, function, lab, keywords), after)
+
+    graph.add("packages", machine.install_packages)
+    for module in binaries.MODULES:
+        add(module.name, binaries.build, module=module)
+    add("simulation", simulation.build_simulation, "packages")
+    add("node image", rootfs.make_image, "packages")
+    add("certificates", pki.make_pki, "packages")
+    add("network", network.make_network, "packages")
+    add("control plane", controlplane.start_control_plane, "kubernetes", "certificates", "network")
+    add("registry server", registry.start_registry, "registry", "network")
+    for node in lab.nodes:
+        add(node.name, nodes.start_node, "node image", "simulation", "certificates", "network", "kubernetes",
+            node.containerd, node=node)
+    add("files", outputs.write_outputs, "certificates", "kubernetes")
+    add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
+    add("images", addons.push_images, "registry server", "simulation")
+    add("pull secrets", addons.make_pull_secrets, "control plane", "files")
+    add("driver images", addons.build_driver_images, "registry server", "simulation", "files")
+    graph.run()
+
+
+def _call(function, lab: Lab, keywords: dict, step: Step) -> None:
+    function(lab, step=step, **keywords)
+
+
+def down(lab: Lab, purge: bool = False) -> None:
+    """Remove everything of the lab from the machine; works on half a lab, too."""
+    started = time.monotonic()
+    step = Step("down", Path(os.environ.get("TMPDIR", "/tmp")) / f"{lab.name}-down.log")
+    try:
+        if shutil.which("podman"):
+            graph = Graph(lab.logs / "down")
+            for node in lab.nodes:
+                graph.add(f"remove {node.name}", functools.partial(nodes.remove_node, lab, node))
+            graph.run()
+        daemons.stop_all(lab, step)
+        if shutil.which("ip"):
+            network.remove_network(lab, step)
+        shutil.rmtree(lab.state, ignore_errors=True)
+        if purge:
+            shutil.rmtree(lab.cache, ignore_errors=True)
+            if shutil.which("podman"):
+                rootfs.remove_images(step)
+    except LabError as exc:
+        raise LabError(f"{exc}\n  whole log: {step.log}") from exc
+    step.log.unlink(missing_ok=True)
+    print(f"{lab.name}: removed ({time.monotonic() - started:.1f} s)")
+
+
+def status(lab: Lab) -> int:
+    """Print what there is; exit status 0 only if all of it works."""
+    if not lab.state.exists():
+        print(f"{lab.name}: not there")
+        return 1
+    ready = nodes.ready_nodes(lab)
+    versions = _runtime_versions(lab)
+    row = "{:<8} {:<14} {:<8} {:<22} {:<6}".format
+    print(row("NODE", "ADDRESS", "READY", "CONTAINER RUNTIME", "SSH"))
+    good = True
+    for node in lab.nodes:
+        ssh = nodes.ssh_answers(lab, node)
+        good = good and ssh and ready.get(node.name, False)
+        state = {True: "yes", False: "no", None: "absent"}[ready.get(node.name)]
+        print(row(node.name, lab.node_address(node), state, versions.get(node.name, "-"), "yes" if ssh else "no"))
+    programs = daemons.running(lab)
+    missing = [name for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry")
+               if name not in programs]
+    print(f"control plane and registry: {'running' if not missing else 'not running: ' + ', '.join(missing)}")
+    print(f"export KUBECONFIG={lab.kubeconfig}   ssh -F {lab.ssh_config} {lab.nodes[0].name}")
+    return 0 if good and not missing else 1
+
+
+def _runtime_versions(lab: Lab) -> dict[str, str]:
+    result = subprocess.run(
+        [lab.kubectl, "--kubeconfig", lab.kubeconfig, "--request-timeout=5s", "get", "nodes", "--no-headers", "-o",
+         "custom-columns=:.metadata.name,:.status.nodeInfo.containerRuntimeVersion"],
+        capture_output=True, text=True, check=False) if lab.kubectl.exists() else None
+    return dict(line.split() for line in result.stdout.splitlines()) if result else {}
+
+
+@contextlib.contextmanager
+def _alone(lab: Lab) -> Iterator[None]:
+    """One `up` or `down` at a time per lab. The lock is a name, not a file: it ends with the process and leaves nothing."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        told = False
+        while True:
+            try:
+                lock.bind(f"\0{lab.name}.lock")
+                break
+            except OSError:
+                if not told:
+                    print(f"{lab.name}: another 'up' or 'down' is at work; waiting for it", flush=True)
+                told = True
+                time.sleep(1)
+        yield

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files by which people and tests use the lab: kubectl, ssh_config, inventory."""
+
+from __future__ import annotations
+
+import json
+
+from . import addons, binaries
+from .files import write
+from .registry import credentials
+from .settings import PULL_SECRET, Lab
+from .tasks import Step
+
+
+def write_outputs(lab: Lab, step: Step) -> None:
+    """Everything but the kubeconfig, which pki.py writes with its certificate."""
+    step.say("writing files")
+    link_kubectl(lab)
+    known_hosts = lab.state / "known_hosts"
+    write(known_hosts, "".join(
+        f"{lab.node_address(node)} {(lab.pki / f'ssh-host-{node.name}.pub').read_text(encoding='ascii')}"
+        for node in lab.nodes))
+    write(lab.ssh_config, "".join(
+        f"Host {node.name}\n  HostName {lab.node_address(node)}\n  User root\n  IdentityFile {lab.pki / 'ssh'}\n"
+        f"  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n\n" for node in lab.nodes))
+    write(lab.inventory, _inventory(lab), mode=0o600)
+
+
+def link_kubectl(lab: Lab) -> None:
+    lab.kubectl.parent.mkdir(parents=True, exist_ok=True)
+    lab.kubectl.unlink(missing_ok=True)
+    lab.kubectl.symlink_to(binaries.programs(lab, binaries.KUBERNETES) / "kubectl")
+
+
+def _inventory(lab: Lab) -> str:
+    """What a user would write for a cluster of his own; made anew by every `lab up`."""
+    login = credentials(lab)
+    variables = {
+        "ansible_user": "root",
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "ansible_ssh_private_key_file": str(lab.pki / "ssh"),
+        "ansible_ssh_common_args": f"-o UserKnownHostsFile={lab.state / 'known_hosts'} -o IdentitiesOnly=yes",
+        "npu_kubernetes_auth": {"kubeconfig": str(lab.kubeconfig)},
+        "npu_driver_repository": f"{lab.registry}/{addons.DRIVER_REPOSITORY}",
+        "npu_driver_version": addons.DRIVER_VERSION,
+        "npu_registry_username": login.username,
+        "npu_registry_password": login.password,
+        "npu_registry_plain_http": True,
+        "npu_device_plugin_image": addons.image_reference(lab, "device-plugin"),
+        "npu_exporter_image": addons.image_reference(lab, "exporter"),
+        "npu_image_pull_secrets": [PULL_SECRET],
+    }
+    hosts = "".join(f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n" for node in lab.nodes)
+    settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
+    return f"---\n# Written by 'lab/lab up'; holds the registry's password.\nnpu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"

@@ -1,0 +1,164 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs steps side by side, in the order their dependencies ask for, and shows how they get on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from .settings import LabError
+
+PROGRESS_INTERVAL = 15  # seconds between two signs of life of a long step
+LOG_TAIL = 20  # lines shown of the log of a failed step
+
+
+class Stopped(Exception):
+    """Another step failed; this one was ended because of that."""
+
+
+class Step:
+    """What a step's function gets: a log of its own and a way to run programs that write into it."""
+
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.note = ""  # what it is doing, shown in progress lines
+        self.started = time.monotonic()
+        self._process: subprocess.Popen | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._file = log.open("a", encoding="utf-8", buffering=1)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def say(self, text: str) -> None:
+        """Remember what the step is doing, for the log and for progress lines."""
+        self.note = text
+        self._file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+
+    def run(self, *command: str | os.PathLike, input: str | None = None, check: bool = True, quiet: bool = False,
+            cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        """Run a program; its output goes to the log and is returned.
+
+        :param input: text for its standard input, never logged
+        :param check: raise LabError when it fails
+        :param quiet: do not write its standard output to the log (it may hold a secret)
+        :param env: variables to add to the environment
+        """
+        words = [str(word) for word in command]
+        self._file.write(f"{time.strftime('%H:%M:%S')} $ {' '.join(words)}\n")
+        with self._lock:
+            if self._stopped:
+                raise Stopped(self.name)
+            self._process = process = subprocess.Popen(
+                words, cwd=cwd, env={**os.environ, **(env or {})}, text=True, errors="replace",
+                stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=self._file if not quiet else subprocess.PIPE, start_new_session=True)
+        output, errors = process.communicate(input)
+        with self._lock:
+            self._process = None
+            if self._stopped:
+                raise Stopped(self.name)
+        self._file.write(errors or "" if quiet else output)
+        if check and process.returncode != 0:
+            raise LabError(f"'{' '.join(words[:4])}...' ended with status {process.returncode}")
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
+
+    def wait_for(self, what: str, condition: Callable[[], object], timeout: float, interval: float = 0.2) -> None:
+        """Wait until `condition` returns something true; LabError after `timeout` seconds."""
+        self.say(f"waiting for {what}")
+        end = time.monotonic() + timeout
+        while not condition():
+            if self._stopped:
+                raise Stopped(self.name)
+            if time.monotonic() > end:
+                raise LabError(f"{what}: not within {timeout:.0f} s")
+            time.sleep(interval)
+
+    def stop(self) -> None:
+        """End the program that the step runs now, with its children, and keep it from starting another."""
+        with self._lock:
+            self._stopped = True
+            if self._process:
+                os.killpg(self._process.pid, signal.SIGTERM)
+
+    def tail(self) -> list[str]:
+        self._file.flush()
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
+
+
+class Graph:
+    """Steps and what each of them waits for."""
+
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self._functions: dict[str, Callable[[Step], None]] = {}
+        self._needs: dict[str, set[str]] = {}
+
+    def add(self, name: str, function: Callable[[Step], None], after: Iterable[str] = ()) -> None:
+        self._functions[name] = function
+        self._needs[name] = set(after)
+
+    def run(self) -> None:
+        """Run all steps. When one fails the others are ended, its log is shown and LabError raised."""
+        unknown = set().union(*self._needs.values()) - set(self._functions)
+        assert not unknown, f"steps wait for unknown steps: {unknown}"
+        waiting, running, done = dict(self._needs), {}, set()
+        failure: tuple[Step, BaseException] | None = None
+        started = time.monotonic()
+        last_sign: dict[str, float] = {}
+        with ThreadPoolExecutor(max_workers=len(self._functions)) as pool:
+            try:
+                while running or (waiting and failure is None):
+                    if failure is None:
+                        for name in [name for name, needs in waiting.items() if needs <= done]:
+                            del waiting[name]
+                            step = Step(name, self.logs / f"{name.replace(' ', '-')}.log")
+                            running[pool.submit(self._functions[name], step)] = step
+                    finished, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        step = running.pop(future)
+                        error = future.exception()
+                        if error is None:
+                            done.add(step.name)
+                            _line(started, step, "done")
+                        elif failure is None:
+                            failure = (step, error)
+                            _line(started, step, "FAILED")
+                            for other in running.values():
+                                other.stop()
+                    for step in running.values():
+                        if step.seconds - last_sign.get(step.name, 0) >= PROGRESS_INTERVAL:
+                            last_sign[step.name] = step.seconds
+                            _line(started, step, f"... {step.note}")
+            except BaseException:  # Ctrl-C: leave no half-run program behind
+                for step in running.values():
+                    step.stop()
+                raise
+        if failure is not None:
+            _explain(*failure)
+
+
+def _line(started: float, step: Step, text: str) -> None:
+    print(f"[{time.monotonic() - started:5.0f} s] {step.name:<22} {step.seconds:6.1f} s  {text}", flush=True)
+
+
+def _explain(step: Step, error: BaseException) -> None:
+    for line in step.tail():
+        print(f"    {line}", file=sys.stderr)
+    if not isinstance(error, LabError):
+        traceback.print_exception(error)
+    raise LabError(f"{step.name}: {error}\n  whole log: {step.log}")
