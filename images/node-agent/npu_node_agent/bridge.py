@@ -76,6 +76,7 @@ class Bridge:
         self.metrics = metrics
         self.limits = limits
         self.kubelet_identity: Optional[tuple] = None
+        self._generation = -1
         self._sessions: dict[str, Session] = {}
         self._tasks: set[asyncio.Task] = set()
         self._stream_ended: dict[str, float] = {}
@@ -107,16 +108,15 @@ class Bridge:
 
     def _look(self) -> None:
         """Notice a new kubelet.sock and changed markers."""
-        identity = socket_identity(self.kubelet_socket)
-        changed = self.markers.poll()
-        if changed:
+        self.markers.poll()
+        if self._generation != self.markers.generation:
+            self._generation = self.markers.generation
             log.info("driver is %s", "ready" if self.markers.ready else "not ready: devices are Unhealthy")
+            self.count_devices()
+        identity = socket_identity(self.kubelet_socket)
         if identity != self.kubelet_identity:
             self.kubelet_identity = identity
             log.info("kubelet socket %s", "is new" if identity else "is gone")
-            changed = True
-        if changed:
-            self.count_devices()
             self.changed.notify()
 
     async def _listen(self, old: Optional[Server]) -> Server:

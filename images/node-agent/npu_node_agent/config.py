@@ -44,7 +44,6 @@ _SETTINGS = (
     ("boot-id-file", "/proc/sys/kernel/random/boot_id", str, "file with the host's boot ID"),
     ("cdi-spec", "/etc/cdi/huawei.com-npu.json", str, "the host's CDI spec"),
     ("driver-tree", "/var/lib/Ascend/driver", str, "the driver's tree, through its link"),
-    ("npu-smi", "", str, "the npu-smi to probe with; empty: tools/npu-smi in the driver's tree"),
     ("pci-devices", "/sys/bus/pci/devices", str, "sysfs directory of PCI functions"),
     ("dev-dir", "/dev", str, "directory of the device nodes"),
     ("probe-interval", "60", _seconds, "seconds between two probes"),
@@ -75,5 +74,4 @@ def parse(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = N
         parser.error("--log-level: %s is none of debug, info, warning, error" % settings.log_level)
     if settings.probe_timeout >= settings.probe_interval:
         parser.error("--probe-timeout must be below --probe-interval: one probe at a time")
-    settings.npu_smi = settings.npu_smi or os.path.join(settings.driver_tree, "tools", "npu-smi")
     return settings

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from typing import Sequence
 
-from . import __version__, config, logs
+from . import __version__, config, kube, logs
 from .bridge import Bridge
+from .cdi_check import Host
 from .cdi_spec import SpecFile
 from .changed import Changed
-from .http import serve
 from .marker import Markers
 from .metrics import Metrics
+from .pages import serve
+from .probe import Probe
+from .report import Reporter
+from .watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +37,30 @@ async def _run(settings) -> int:
     log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
     metrics = Metrics()
     changed = Changed()
-    markers = Markers(settings.run_dir, settings.boot_id_file)
+    markers = Markers(settings.run_dir, settings.boot_id_file, changed)
     markers.poll()
     spec = SpecFile(settings.cdi_spec)
     bridge = Bridge(settings.kubelet_dir, settings.plugin_dir, markers, spec, changed, metrics)
-    parts = [bridge.run(), serve(settings.metrics_address, metrics)]
+    server = settings.api_server or kube.in_cluster()
+    api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
+    reporter = Reporter(api, settings.node_name, changed, metrics)
+    watch = Watch(
+        markers,
+        Probe(
+            settings.driver_tree,
+            settings.pci_devices,
+            os.path.join(settings.run_dir, "npu-smi.lock"),
+            settings.probe_timeout,
+        ),
+        spec,
+        Host(settings.dev_dir, settings.driver_tree),
+        reporter,
+        changed,
+        metrics,
+        settings.probe_interval,
+        settings.probe_failures,
+    )
+    parts = [bridge.run(), watch.run(), reporter.run(), serve(settings.metrics_address, metrics)]
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

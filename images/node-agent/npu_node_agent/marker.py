@@ -10,11 +10,14 @@ import os
 import tempfile
 from typing import Optional
 
+from .changed import Changed
+
 READY = "driver-ready"
 SUSPENDED = "driver-suspended"
 MAINTENANCE = "maintenance"
 # What suspending adds to the marker, and taking it back removes.
-SINCE, REASON, OUTPUT = "since", "reason", "output"
+SINCE, REASON, OUTPUT, PROBES = "since", "reason", "output", "probes"
+_ADDED = (SINCE, REASON, OUTPUT, PROBES)
 
 
 class Markers:
@@ -23,13 +26,15 @@ class Markers:
     A marker with another boot ID, or one that cannot be read, counts as absent.
     """
 
-    def __init__(self, directory: str, boot_id_file: str) -> None:
+    def __init__(self, directory: str, boot_id_file: str, changed: Changed) -> None:
         self._directory = directory
         self._boot_id_file = boot_id_file
+        self._changed = changed
         self._seen: Optional[dict] = None
         self.ready: Optional[dict] = None
         self.suspended: Optional[dict] = None
         self.maintenance = False
+        self.generation = 0  # counts the changes of the three, also those made here
 
     @property
     def boot_id(self) -> str:
@@ -40,23 +45,25 @@ class Markers:
         except (OSError, ValueError):
             return ""
 
-    def poll(self) -> bool:
-        """Look again; True when something is different from the last time. Costs three stat calls when nothing is."""
+    def poll(self) -> None:
+        """Look again, and ring when something is different. Costs three stat calls when nothing is."""
         seen = {name: _identity(self._path(name)) for name in (READY, SUSPENDED, MAINTENANCE)}
         if seen == self._seen:
-            return False
+            return
         before = (self.ready, self.suspended, self.maintenance)
         self._seen = seen
         self.ready = self._read(READY)
         self.suspended = self._read(SUSPENDED)
         self.maintenance = seen[MAINTENANCE] is not None
-        return before != (self.ready, self.suspended, self.maintenance)
+        if before != (self.ready, self.suspended, self.maintenance):
+            self.generation += 1
+            self._changed.notify()
 
-    def suspend(self, since: str, reason: str, output: str) -> None:
+    def suspend(self, since: str, reason: str, output: str, probes: int) -> None:
         """driver-ready becomes driver-suspended. Raises OSError; FileNotFoundError when the driver is not ready."""
         # The rename first: it alone decides. Dying before the details are in leaves a suspended driver without them.
         os.rename(self._path(READY), self._path(SUSPENDED))
-        marker = {**(self._read(SUSPENDED) or {}), SINCE: since, REASON: reason, OUTPUT: output}
+        marker = {**(self._read(SUSPENDED) or {}), SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes}
         self._write(SUSPENDED, marker)
         self.poll()
 
@@ -64,7 +71,7 @@ class Markers:
         """driver-suspended becomes driver-ready as it was. Raises OSError."""
         marker = self._read(SUSPENDED)
         if marker is not None:
-            self._write(SUSPENDED, {key: value for key, value in marker.items() if key not in (SINCE, REASON, OUTPUT)})
+            self._write(SUSPENDED, {key: value for key, value in marker.items() if key not in _ADDED})
             os.rename(self._path(SUSPENDED), self._path(READY))
         self.poll()
 

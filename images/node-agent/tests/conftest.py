@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
+import sys
+import tempfile
 
 import pytest
-from fakes import Agent, Kubelet, Plugin
+from fakes import HERE, Agent, Kubelet, Plugin, collections_tree
+
+_tree = tempfile.mkdtemp(prefix="npuops-agent-")
+atexit.register(shutil.rmtree, _tree, ignore_errors=True)
+sys.path[:0] = [os.path.dirname(HERE), collections_tree(_tree)]
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 pb, rpc = grpc.protos_and_services("v1beta1.proto")
 
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 
@@ -37,6 +38,17 @@ def wait_for(condition, timeout=10.0, what="condition"):
             return value
         assert time.monotonic() < deadline, "%s did not come true in %g s" % (what, timeout)
         time.sleep(0.02)
+
+
+def collections_tree(directory):
+    """Make the checkout importable as ansible_collections.npuops.ascend below ``directory``, as in the image."""
+    parent = os.path.join(directory, "ansible_collections", "npuops")
+    if not os.path.exists(parent):
+        os.makedirs(parent)
+        for package in (os.path.dirname(parent), parent):
+            open(os.path.join(package, "__init__.py"), "w", encoding="utf-8").close()
+        os.symlink(CHECKOUT, os.path.join(parent, "ascend"))
+    return directory
 
 
 class Kubelet(rpc.RegistrationServicer):
@@ -320,8 +332,9 @@ class Agent:
             return stream.read().strip()
 
     def start(self):
+        tree = collections_tree(self._directory("tree"))
         arguments = [part for name, value in self.settings.items() for part in ("--" + name, str(value))]
-        environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE), "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((os.path.dirname(HERE), tree)), "PYTHONUNBUFFERED": "1"}
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "npu_node_agent", *arguments], stdout=log, stderr=log, env=environment

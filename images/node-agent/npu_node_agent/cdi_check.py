@@ -1,0 +1,67 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Does the CDI spec fit this host? Read and reported here; only the collection's module writes the spec."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple, Optional
+
+from .cdi_spec import SpecFile
+from .translate import KIND
+
+_DEVICE = re.compile(r"v?davinci([0-9]+)")
+
+
+class Host(NamedTuple):
+    """Where the agent sees the host's device nodes and its driver tree (through the link)."""
+
+    dev_dir: str
+    driver_tree: str
+
+
+def problems(spec: SpecFile, host: Host, marker: Optional[dict]) -> list:
+    """What is wrong, as sentences; empty when the spec fits the chips and the driver that is ready (``marker``)."""
+    try:
+        document = spec.load()
+        return [*_kind(document), *_devices(document, host), *_mounts(document, host), *_release(host, marker)]
+    except OSError as exc:
+        return ["it cannot be checked: %s" % exc]
+    except (ValueError, TypeError, AttributeError, KeyError) as exc:
+        return ["%s is no CDI spec: %s" % (spec.path, exc)]
+
+
+def _kind(document: dict):
+    if document.get("kind") != KIND:
+        yield "its kind is %r, not %s" % (document.get("kind"), KIND)
+
+
+def _devices(document: dict, host: Host):
+    chips = {match.group(1) for match in map(_DEVICE.fullmatch, os.listdir(host.dev_dir)) if match}
+    names = {str(device["name"]) for device in document["devices"] if str(device["name"]).isdigit()}
+    for chip in sorted(chips - names, key=int):
+        yield "chip %s has a device node and no entry" % chip
+    for name in sorted(names - chips, key=int):
+        yield "it names chip %s, which has no device node" % name
+
+
+def _mounts(document: dict, host: Host):
+    """Only what lies in the driver tree can be seen from here."""
+    tree = host.driver_tree.rstrip("/") + "/"
+    edits = [document.get("containerEdits") or {}, *(device.get("containerEdits") or {} for device in document["devices"])]
+    paths = {mount["hostPath"] for edit in edits for mount in edit.get("mounts") or ()}
+    for path in sorted(paths):
+        if (path + "/").startswith(tree) and not os.path.exists(path):
+            yield "%s, which it mounts, does not exist" % path
+
+
+def _release(host: Host, marker: Optional[dict]):
+    """The spec goes through the link, so it is the link that must name what is loaded."""
+    release = (marker or {}).get("release")
+    if not release or not os.path.islink(host.driver_tree):
+        return
+    named = os.path.basename(os.path.dirname(os.readlink(host.driver_tree)))
+    if named != release:
+        yield "it leads to the release %s, but %s is loaded" % (named, release)

@@ -1,0 +1,190 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster is told about this node: annotation, label and Event of a wedge, and their end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from typing import Optional, Union
+
+from .background import Background
+from .changed import Changed
+from .kube import MERGE_PATCH, Api, ApiError
+from .marker import OUTPUT, PROBES, REASON, SINCE
+from .metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+WEDGED = "npuops.ascend/wedged"
+MAINTENANCE = "npuops.ascend/maintenance"
+REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
+UPGRADE_STATE = "npu.openfuyao.com/driver-upgrade-state"
+APPROVAL_REQUIRED = "approval-required"
+EVENT_REASON = "RebootRequired"
+# The API server accepts Events about objects without a namespace only here.
+EVENTS = "/api/v1/namespaces/default/events"
+
+HEALTHY = "healthy"
+_CONFLICT, _NOT_FOUND = 409, 404
+_ATTEMPTS = 3  # at a patch that somebody else's write came before
+_EVENT_REFRESH = 15 * 60  # seconds; API servers drop Events after an hour
+_RETRY_FIRST, _RETRY_LONGEST = 2.0, 60.0
+_LIMIT = 120  # seconds for one round of calls
+
+
+class Reporter:
+    """Brings the API server to the wanted state, however long that takes. Does nothing without ``api`` or ``node``."""
+
+    def __init__(self, api: Optional[Api], node: str, changed: Changed, metrics: Metrics, retry: float = _RETRY_FIRST):
+        self._api = api
+        self._node = node
+        self._changed = changed
+        self._metrics = metrics
+        self._retry = retry
+        self._wanted: Union[None, str, dict] = None
+        self._done: Union[None, str, dict] = None
+        self._background = Background("report")
+
+    def want(self, state: Union[str, dict]) -> None:
+        """HEALTHY, or the driver-suspended marker. Until the first call the Node is left as it is."""
+        if state != self._wanted:
+            self._wanted = state
+            self._changed.notify()
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        if self._api is None or not self._node:
+            log.warning("no API server or node name: nothing is reported to the cluster")
+            await self._changed.until(lambda: False)
+        delay = self._retry
+        complaint = None
+        self._metrics.reports_pending.set(0)
+        while True:
+            refresh = _EVENT_REFRESH if isinstance(self._done, dict) else None
+            await self._changed.until(lambda: self._wanted != self._done, refresh)
+            wanted = self._wanted
+            try:
+                await self._background.call(lambda: self._report(wanted), _LIMIT)
+                if wanted != self._done:
+                    log.info("the cluster knows: %s", "wedged" if isinstance(wanted, dict) else wanted)
+                self._done, delay, complaint = wanted, self._retry, None
+                self._metrics.reports_pending.set(0)
+            except (OSError, ApiError, ValueError, KeyError) as exc:  # TimeoutError is an OSError
+                self._metrics.reports_pending.set(1)
+                if str(exc) != complaint:
+                    complaint = str(exc)
+                    log.warning("cannot report to the API server, trying again: %s", exc)
+                # Not "until something is wanted": it is the API server that has to change.
+                await self._changed.until(lambda: False, delay)
+                delay = min(delay * 2, _RETRY_LONGEST)
+
+    def _report(self, wanted: Union[str, dict]) -> None:
+        """All calls of one report; blocking."""
+        for attempt in range(_ATTEMPTS):
+            node = self._api.request("GET", "/api/v1/nodes/" + self._node)
+            patch = node_patch(node, wanted)
+            try:
+                if patch:
+                    patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
+                    self._api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
+                break
+            except ApiError as exc:
+                if exc.status != _CONFLICT or attempt == _ATTEMPTS - 1:
+                    raise
+        if isinstance(wanted, dict):
+            self._refresh_event(node, wanted)
+        elif patch:
+            self._remove_event(_annotations(node)[WEDGED])
+
+    def _refresh_event(self, node: dict, marker: dict) -> None:
+        name = event_name(self._node, str(marker.get(SINCE)))
+        now = _now()
+        try:
+            event = self._api.request("GET", "%s/%s" % (EVENTS, name))
+        except ApiError as exc:
+            if exc.status != _NOT_FOUND:
+                raise
+            self._api.request("POST", EVENTS, new_event(node, name, marker, now))
+        else:
+            patch = {"count": event.get("count", 1) + 1, "lastTimestamp": now}
+            self._api.request("PATCH", "%s/%s" % (EVENTS, name), patch, MERGE_PATCH)
+
+    def _remove_event(self, annotation: str) -> None:
+        """Nobody shall approve a reboot for a chip that works."""
+        try:
+            since = json.loads(annotation)[SINCE]
+            self._api.request("DELETE", "%s/%s" % (EVENTS, event_name(self._node, since)))
+        except (ValueError, KeyError, TypeError):
+            pass  # not written by us: then there is no Event of ours
+        except ApiError as exc:
+            if exc.status != _NOT_FOUND:
+                raise
+
+
+def node_patch(node: dict, wanted: Union[str, dict]) -> dict:
+    """The merge patch that brings ``node`` to ``wanted``; {} when it is there already."""
+    annotations, labels = _annotations(node), node["metadata"].get("labels") or {}
+    if isinstance(wanted, dict):
+        value, reboot = wedged_annotation(wanted), "true"
+    elif WEDGED not in annotations:
+        return {}  # no reason of ours: the label is somebody else's business
+    else:
+        value, reboot = None, "true" if _approval_pending(annotations, labels) else None
+    metadata = {}
+    if annotations.get(WEDGED) != value:
+        metadata["annotations"] = {WEDGED: value}
+    if labels.get(REBOOT_REQUIRED) != reboot:
+        metadata["labels"] = {REBOOT_REQUIRED: reboot}
+    return {"metadata": metadata} if metadata else {}
+
+
+def wedged_annotation(marker: dict) -> str:
+    """The annotation's value: since, probes, reason, output and the boot it happened in."""
+    return json.dumps({key: marker.get(key) for key in (SINCE, PROBES, REASON, OUTPUT, "boot_id")}, sort_keys=True)
+
+
+def event_name(node: str, since: str) -> str:
+    """One name per wedge, so that a repeated report finds the Event of the first."""
+    return "%s.npu-recovery.%s" % (node[:200], hashlib.sha256(since.encode()).hexdigest()[:12])
+
+
+def new_event(node: dict, name: str, marker: dict, now: str) -> dict:
+    """The Event that asks for a reboot."""
+    metadata = node["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata.get("uid", "")},
+        "reason": EVENT_REASON,
+        "message": "reason=recovery since=%s: %s" % (marker.get(SINCE), marker.get(REASON)),
+        "type": "Warning",
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": "npuops-node-agent", "host": metadata["name"]},
+        "reportingComponent": "npuops-node-agent",
+        "reportingInstance": metadata["name"],
+    }
+
+
+def _approval_pending(annotations: dict, labels: dict) -> bool:
+    """Does a maintenance wait for its approval? That is the label's other reason."""
+    if labels.get(UPGRADE_STATE) == APPROVAL_REQUIRED:
+        return True
+    try:
+        return json.loads(annotations.get(MAINTENANCE) or "{}").get("step") == APPROVAL_REQUIRED
+    except (ValueError, AttributeError):
+        return False
+
+
+def _annotations(node: dict) -> dict:
+    return node["metadata"].get("annotations") or {}
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The health watch: a driver that was ready and stops answering is suspended, and back when it answers again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from . import cdi_check, probe
+from .cdi_spec import SpecFile
+from .changed import Changed
+from .marker import Markers
+from .metrics import Metrics
+from .probe import Probe
+from .report import HEALTHY, Reporter
+
+log = logging.getLogger(__name__)
+
+READY, SUSPENDED, MAINTENANCE, ABSENT = "ready", "suspended", "maintenance", "absent"
+_STATES = (READY, SUSPENDED, MAINTENANCE, ABSENT)
+
+
+class Watch:
+    """Probes every ``interval`` seconds; ``limit`` failures in a row make a wedge.
+
+    The host's markers come first and do not depend on anybody; the API server is told through ``reporter``.
+    """
+
+    def __init__(
+        self,
+        markers: Markers,
+        prober: Probe,
+        spec: SpecFile,
+        host: cdi_check.Host,
+        reporter: Reporter,
+        changed: Changed,
+        metrics: Metrics,
+        interval: float,
+        limit: int,
+    ) -> None:
+        self._markers = markers
+        self._probe = prober
+        self._spec = spec
+        self._host = host
+        self._reporter = reporter
+        self._changed = changed
+        self._metrics = metrics
+        self._interval = interval
+        self._limit = limit
+        self._failures = 0
+        self._generation = -1
+        self._cdi_problems: list = []
+
+    async def run(self) -> None:
+        """Watch until cancelled. A marker that somebody else changes is looked at right away."""
+        while True:
+            started = time.monotonic()
+            self._markers.poll()
+            if self._generation != self._markers.generation:
+                self._failures = 0
+            try:
+                await self._look()
+            except OSError as exc:
+                log.error("cannot change the markers: %s", exc)
+            self._publish()
+            self._generation = self._markers.generation
+            left = max(0.0, started + self._interval - time.monotonic())
+            await self._changed.until(lambda: self._generation != self._markers.generation, left)
+
+    def _state(self) -> str:
+        if self._markers.maintenance:
+            return MAINTENANCE
+        if self._markers.ready is not None:
+            return READY
+        return SUSPENDED if self._markers.suspended is not None else ABSENT
+
+    async def _look(self) -> None:
+        if self._markers.ready is not None and self._markers.suspended is not None:
+            log.info("the driver was made ready anew, the suspension is over")
+            self._markers.drop_suspended()
+        state = self._state()
+        if state in (MAINTENANCE, ABSENT):
+            self._failures = 0
+            return
+        self._check_cdi()
+        before = self._markers.generation
+        result = await self._probe.run()
+        self._markers.poll()
+        if self._markers.generation != before:
+            return  # what was seen belongs to another state; the next round comes at once
+        self._metrics.probes.inc(result=result.outcome)
+        if result.outcome == probe.OK:
+            self._succeeded(result, state)
+        elif result.outcome == probe.FAILED:
+            self._failed(result, state)
+        else:
+            log.warning("probe without a verdict: %s", result.reason)
+
+    def _succeeded(self, result: probe.Result, state: str) -> None:
+        if self._failures:
+            log.info("npu-smi answers again after %d failures", self._failures)
+        self._failures = 0
+        self._metrics.last_success.set(time.time())
+        self._metrics.chips.set(result.listed, source="npu-smi")
+        if state == SUSPENDED:
+            log.warning("the chips answer again: the driver is ready again")
+            self._markers.resume()
+        self._reporter.want(HEALTHY)
+
+    def _failed(self, result: probe.Result, state: str) -> None:
+        self._failures += 1
+        log.warning("probe failed: %s", result.reason, extra={"failures": self._failures, "output": result.output})
+        if state == READY and self._failures >= self._limit:
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            log.error("wedged: %d probes in a row failed; the driver is suspended", self._failures)
+            self._markers.suspend(since, result.reason, result.output, self._failures)
+        if self._markers.suspended is not None:
+            self._reporter.want(self._markers.suspended)
+
+    def _check_cdi(self) -> None:
+        problems = cdi_check.problems(self._spec, self._host, self._markers.ready)
+        if problems != self._cdi_problems:
+            for problem in problems:
+                log.error("CDI spec: %s", problem)
+            if not problems:
+                log.info("CDI spec: in order again")
+            self._cdi_problems = problems
+        self._metrics.cdi_valid.set(0 if problems else 1)
+
+    def _publish(self) -> None:
+        state = self._state()
+        for name in _STATES:
+            self._metrics.driver_state.set(name == state, state=name)
+        self._metrics.driver_info.clear()
+        marker = self._markers.ready or self._markers.suspended
+        if marker is not None:
+            self._metrics.driver_info.set(
+                1, version=str(marker.get("version") or ""), release=str(marker.get("release") or "")
+            )
+        self._metrics.probe_failures.set(self._failures)
+        self._metrics.chips.set(self._probe.on_pci(), source="pci")
