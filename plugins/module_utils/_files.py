@@ -26,8 +26,10 @@ def fsync_directory(path):
         os.close(fd)
 
 
-def write_atomic(path, content, mode=0o644):
+def write_atomic(path, content, mode=0o644, like=None):
     """Replace the file ``path`` by ``content`` (str or bytes): written beside it, fsynced, renamed.
+
+    ``like``: a file whose mode, owner and SELinux label the new one gets, if it is there.
 
     The temporary name starts with a dot and lies in the same directory, so that readers which
     watch the directory (containerd watches /etc/cdi) see one rename inside it.
@@ -40,6 +42,8 @@ def write_atomic(path, content, mode=0o644):
             stream.write(data)
             stream.flush()
             os.fchmod(stream.fileno(), mode)
+            if like is not None and os.path.exists(like):
+                _copy_attributes(like, stream.fileno())
             os.fsync(stream.fileno())
         os.rename(temporary, path)
     except BaseException:
@@ -47,6 +51,16 @@ def write_atomic(path, content, mode=0o644):
             os.unlink(temporary)
         raise
     fsync_directory(directory)
+
+
+def _copy_attributes(path, fd):
+    info = os.stat(path)
+    os.fchown(fd, info.st_uid, info.st_gid)
+    os.fchmod(fd, info.st_mode & 0o7777)
+    try:
+        os.setxattr(fd, "security.selinux", os.getxattr(path, "security.selinux"))
+    except OSError:
+        pass  # no SELinux here
 
 
 def link_atomic(target, path):

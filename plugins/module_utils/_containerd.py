@@ -1,0 +1,276 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The containerd that serves this host's kubelet: which process it is, what it runs with, and starting it again.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _command, _containerd_config, _cri, _host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_link, read_text
+
+DEFAULT_ADDRESS = "/run/containerd/containerd.sock"
+DEFAULT_UNIT = "containerd.service"
+
+_DUMP_SECONDS = 20
+_SYSTEMCTL_SECONDS = 20
+_TEMPLATES = {
+    "k3s": "systemctl restart k3s (or k3s-agent)",
+    "rke2": "systemctl restart rke2-agent (or rke2-server)",
+}
+
+
+class Daemon:
+    """One containerd.
+
+    ``pid``: of its main process, None when it does not run. ``binary``: the program. ``config``: its configuration file;
+    ``explicit``: that was given on its command line. ``address``: its socket, None for what the configuration says.
+    ``unit``: the systemd unit it runs in, None when none. ``kind``: containerd, k3s or rke2.
+    """
+
+    def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd"):
+        self.pid = pid
+        self.binary = binary
+        self.config = config
+        self.explicit = explicit
+        self.address = address
+        self.unit = unit
+        self.kind = kind
+
+    def dump(self, config=None):
+        """The _containerd_config.Dump of the file ``config``, by default of the daemon's own; NpuError when it has an error."""
+        argv = [self.binary]
+        if config or self.explicit:
+            argv += ["-c", config or self.config]
+        result = _command.run(argv + ["config", "dump"], _DUMP_SECONDS)
+        if result.timed_out:
+            raise NpuError("%s config dump gave no answer within %d s" % (self.binary, _DUMP_SECONDS))
+        if result.rc != 0:
+            raise NpuError(result.stderr.strip() or result.stdout.strip() or "config dump failed (%d)" % result.rc)
+        try:
+            return _containerd_config.Dump(result.stdout)
+        except ValueError as exc:
+            raise NpuError("what %s config dump prints cannot be followed: %s" % (self.binary, exc)) from None
+
+    def version(self):
+        """What the program calls its version, or None."""
+        result = _command.run([self.binary, "--version"], _DUMP_SECONDS)
+        match = re.search(r"\bv?([0-9]+\.[0-9]+\.[0-9]+\S*)", result.stdout)
+        return match.group(1) if match else None
+
+
+def find(fs=""):
+    """The Daemon that serves the kubelet; NpuError, saying what to do, for a host that has another runtime or none."""
+    runtime = _host_facts.runtime_facts(fs)
+    if runtime["name"] == "cri-o":
+        raise NpuError(
+            "This host's kubelet uses CRI-O (%s), which npuops.ascend does not configure. CRI-O has CDI on by default "
+            "(crio config | grep cdi_spec_dirs), but driver images are pulled through containerd: use containerd 1.7 or "
+            "newer on NPU hosts" % runtime["address"],
+            runtime=runtime,
+        )
+    if runtime["name"] == "docker":
+        raise NpuError(
+            "This host runs Docker without a containerd that serves Kubernetes (the CRI plugin). Join it to the cluster "
+            "with containerd 1.7 or newer as its runtime first",
+            runtime=runtime,
+        )
+    daemon = _running(runtime, fs) or _installed(fs)
+    if daemon is None:
+        raise NpuError(
+            "There is no containerd on this host: neither a process nor the unit %s. Join it to the cluster with "
+            "containerd 1.7 or newer as its runtime first" % DEFAULT_UNIT,
+            runtime=runtime,
+        )
+    version = runtime["version"] or ""
+    if re.match(r"(0|1\.[0-6])\.", version):
+        raise NpuError(
+            "containerd %s on this host knows no CDI. Upgrade containerd to 1.7 or newer (its package is often called "
+            "containerd.io), then repeat" % version,
+            runtime=runtime,
+        )
+    return daemon
+
+
+def _running(runtime, fs):
+    """The Daemon among the processes, or None."""
+    namespace = read_link(fs + "/proc/self/ns/pid")
+    found = []
+    for pid in sorted((int(name) for name in os.listdir(fs + "/proc") if name.isdigit())):
+        proc = "%s/proc/%d" % (fs, pid)
+        if (read_text(proc + "/comm") or "").strip() != "containerd":
+            continue
+        if namespace is not None and read_link(proc + "/ns/pid") != namespace:
+            continue  # in somebody's container
+        argv = (read_text(proc + "/cmdline") or "").split("\0")
+        config = _option(argv, "-c", "--config")
+        if config and "/docker/containerd/" in config:
+            continue  # dockerd's own
+        binary = read_link(proc + "/exe") or argv[0]
+        if binary.endswith(" (deleted)"):
+            binary = binary[: -len(" (deleted)")]  # upgraded under the process: the new one starts next
+        directory = read_link(proc + "/cwd") or "/"
+        found.append(
+            Daemon(
+                pid,
+                binary,
+                os.path.join(directory, config) if config else _containerd_config.DEFAULT_PATH,
+                bool(config),
+                _option(argv, "-a", "--address"),
+                _unit(read_text(proc + "/cgroup") or ""),
+                runtime["name"] if runtime["name"] in _TEMPLATES else "containerd",
+            )
+        )
+    wanted = runtime["address"] or DEFAULT_ADDRESS
+    exact = [daemon for daemon in found if daemon.address and _same(daemon.address, wanted)]
+    return next(iter(exact + found), None)
+
+
+def _installed(fs):
+    """The Daemon of containerd.service although it does not run, or None."""
+    properties = show(DEFAULT_UNIT, "LoadState", "ExecStart") if not fs else {}
+    match = re.search(r"argv\[\]=(.*?) ;", properties.get("ExecStart", ""))
+    if properties.get("LoadState") != "loaded" or not match:
+        return None
+    argv = match.group(1).split()
+    config = _option(argv, "-c", "--config")
+    return Daemon(
+        None,
+        argv[0],
+        config or _containerd_config.DEFAULT_PATH,
+        bool(config),
+        _option(argv, "-a", "--address"),
+        DEFAULT_UNIT,
+    )
+
+
+def _option(argv, *names):
+    for index, word in enumerate(argv):
+        for name in names:
+            if word == name and index + 1 < len(argv):
+                return argv[index + 1]
+            if word.startswith(name + "="):
+                return word[len(name) + 1 :]
+    return None
+
+
+def _same(one, other):
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _unit(cgroup):
+    """The .service in the text of /proc/PID/cgroup, of systemd's own hierarchy; or None."""
+    for line in cgroup.splitlines():
+        if line.startswith("0::") or ":name=systemd:" in line:
+            services = [part for part in line.split("/") if part.endswith(".service")]
+            if services:
+                return services[-1]
+    return None
+
+
+def generated(daemon, text):
+    """Why the configuration file must not be edited: something writes it again. None when a person's edit stays.
+
+    ``text``: of the file, or None.
+    """
+    lines = '  enable_cdi = true   under   [%s]   in configuration version 2,\n  the same under   [%s]   in version 3' % (
+        _containerd_config.V2[1],
+        _containerd_config.V3[1],
+    )
+    if daemon.kind in _TEMPLATES or "/rancher/" in daemon.config:
+        kind = "rke2" if "/rke2/" in daemon.config else "k3s"
+        three = "version = 3" in (text or "")
+        template = os.path.join(os.path.dirname(daemon.config), "config-v3.toml.tmpl" if three else "config.toml.tmpl")
+        return (
+            "%s is generated by %s at each start. %s %s, set\n%s\nthere (the section exists already: add the line to it, TOML "
+            "allows no second one), then: %s. Releases with containerd 2 have CDI on without any of this"
+            % (
+                daemon.config,
+                kind,
+                "Edit your template" if os.path.exists(template) else "Copy that file to",
+                template,
+                lines,
+                _TEMPLATES[kind],
+            )
+        )
+    if daemon.config.startswith("/var/snap/microk8s/"):
+        return (
+            "%s is generated by MicroK8s. Set\n%s\nin /var/snap/microk8s/current/args/containerd-template.toml, then: "
+            "microk8s stop && microk8s start" % (daemon.config, lines)
+        )
+    if daemon.config.startswith("/run/") or re.search(r"^# .*\b(k0s_managed=true|DO NOT EDIT)", text or "", re.MULTILINE):
+        return "%s is generated: whatever writes it would undo an edit. Set\n%s\nthere at the source" % (
+            daemon.config,
+            lines,
+        )
+    return None
+
+
+def show(unit, *properties):
+    """Properties of a systemd unit as a dict; empty on a host without systemd."""
+    argv = ["systemctl", "show", unit, "-p", ",".join(properties)]
+    try:
+        result = _command.run(argv, _SYSTEMCTL_SECONDS)
+    except FileNotFoundError:
+        return {}
+    return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+
+
+def check_restartable(daemon):
+    """NpuError unless a restart of the daemon leaves running pods alone."""
+    if daemon.unit is None:
+        raise NpuError(
+            "containerd (process %s) does not run as a systemd service, so it cannot be restarted from here. Restart it "
+            "as it was started, then repeat" % daemon.pid
+        )
+    mode = show(daemon.unit, "KillMode").get("KillMode")
+    if mode != "process":
+        raise NpuError(
+            "%s has KillMode=%s: a restart would end every pod on this host. Set KillMode=process (systemctl edit %s), or "
+            "restart it yourself when the host is drained; npu_runtime_restart=false leaves that to you"
+            % (daemon.unit, mode or "unknown", daemon.unit)
+        )
+
+
+def restart(daemon, address, timeout):
+    """Start the daemon again and wait until its CRI is ready; the _cri.CriStatus. NpuError with what it said, in ``timeout`` s."""
+    deadline = time.monotonic() + timeout
+    # A unit that failed a few times in a row is refused otherwise.
+    _command.run(["systemctl", "reset-failed", daemon.unit], _SYSTEMCTL_SECONDS)
+    started = time.time()
+    result = _command.run(["systemctl", "restart", daemon.unit], timeout)
+    problem = "systemctl restart %s did not end within %d s" % (daemon.unit, timeout)
+    if not result.timed_out:
+        problem = result.text
+        while result.rc == 0:
+            try:
+                status = _cri.status(address, timeout=max(0.5, min(5, deadline - time.monotonic())))
+                if status.ready:
+                    return status
+                problem = "its CRI is not ready"
+            except _cri.CriError as exc:
+                problem = str(exc)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+    raise NpuError("\n".join(part for part in (problem, journal(daemon.unit, started)) if part))
+
+
+def journal(unit, since):
+    """The last complaints of ``unit`` in the journal since the time ``since`` (seconds), as text."""
+    argv = ["journalctl", "-u", unit, "--since", "@%d" % since, "-n", "200", "-o", "cat", "--no-pager", "-q"]
+    try:
+        result = _command.run(argv, _SYSTEMCTL_SECONDS)
+    except FileNotFoundError:
+        return ""
+    # containerd logs its whole configuration on level info, with registry passwords.
+    quiet = re.compile(r'level"?[=:]"?(info|debug|trace)|with config')
+    lines = [line[:400] for line in result.stdout.splitlines() if line.strip() and not quiet.search(line)]
+    return "\n".join(lines[-12:])
