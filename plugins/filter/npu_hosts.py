@@ -1,0 +1,90 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_hosts
+short_description: What the controller knows about each NPU host, as input for the modules that judge the whole fleet
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Collects, for each host, the results that the playbooks registered as C(__npu_facts) and C(__npu_validation), its
+    configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
+  - A host that could not be reached, or whose facts could not be read, is in the list with the reason.
+positional: hostvars
+options:
+  _input:
+    description: Inventory names.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars).
+    type: dict
+    required: true
+  credentials:
+    description: Whether to include the registry credentials.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Look at the fleet
+  npuops.ascend.npu_fleet_info:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: One entry per host, with name, facts, error, unreachable, validation, config and variables.
+  type: list
+  elements: dict
+"""
+
+from ansible_collections.npuops.ascend.plugins.module_utils._preflight import CONFIG_DEFAULTS
+
+_SECRET = ("registry_username", "registry_password")
+
+
+def npu_hosts(names, hostvars, credentials=False):
+    """See DOCUMENTATION."""
+    return [_host(name, hostvars[name], credentials) for name in names]
+
+
+def _host(name, variables, credentials):
+    facts = _result(variables, "__npu_facts")
+    validation = _result(variables, "__npu_validation")
+    host = {
+        "name": name,
+        "facts": facts.get("npu"),
+        "validation": {key: val for key, val in validation.items() if key != "invocation"} or None,
+        "unreachable": bool(facts.get("unreachable") or validation.get("unreachable")),
+        "error": None,
+        "config": {
+            key: variables["npu_" + key]
+            for key in CONFIG_DEFAULTS
+            if "npu_" + key in variables and (credentials or key not in _SECRET)
+        },
+        "variables": [key for key in variables if key.startswith("npu_")],
+    }
+    if not host["facts"]:
+        host["error"] = facts.get("msg") or "its facts were not read"
+    elif host["unreachable"]:
+        host["error"] = validation.get("msg")
+    return host
+
+
+def _result(variables, register):
+    return variables[register] if register in variables else {}
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_hosts": npu_hosts}

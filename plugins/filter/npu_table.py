@@ -1,0 +1,54 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_table
+short_description: The fleet as aligned lines
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - The table of M(npuops.ascend.npu_fleet_info), from what a play has already read.
+positional: nodes
+options:
+  _input:
+    description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
+    type: list
+    elements: dict
+    required: true
+  nodes:
+    description: RV(npuops.ascend.npu_rollout#module:nodes).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the fleet
+  ansible.builtin.debug:
+    msg: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) | npuops.ascend.npu_table(rollout.nodes) }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: The heading, then one line per host.
+  type: list
+  elements: str
+"""
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _fleet
+
+
+def npu_table(hosts, nodes):
+    """See DOCUMENTATION."""
+    return _fleet.table(_fleet.rows(hosts, nodes))
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_table": npu_table}

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_targets
+short_description: What the hosts that came through installation ask of the cluster
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Turns the verdicts of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
+    M(npuops.ascend.npu_rollout) and into role variables.
+positional: done, hostvars, namespace, device_plugin, exporter
+options:
+  _input:
+    description: RV(npuops.ascend.npu_preflight#module:hosts).
+    type: dict
+    required: true
+  done:
+    description: Inventory names of the hosts that came through.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars); the driver version that validated is taken from it.
+    type: dict
+    required: true
+  namespace:
+    description: Where the components are.
+    type: str
+    default: npu-operator
+  device_plugin:
+    description: Whether the device plugin is deployed.
+    type: bool
+    default: true
+  exporter:
+    description: Whether the exporter is deployed.
+    type: bool
+    default: true
+"""
+
+EXAMPLES = r"""
+- name: Label the nodes
+  npuops.ascend.npu_node:
+    nodes: "{{ (preflight.hosts | npuops.ascend.npu_targets(ansible_play_hosts, hostvars)).labels }}"
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: With the keys labels, accelerators, driver_path, daemonsets and nodes.
+  type: dict
+"""
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.npuops.ascend.plugins.module_utils import _preflight
+
+
+def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugin=True, exporter=True):
+    """See DOCUMENTATION."""
+    versions = {}
+    for name in done:
+        variables = hostvars[name]
+        if "__npu_validation" in variables:
+            versions[name] = variables["__npu_validation"].get("driver_version")
+    return _preflight.targets(verdicts, done, versions, namespace, boolean(device_plugin), boolean(exporter))
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_targets": npu_targets}

@@ -1,0 +1,315 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster as plain dictionaries: a client whose failures are sentences, and what a Node object tells.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+try:
+    from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+except ImportError:  # documentation tools load this file without kubernetes.core
+    AUTH_ARG_SPEC, AnsibleK8SModule, get_api_client, CoreException = {}, None, None, Exception
+
+try:
+    import yaml
+    from kubernetes.client.rest import ApiException
+    from urllib3.exceptions import HTTPError
+except ImportError:  # AnsibleK8SModule says which library is missing
+    pass
+
+# Contract (names people use with kubectl).
+LABEL_PRESENT = "openfuyao.com/npu.present"
+LABEL_CHIP = "npuops.ascend/chip"
+LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
+LABEL_COMPONENTS = "npuops.ascend/components"
+ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
+
+PAGE = 500
+_ANSWER_SECONDS = 30
+_FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+
+
+class NotFound(NpuError):
+    """The object is not there."""
+
+
+class Conflict(NpuError):
+    """Somebody changed the object since it was read."""
+
+
+def k8s_module(argument_spec, **kwargs):
+    """An AnsibleModule that takes kubernetes.core's authentication options beside ``argument_spec``."""
+    return AnsibleK8SModule(argument_spec=dict(AUTH_ARG_SPEC, **argument_spec), supports_check_mode=True, **kwargs)
+
+
+def connect(module):
+    """A Cluster for the module's authentication options, K8S_AUTH_* or the kubeconfig. Raises NpuError."""
+    try:
+        with _deadline(_ANSWER_SECONDS):
+            return Cluster(get_api_client(module).client)
+    except CoreException as exc:
+        raise NpuError(
+            "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
+            " npu_kubernetes_auth (kubeconfig: /path) or K8S_AUTH_KUBECONFIG." % str(exc).rstrip(".")
+        )
+    except (OSError, yaml.YAMLError) as exc:
+        raise NpuError("The Kubernetes credentials cannot be read: %s." % exc)
+    except HTTPError as exc:
+        raise _unreachable("", exc)
+    except ApiException as exc:
+        raise _refused("", exc)
+    except _TimeIsUp:
+        raise NpuError(
+            "The Kubernetes API did not answer within %d s. Check the server address in the kubeconfig and"
+            " that the controller may reach it (firewall, proxy, VPN)." % _ANSWER_SECONDS
+        )
+
+
+class Cluster:
+    """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
+
+    def __init__(self, client):
+        self._client = client
+
+    @property
+    def address(self):
+        return self._client.configuration.host
+
+    def request(self, method, path, body=None, text=False, **params):
+        """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
+        try:
+            answer = self._client.request(
+                method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params
+            )
+        except ApiException as exc:
+            raise _refused(self.address, exc)
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
+        content = answer.data.decode("utf-8", "replace")
+        return content if text else json.loads(content)
+
+    def get(self, path, **params):
+        """The object at ``path``, or None when there is none."""
+        try:
+            return self.request("get", path, **params)
+        except NotFound:
+            return None
+
+    def list(self, path, **selectors):
+        """All objects at ``path``, fetched in pages."""
+        items, token = [], None
+        while True:
+            page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
+            items.extend(page.get("items") or [])
+            token = page.get("metadata", {}).get("continue")
+            if not token:
+                return items
+
+    def merge_patch(self, path, body):
+        return self.request("patch", path, body=body, content_type="application/merge-patch+json")
+
+    def may(self, verb, resource, group="", namespace=None):
+        """Whether the user of this client may ``verb`` the resource (in any namespace without ``namespace``)."""
+        attributes = {"verb": verb, "resource": resource, "group": group}
+        if namespace:
+            attributes["namespace"] = namespace
+        review = self.request(
+            "post",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            body={
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            },
+        )
+        return bool(review.get("status", {}).get("allowed"))
+
+    def nodes(self):
+        """All Node objects by name."""
+        return {node["metadata"]["name"]: node for node in self.list("/api/v1/nodes")}
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _deadline(seconds):
+    """Raise _TimeIsUp after ``seconds``: the client library itself has no limit for its first connection."""
+
+    def on_alarm(_signum, _frame):
+        raise _TimeIsUp()
+
+    previous = signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _unreachable(address, exc):
+    cause = getattr(exc, "reason", None) or exc
+    text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
+    return NpuError(
+        "The Kubernetes API%s cannot be reached: %s. Check the server address in the kubeconfig and that the"
+        " controller may reach it." % (" at " + address if address else "", text.rstrip("."))
+    )
+
+
+def _refused(address, exc):
+    """What the API server said, as the exception that fits."""
+    message = _status_message(exc)
+    where = "The Kubernetes API%s" % (" at " + address if address else "")
+    if exc.status == 401:
+        return NpuError("%s does not accept the credentials (401 Unauthorized). Renew the token or kubeconfig." % where)
+    if exc.status == 403:
+        hint = _FORBIDDEN.search(message)
+        if not hint:
+            return NpuError("%s refuses: %s" % (where, message))
+        verb, resource, group, namespace = hint.groups()
+        return NpuError(
+            "%s refuses: %s. Allow %s to this user, or use other credentials."
+            % (where, message.rstrip("."), describe_permission(verb, resource, group, namespace)),
+            missing={"verb": verb, "resource": resource, "group": group, "namespace": namespace},
+        )
+    kind = {404: NotFound, 409: Conflict}.get(exc.status, NpuError)
+    return kind("%s answered %s: %s" % (where, exc.status, message))
+
+
+def _status_message(exc):
+    try:
+        return json.loads(exc.body)["message"]
+    except (TypeError, ValueError, KeyError):
+        return str(exc.body or exc.reason or exc)
+
+
+def describe_permission(verb, resource, group="", namespace=None):
+    """How a person reads one permission."""
+    return '"%s" on "%s"%s' % (
+        verb,
+        resource + ("." + group if group else ""),
+        " in the namespace %s" % namespace if namespace else "",
+    )
+
+
+# --- what a Node object tells ---
+
+
+def node_ready(node):
+    """(True, None), or (False, why) for a Node."""
+    for condition in node.get("status", {}).get("conditions") or []:
+        if condition["type"] == "Ready":
+            if condition["status"] == "True":
+                return True, None
+            return False, condition.get("message") or condition.get("reason") or "Ready is %s" % condition["status"]
+    return False, "the kubelet never reported"
+
+
+def node_info(node):
+    """status.nodeInfo."""
+    return node.get("status", {}).get("nodeInfo") or {}
+
+
+def boot_id(node):
+    return node_info(node).get("bootID")
+
+
+def labels(node):
+    return node["metadata"].get("labels") or {}
+
+
+def annotations(node):
+    return node["metadata"].get("annotations") or {}
+
+
+def allocatable(node, resource):
+    """How many of ``resource`` the kubelet offers on the Node (0 when it has never heard of it)."""
+    return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
+
+
+def metadata_patch(node, wanted_labels, wanted_annotations):
+    """The merge patch that brings labels and annotations (value None: absent) about, or None when all is so already.
+
+    The components label is left alone on a node under maintenance, and where a person or an agent paused it.
+    """
+    current = labels(node)
+    wanted = dict(wanted_labels)
+    if ANNOTATION_MAINTENANCE in annotations(node) or current.get(LABEL_COMPONENTS) == "paused":
+        wanted.pop(LABEL_COMPONENTS, None)
+    metadata = {}
+    for key, have, want in (
+        ("labels", current, wanted),
+        ("annotations", annotations(node), wanted_annotations),
+    ):
+        changes = {name: value for name, value in want.items() if have.get(name) != value}
+        if changes:
+            metadata[key] = changes
+    if not metadata:
+        return None
+    metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+    return {"metadata": metadata}
+
+
+def patched(node, patch):
+    """Labels and annotations of ``node`` as they are after ``patch``: for diffs."""
+    result = {}
+    for key, have in (("labels", labels(node)), ("annotations", annotations(node))):
+        changes = patch["metadata"].get(key, {})
+        merged = dict(have, **changes)
+        result[key] = {name: merged[name] for name in sorted(changes) if merged[name] is not None}
+    return result
+
+
+def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
+    """Bring the labels and annotations of many nodes about.
+
+    ``wanted`` is a list of {name, labels, annotations}. Returns a list of {name, before, after} for the nodes
+    that changed (or would, in check mode). A node somebody else wrote in between is read and judged again, up to
+    ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written.
+    """
+    nodes = cluster.nodes()
+    missing = [entry["name"] for entry in wanted if entry["name"] not in nodes]
+    if missing:
+        raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
+    changes = []
+    for entry in wanted:
+        path, node = "/api/v1/nodes/" + entry["name"], nodes[entry["name"]]
+        for attempt in range(attempts):
+            patch = metadata_patch(node, entry["labels"], entry["annotations"])
+            if patch is None:
+                break
+            change = {"name": entry["name"], "before": _before(node, patch), "after": patched(node, patch)}
+            if check_mode:
+                changes.append(change)
+                break
+            try:
+                cluster.merge_patch(path, patch)
+                changes.append(change)
+                break
+            except Conflict:
+                if attempt == attempts - 1:
+                    raise
+                node = cluster.request("get", path)
+    return changes
+
+
+def _before(node, patch):
+    return {
+        key: {name: have[name] for name in sorted(patch["metadata"].get(key, {})) if name in have}
+        for key, have in (("labels", labels(node)), ("annotations", annotations(node)))
+    }

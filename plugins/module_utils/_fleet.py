@@ -1,0 +1,216 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet as rows: what each host says and what the cluster says about its node, in one line a person can read.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout
+
+PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
+
+READY, NO_CHIP = "ready", "no chip"
+_GOOD = (READY, NO_CHIP)
+
+_COLUMNS = (
+    ("NODE", "node"),
+    ("CHIPS", "chips_text"),
+    ("WANTED", "driver_wanted"),
+    ("LOADED", "driver_loaded"),
+    ("CONTAINERD", "containerd"),
+    ("CDI", "cdi"),
+    ("PLUGIN", "plugin"),
+    ("ALLOCATABLE", "allocatable_text"),
+    ("STATE", "state_text"),
+)
+
+
+def node_views(nodes, pods):
+    """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those that may
+    be the device plugin's."""
+    plugin = {}
+    for pod in pods:
+        key, value = PLUGIN_POD_LABEL
+        if (pod["metadata"].get("labels") or {}).get(key) == value:
+            plugin[_rollout.pod_node(pod)] = pod
+    return {name: _node_view(node, plugin.get(name)) for name, node in nodes.items()}
+
+
+def _node_view(node, plugin_pod):
+    ready, why = _cluster.node_ready(node)
+    labels = _cluster.labels(node)
+    return {
+        "ready": ready,
+        "why": why,
+        "unschedulable": bool(node.get("spec", {}).get("unschedulable")),
+        "boot_id": _cluster.boot_id(node),
+        "runtime": _cluster.node_info(node).get("containerRuntimeVersion"),
+        "components": labels.get(_cluster.LABEL_COMPONENTS),
+        "chip": labels.get(_cluster.LABEL_CHIP),
+        "present": _cluster.LABEL_PRESENT in labels,
+        "maintenance": _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(node),
+        "allocatable": {
+            name: int(count)
+            for name, count in (node.get("status", {}).get("allocatable") or {}).items()
+            if name.startswith("huawei.com/") and str(count).isdigit()
+        },
+        "plugin": _plugin_state(plugin_pod),
+        "plugin_why": _plugin_why(plugin_pod),
+    }
+
+
+def _plugin_state(pod):
+    if pod is None:
+        return None
+    return "running" if _rollout.pod_ready(pod) else "failing"
+
+
+def _plugin_why(pod):
+    if pod is None or _rollout.pod_ready(pod):
+        return None
+    return _rollout.why_pod_not_ready(pod, [], "")
+
+
+def rows(hosts, views):
+    """One row (dict) per host in their order, then one per NPU node that no host of the inventory stands for.
+
+    ``hosts``: as the npu_hosts filter makes them; ``views``: from node_views.
+    """
+    result = [_row(host, views) for host in hosts]
+    known = {row["node"] for row in result}
+    for name in sorted(views):
+        if views[name]["present"] and name not in known:
+            result.append(_foreign_row(name, views[name]))
+    return result
+
+
+def healthy(row):
+    return row["state"] in _GOOD
+
+
+def may_get_better(all_rows):
+    """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
+    return any(row["state"] in ("not ready", "no plugin", "degraded") for row in all_rows)
+
+
+def table(all_rows):
+    """The rows as aligned lines, the heading first."""
+    lines = [[heading for heading, _key in _COLUMNS]]
+    lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+
+
+def _cell(row, key):
+    if key == "chips_text":
+        return "%d x %s" % (row["chips"], row["chip"]) if row["chips"] else "-"
+    if key == "allocatable_text":
+        return "%d %s" % (row["allocatable"], row["resource"]) if row["resource"] else "-"
+    if key == "state_text":
+        return row["state"] + (": " + row["reason"] if row["reason"] else "")
+    if key == "node" and row["host"] not in (None, row["node"]):
+        return "%s (%s)" % (row["node"], row["host"])
+    return str(row[key] or "-")
+
+
+def _row(host, views):
+    facts = host.get("facts") or {}
+    family = facts.get("family") or {}
+    node = (host.get("config") or {}).get("node_name") or host["name"]
+    view = views.get(node)
+    row = {
+        "host": host["name"],
+        "node": node,
+        "chips": facts.get("chip_count", 0),
+        "chip": family.get("name"),
+        "resource": family.get("resource"),
+        "driver_wanted": _wanted(host) if facts.get("chip_count") or not facts else None,
+        "driver_loaded": _loaded(host, facts),
+        "containerd": _containerd(facts, view),
+        "cdi": _cdi(host),
+        "plugin": view["plugin"] if view else None,
+        "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
+        "checks": (host.get("validation") or {}).get("checks") or [],
+    }
+    row["state"], row["reason"] = _state(host, facts, row, view)
+    return row
+
+
+def _foreign_row(name, view):
+    resource = next(iter(sorted(view["allocatable"])), None)
+    return {
+        "host": None,
+        "node": name,
+        "chips": 0,
+        "chip": view["chip"],
+        "resource": resource,
+        "driver_wanted": None,
+        "driver_loaded": None,
+        "containerd": _containerd({}, view),
+        "cdi": None,
+        "plugin": view["plugin"],
+        "allocatable": view["allocatable"].get(resource, 0),
+        "checks": [],
+        "state": "unknown",
+        "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
+    }
+
+
+def _wanted(host):
+    config = host.get("config") or {}
+    return "preinstalled" if config.get("driver_source") == "preinstalled" else config.get("driver_version")
+
+
+def _loaded(host, facts):
+    validation = host.get("validation") or {}
+    return validation.get("driver_version") or (facts.get("driver") or {}).get("loaded_version")
+
+
+def _containerd(facts, view):
+    runtime = facts.get("runtime") or {}
+    if runtime.get("version"):
+        return runtime["version"] if runtime.get("name") == "containerd" else "%(name)s %(version)s" % runtime
+    return (view or {}).get("runtime")
+
+
+def _cdi(host):
+    for check in (host.get("validation") or {}).get("checks") or []:
+        if check["name"] == "cdi_enabled":
+            return "on" if check["ok"] else "off"
+    return None
+
+
+def _state(host, facts, row, view):
+    """(state, reason or None) of one host; the first thing that is wrong counts."""
+    if host.get("unreachable"):
+        node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
+        return "unreachable", _one_line(host.get("error")) + node
+    if host.get("error"):
+        return "failed", _one_line(host["error"])
+    if not facts.get("chip_count"):
+        return NO_CHIP, None
+    if view is None:
+        return "no node", "the cluster has no node %s" % row["node"]
+    if not view["ready"]:
+        return "not ready", view["why"]
+    if view["maintenance"] or view["components"] == "paused":
+        return "maintenance", "its components are %s" % (view["components"] or "off")
+    if facts.get("problems"):
+        return "blocked", facts["problems"][0]
+    wrong = [check for check in row["checks"] if not check["ok"]]
+    if wrong:
+        return "invalid", "; ".join(check["message"] for check in wrong)
+    if not view["components"]:
+        return "not installed", None
+    if view["plugin"] != "running":
+        return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
+    if row["allocatable"] != row["chips"]:
+        return "degraded", "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
+    return READY, "cordoned" if view["unschedulable"] else None
+
+
+def _one_line(text):
+    return " ".join(str(text or "no reason given").split()).rstrip(".")

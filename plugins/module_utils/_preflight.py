@@ -1,0 +1,500 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict on every host before anything is changed on any of them.
+
+Pure decisions on what the hosts, the cluster and the registry said. Runs on the controller.
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._profile import image_profile, profile_tag
+from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._rollout import PLUGIN_SOCKETS
+
+READY, SKIPPED, BLOCKED, UNREACHABLE = "ready", "skipped", "blocked", "unreachable"
+
+SOURCES = ("image", "preinstalled")
+LATER_SOURCES = ("package",)
+
+# What a host's configuration is when its variables do not say otherwise; the keys are the variables without "npu_".
+CONFIG_DEFAULTS = {
+    "node_name": None,
+    "driver_source": "image",
+    "driver_version": "25.5.0",
+    "driver_repository": None,
+    "driver_image": None,
+    "driver_image_path": None,
+    "driver_profile": None,
+    "driver_root": "/var/lib/Ascend",
+    "registry_username": None,
+    "registry_password": None,
+    "registry_plain_http": False,
+    "registry_ca_file": None,
+}
+
+# Every variable a user may set; anything else that begins with npu_ is a mistake. A test holds it against the roles.
+KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset(
+    (
+        "npu_hosts",
+        "npu_kubernetes_auth",
+        "npu_namespace",
+        "npu_image_pull_secrets",
+        "npu_image_pull_policy",
+        "npu_tolerations",
+        "npu_status_file",
+        "npu_rollout_timeout",
+        "npu_device_plugin_enabled",
+        "npu_device_plugin_version",
+        "npu_device_plugin_image",
+        "npu_device_plugin_accelerators",
+        "npu_device_plugin_driver_path",
+        "npu_device_plugin_datatrace_dir",
+        "npu_exporter_enabled",
+        "npu_exporter_version",
+        "npu_exporter_image",
+        "npu_exporter_driver_path",
+        "npu_exporter_service_monitor",
+        "npu_exporter_service_monitor_labels",
+        "npu_exporter_scrapers",
+    )
+)
+
+# Accelerator label values that the device plugin of MindCluster v7.3 has a DaemonSet for.
+PLUGIN_ACCELERATORS = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
+
+_KUBELET_MIN, _KUBELET_TESTED = (1, 24), (1, 34)
+_CONTAINERD_MIN = (1, 7)
+_HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
+
+
+class Verdict:
+    """What install will do with one host, and why not."""
+
+    def __init__(self, host):
+        self.host = host
+        self.name = host["name"]
+        self.config = dict(CONFIG_DEFAULTS, **{key: val for key, val in host["config"].items() if val is not None})
+        self.facts = host.get("facts") or {}
+        self.node_name = self.config["node_name"] or self.name
+        self.reasons, self.notes = [], []
+        self.image = self.digest = self.profile = None
+        self.wants_image = False
+        self.components = "enabled"
+        self.upgrade_pending = False
+
+    @property
+    def family(self):
+        return self.facts.get("family") or {}
+
+    @property
+    def has_chips(self):
+        return bool(self.facts.get("chip_count"))
+
+    @property
+    def status(self):
+        if self.host.get("unreachable"):
+            return UNREACHABLE
+        if self.reasons:
+            return BLOCKED
+        return READY if self.has_chips else SKIPPED
+
+    @property
+    def driver_path(self):
+        """The driver tree on the host, as the components mount it."""
+        if self.config["driver_source"] == "preinstalled":
+            return (self.facts.get("driver") or {}).get("tree")
+        return posixpath.join(self.config["driver_root"], "driver")
+
+    def result(self):
+        return {
+            "status": self.status,
+            "reasons": self.reasons,
+            "notes": self.notes,
+            "node_name": self.node_name,
+            "family": self.family.get("name"),
+            "accelerator": self.family.get("accelerator"),
+            "resource": self.family.get("resource"),
+            "chips": self.facts.get("chip_count", 0),
+            "host_arch": _HOST_ARCH.get(self.facts.get("machine")),
+            "driver_source": self.config["driver_source"],
+            "driver_version": self.config["driver_version"],
+            "driver_path": self.driver_path,
+            "image": self.image,
+            "digest": self.digest,
+            "profile": self.profile,
+            "components": self.components,
+            "upgrade_pending": self.upgrade_pending,
+            "family_key": self.family.get("key"),
+        }
+
+    def line(self):
+        """The plan for this host, for people."""
+        if self.status == SKIPPED:
+            return "%s: %s" % (self.name, "; ".join(self.notes))
+        source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
+        text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"], self.family["name"], source)
+        return "; ".join([text] + self.notes)
+
+
+def judge(hosts, nodes, resolve, daemonsets=(), plugin_enabled=True):
+    """A list of Verdict, one per host, in their order.
+
+    ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
+    ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
+    device plugin's that are there already.
+    """
+    verdicts = [Verdict(host) for host in hosts]
+    for verdict in verdicts:
+        _check_host(verdict, plugin_enabled)
+    candidates = [verdict for verdict in verdicts if verdict.has_chips]
+    _check_nodes(candidates, nodes)
+    _check_roots(candidates)
+    _check_deployed(candidates, nodes, daemonsets)
+    _resolve_images(candidates, resolve)
+    for verdict in candidates:
+        _check_loaded(verdict)
+    return verdicts
+
+
+def unknown_variables(names):
+    """A sentence for each of the variables ``names`` that this collection does not know."""
+    sentences = []
+    for name in sorted(set(names) - KNOWN_VARIABLES):
+        near = difflib.get_close_matches(name, KNOWN_VARIABLES, 1, 0.75)
+        sentences.append("unknown variable %s%s" % (name, ": did you mean %s?" % near[0] if near else ""))
+    return sentences
+
+
+def report(verdicts, cluster_reasons):
+    """Everything wrong at once as readable text, or None when nothing is.
+
+    Reasons that several hosts share are told once, with their names.
+    """
+    shared = {}
+    for verdict in verdicts:
+        for reason in verdict.reasons:
+            shared.setdefault(reason, []).append(verdict.name)
+    if not shared and not cluster_reasons:
+        return None
+    stopped = [verdict.name for verdict in verdicts if verdict.reasons]
+    lines = []
+    if stopped:
+        lines.append(
+            "Nothing was changed: %d of %d hosts cannot be installed as they are." % (len(stopped), len(verdicts))
+        )
+    else:
+        lines.append("Nothing was changed: the cluster does not allow what install needs.")
+    lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
+    lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
+    if any(verdict.status == UNREACHABLE for verdict in verdicts):
+        lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+    return "\n".join(lines)
+
+
+# --- one host ---
+
+
+def _check_host(verdict, plugin_enabled):
+    verdict.reasons.extend(unknown_variables(verdict.host.get("variables") or []))
+    if verdict.host.get("unreachable"):
+        verdict.reasons.append("not reachable: %s" % _one_line(verdict.host.get("error")))
+        return
+    if verdict.host.get("error"):
+        verdict.reasons.append(_one_line(verdict.host["error"]))
+        return
+    if not verdict.has_chips:
+        verdict.notes.append("has no Ascend chip; nothing is done there")
+        return
+    verdict.reasons.extend(verdict.facts.get("problems") or [])
+    _check_source(verdict)
+    accelerator = verdict.family.get("accelerator")
+    if plugin_enabled and accelerator and accelerator not in PLUGIN_ACCELERATORS:
+        verdict.reasons.append(
+            "MindCluster v7.3 has no device plugin for the %s (%s)" % (verdict.family["name"], accelerator)
+        )
+
+
+def _check_source(verdict):
+    source = verdict.config["driver_source"]
+    if source in LATER_SOURCES:
+        verdict.reasons.append("npu_driver_source: %s does not work yet; use image or preinstalled" % source)
+    elif source not in SOURCES:
+        verdict.reasons.append(
+            "npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES))
+        )
+    verdict.wants_image = source == "image"
+
+
+def _check_loaded(verdict):
+    """Install never replaces a driver that runs."""
+    driver = verdict.facts.get("driver") or {}
+    if not verdict.wants_image or not driver.get("loaded") or not verdict.digest:
+        return
+    wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
+    if driver.get("loaded_release") in (None, wanted):
+        return
+    verdict.upgrade_pending = True
+    verdict.notes.append(
+        "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
+        % (driver["loaded_release"], wanted)
+    )
+
+
+# --- hosts and nodes ---
+
+
+def _check_nodes(candidates, nodes):
+    by_node = {}
+    for verdict in candidates:
+        by_node.setdefault(verdict.node_name, []).append(verdict)
+    by_boot_id = {_cluster.boot_id(node): name for name, node in nodes.items()}
+    for node_name, verdicts in by_node.items():
+        for verdict in verdicts:
+            if len(verdicts) > 1:
+                others = ", ".join(other.name for other in verdicts if other is not verdict)
+                verdict.reasons.append("shares the node name %s with %s; see npu_node_name" % (node_name, others))
+            _check_node(verdict, nodes, by_boot_id)
+
+
+def _check_node(verdict, nodes, by_boot_id):
+    boot_id = verdict.facts.get("boot_id")
+    same_machine = by_boot_id.get(boot_id)
+    node = nodes.get(verdict.node_name)
+    if node is None:
+        near = same_machine or next(iter(difflib.get_close_matches(verdict.node_name, nodes, 1)), None)
+        hint = ""
+        if same_machine:
+            hint = ": this machine is the node %s, set npu_node_name: %s" % (same_machine, same_machine)
+        elif near:
+            hint = ": did you mean %s? See npu_node_name" % near
+        verdict.reasons.append("the cluster has no node %s%s" % (verdict.node_name, hint))
+        return
+    if _cluster.boot_id(node) != boot_id:
+        verdict.reasons.append(
+            "the host is not the node %s: the host's boot ID is %s, the node reports %s%s. Correct ansible_host or"
+            " npu_node_name; right after a reboot, wait until the kubelet has reported"
+            % (
+                verdict.node_name,
+                boot_id,
+                _cluster.boot_id(node),
+                ". This machine is the node %s" % same_machine if same_machine else "",
+            )
+        )
+        return
+    ready, why = _cluster.node_ready(node)
+    if not ready:
+        verdict.reasons.append("the node %s is not Ready: %s" % (verdict.node_name, _one_line(why)))
+    _check_versions(verdict, _cluster.node_info(node))
+    paused = _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused"
+    if paused or _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(node):
+        verdict.components = "paused"
+        verdict.notes.append(
+            "is %s; its components are left as they are" % ("paused" if paused else "under maintenance")
+        )
+
+
+def _check_versions(verdict, info):
+    kubelet = _numbers(info.get("kubeletVersion"))
+    if kubelet and kubelet < _KUBELET_MIN:
+        verdict.reasons.append("the kubelet is %s; at least 1.24 is needed" % info["kubeletVersion"])
+    elif kubelet and kubelet > _KUBELET_TESTED:
+        verdict.notes.append("runs kubelet %s, newer than MindCluster v7.3 supports (1.34)" % info["kubeletVersion"])
+    name, _separator, version = (info.get("containerRuntimeVersion") or "").partition("://")
+    told = " ".join(verdict.facts.get("problems") or [])
+    if name == "containerd":
+        if _numbers(version) and _numbers(version) < _CONTAINERD_MIN and "containerd" not in told:
+            verdict.reasons.append("containerd is %s; CDI needs 1.7 or newer" % version)
+    elif name and name not in told:
+        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported" % name)
+
+
+def _check_roots(candidates):
+    """Components mount one driver path per family, and the exporter one for the fleet."""
+    paths = {}
+    for verdict in candidates:
+        if verdict.driver_path:
+            paths.setdefault(verdict.driver_path, []).append(verdict)
+    if len(paths) < 2:
+        return
+    told = "; ".join("%s on %s" % (path, ", ".join(v.name for v in paths[path])) for path in sorted(paths))
+    for verdicts in paths.values():
+        for verdict in verdicts:
+            verdict.reasons.append(
+                "one cluster needs one driver path, because the device plugin's and the exporter's DaemonSets mount"
+                " it from every host; here are %s. Set npu_driver_root alike" % told
+            )
+
+
+def _check_deployed(candidates, nodes, daemonsets):
+    """A run limited to some hosts must not change the driver path under the others."""
+    mine = {verdict.node_name for verdict in candidates}
+    for daemonset in daemonsets:
+        spec = daemonset["spec"]["template"]["spec"]
+        accelerator = (spec.get("nodeSelector") or {}).get("accelerator")
+        path = _driver_volume(spec)
+        others = sorted(
+            name
+            for name, node in nodes.items()
+            if name not in mine
+            and _cluster.labels(node).get("accelerator") == accelerator
+            and _cluster.labels(node).get(_cluster.LABEL_COMPONENTS)
+        )
+        if not accelerator or not path or not others:
+            continue
+        for verdict in candidates:
+            if verdict.family.get("accelerator") == accelerator and verdict.driver_path not in (None, path):
+                verdict.reasons.append(
+                    "its driver is at %s, but %s (not in this run) already use the device plugin with %s; one family"
+                    " needs one driver path. Set npu_driver_root alike" % (verdict.driver_path, ", ".join(others), path)
+                )
+
+
+def device_plugins(daemonsets, namespace):
+    """(ours, reasons): the device plugin DaemonSets in ``namespace``, and a sentence for each one elsewhere."""
+    plugins = [
+        daemonset
+        for daemonset in daemonsets
+        if daemonset["metadata"]["name"].startswith("ascend-device-plugin")
+        and any(
+            (volume.get("hostPath") or {}).get("path") == PLUGIN_SOCKETS
+            for volume in daemonset["spec"]["template"]["spec"].get("volumes") or []
+        )
+    ]
+    reasons = [
+        "another device plugin is deployed, DaemonSet %s in the namespace %s; two of them on one node break each other."
+        " Delete it, or set npu_namespace: %s to take it over"
+        % (daemonset["metadata"]["name"], daemonset["metadata"]["namespace"], daemonset["metadata"]["namespace"])
+        for daemonset in plugins
+        if daemonset["metadata"]["namespace"] != namespace
+    ]
+    return [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace], reasons
+
+
+def _driver_volume(pod_spec):
+    for volume in pod_spec.get("volumes") or []:
+        if volume["name"] == "hiai-driver":
+            return (volume.get("hostPath") or {}).get("path")
+    return None
+
+
+# --- images ---
+
+
+def image_reference(config, facts):
+    """(reference text, profile or None) of the driver image for a host. Raises NpuError when it cannot be told."""
+    if config["driver_image"]:
+        return config["driver_image"], config["driver_profile"]
+    if not config["driver_repository"]:
+        raise NpuError(
+            "npu_driver_repository is not set: the repository that holds the driver images, such as"
+            " registry.example.com/mlops/ascend-driver (or npu_driver_image for a whole reference)"
+        )
+    if config["driver_profile"]:
+        tag = profile_tag(config["driver_version"], config["driver_profile"])
+    else:
+        family = facts.get("family") or {}
+        tag = image_profile(config["driver_version"], family.get("key"), facts.get("kernel_key"), facts.get("os_key"))
+    return "%s:%s" % (config["driver_repository"], tag), tag
+
+
+def _resolve_images(candidates, resolve):
+    """Each distinct reference is looked up once, however many hosts want it."""
+    answers = {}
+    for verdict in candidates:
+        if not verdict.wants_image:
+            continue
+        try:
+            reference, profile = image_reference(verdict.config, verdict.facts)
+        except NpuError as exc:
+            verdict.reasons.append(_one_line(exc.message))
+            continue
+        verdict.image, verdict.profile = reference, profile
+        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if "registry" in name)
+        if key not in answers:
+            try:
+                answers[key] = (resolve(reference, verdict.config), None)
+            except NpuError as exc:
+                answers[key] = (None, exc.message)
+        verdict.digest, problem = answers[key]
+        if problem:
+            told = " (profile %s)" % profile if profile else ""
+            verdict.reasons.append("no driver image %s%s: %s" % (reference, told, _one_line(problem)))
+
+
+def _numbers(version):
+    match = re.match(r"v?(\d+)\.(\d+)", version or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def _one_line(text):
+    return " ".join(str(text or "no reason given").split()).rstrip(".")
+
+
+# --- what the verdicts ask of the cluster ---
+
+DAEMONSETS = {
+    "huawei-Ascend910": "ascend-device-plugin-daemonset",
+    "huawei-Ascend310P": "ascend-device-plugin310p-daemonset",
+    "huawei-Ascend310": "ascend-device-plugin2-daemonset",
+}
+
+
+def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=True):
+    """What the cluster play needs, from results of Verdict.result() by host.
+
+    ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
+    host. Returns {labels, accelerators, driver_path, daemonsets, nodes}: the nodes argument of npu_node, the role
+    variables, and both arguments of npu_rollout. Nodes whose components are paused are not waited for.
+    """
+    hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
+    active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]
+    ready = [verdict for verdict in verdicts.values() if verdict["status"] == READY]
+    accelerators = sorted({verdict["accelerator"] for verdict in ready})
+    result = {
+        "labels": [
+            {"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name))} for name, verdict in hosts
+        ],
+        "accelerators": accelerators,
+        "driver_path": next((verdict["driver_path"] for verdict in ready), None),
+        "daemonsets": [],
+        "nodes": [],
+    }
+    if device_plugin:
+        result["daemonsets"] = [
+            {
+                "namespace": namespace,
+                "name": DAEMONSETS[accelerator],
+                "nodes": [verdict["node_name"] for verdict in active if verdict["accelerator"] == accelerator],
+            }
+            for accelerator in accelerators
+        ]
+        result["nodes"] = [
+            {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]}
+            for verdict in active
+        ]
+    if exporter:
+        nodes = [verdict["node_name"] for verdict in active]
+        result["daemonsets"].append({"namespace": namespace, "name": "npu-exporter", "nodes": nodes})
+    return result
+
+
+def _labels(verdict, version):
+    wanted = {
+        _cluster.LABEL_PRESENT: "",
+        _cluster.LABEL_CHIP: verdict["family"],
+        _cluster.LABEL_DRIVER_VERSION: version or verdict["driver_version"],
+        _cluster.LABEL_COMPONENTS: "enabled",
+        "accelerator": verdict["accelerator"],
+        "workerselector": "dls-worker-node",
+        "node-role.kubernetes.io/worker": "worker",
+        "host-arch": verdict["host_arch"],
+    }
+    return {key: value for key, value in wanted.items() if value is not None}

@@ -1,0 +1,165 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_fleet_info
+short_description: The NPU fleet in one table
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Puts together what the hosts said and what the cluster says about their nodes.
+  - Hosts that are down, nodes that are not C(Ready), and NPU nodes that no host stands for are in the table too.
+  - Runs on the controller.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.info_module
+requirements:
+  - python >= 3.11
+  - kubernetes >= 24.2.0
+options:
+  hosts:
+    description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
+    type: list
+    elements: dict
+    required: true
+  namespace:
+    description: Where the device plugin is.
+    type: str
+    default: npu-operator
+  wait_timeout:
+    description: Seconds to wait until every host is V(ready), while anything still gets better.
+    type: int
+    default: 0
+"""
+
+EXAMPLES = r"""
+- name: Look at the fleet
+  npuops.ascend.npu_fleet_info:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+  delegate_to: localhost
+  run_once: true
+  register: fleet
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ fleet.table }}"
+  run_once: true
+"""
+
+RETURN = r"""
+fleet:
+  description: One row per host.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    host:
+      description: Inventory name, null for a node that is not in the inventory.
+      type: str
+    node:
+      description: Name of the Node object.
+      type: str
+    chips:
+      description: Number of chips the host has on PCI.
+      type: int
+    chip:
+      description: Chip family.
+      type: str
+    resource:
+      description: What pods ask for.
+      type: str
+    driver_wanted:
+      description: Configured driver version, or V(preinstalled).
+      type: str
+    driver_loaded:
+      description: Version of the loaded driver.
+      type: str
+    containerd:
+      description: Version of the container runtime.
+      type: str
+    cdi:
+      description: V(on) or V(off), null when unknown.
+      type: str
+    plugin:
+      description: V(running) or V(failing), null without a pod.
+      type: str
+    allocatable:
+      description: How many chips the node offers.
+      type: int
+    checks:
+      description: The checks of M(npuops.ascend.npu_validate).
+      type: list
+      elements: dict
+    state:
+      description: V(ready), V(no chip), or what is wrong.
+      type: str
+    reason:
+      description: Why.
+      type: str
+table:
+  description: The same as aligned lines for people.
+  returned: success
+  type: list
+  elements: str
+problems:
+  description: One line per host that is neither ready nor without a chip.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import functools
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+
+def _look(cluster, namespace, hosts):
+    pods = cluster.list(
+        "/api/v1/namespaces/%s/pods" % namespace, label_selector="%s=%s" % _fleet.PLUGIN_POD_LABEL
+    )
+    return _fleet.rows(hosts, _fleet.node_views(cluster.nodes(), pods))
+
+
+def run(module):
+    cluster = _cluster.connect(module)
+    look = functools.partial(_look, cluster, module.params["namespace"], module.params["hosts"])
+    deadline = time.monotonic() + module.params["wait_timeout"]
+    rows = look()
+    while time.monotonic() < deadline and _fleet.may_get_better(rows):
+        time.sleep(1)
+        rows = look()
+    return {
+        "fleet": rows,
+        "table": _fleet.table(rows),
+        "problems": [
+            "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
+            for row in rows
+            if row["host"] and not _fleet.healthy(row)
+        ],
+    }
+
+
+def main():
+    module = _cluster.k8s_module(
+        {
+            "hosts": {"type": "list", "elements": "dict", "required": True},
+            "namespace": {"type": "str", "default": "npu-operator"},
+            "wait_timeout": {"type": "int", "default": 0},
+        }
+    )
+    try:
+        module.exit_json(changed=False, **run(module))
+    except NpuError as exc:
+        module.fail_json(msg=exc.message, **exc.details)
+
+
+if __name__ == "__main__":
+    main()
