@@ -78,14 +78,18 @@ class Switch:
             self._undo.path if self._undo else daemon.config
         )
 
+    def would_change(self, restart=True):
+        """Whether ``apply`` has anything to do, without the restart if that is left to others."""
+        return self.edit is not None or (restart and self.restart_required)
+
     def apply(self, restart=True):
-        """Make it so. Returns whether anything was done; raises NpuError with both outputs after undoing everything."""
+        """Make it so; after a restart that fails everything is undone, and NpuError has what containerd said."""
         if restart:
             _containerd.check_restartable(self.daemon)
         if self.edit:
             self._put_in_place()
         if not restart:
-            return self.edit is not None
+            return
         try:
             self.status = _containerd.restart(self.daemon, self.address, self.timeout)
             if not self.status.cdi:
@@ -93,7 +97,6 @@ class Switch:
         except NpuError as exc:
             self._back_to_before(exc.message)
         self.restart_required = False
-        return True
 
     def _load(self):
         daemon = self.daemon

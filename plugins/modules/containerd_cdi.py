@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: containerd_cdi
+short_description: Switch CDI on in the host's containerd
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Makes sure that the containerd which serves this host's kubelet injects CDI devices and looks for them in C(/etc/cdi).
+    With CDI off, pods start without their devices and without an error.
+  - Asks containerd itself, both its configuration (C(containerd config dump)) and the running process (its CRI socket),
+    so that a run which was interrupted between edit and restart is finished by the next one.
+  - Edits the file that already holds the CRI section, the main one or one of its C(imports), and there one line. All else
+    stays byte for byte, and containerd has to confirm on a copy, before anything is written, that CDI is all that changes.
+  - Keeps the original as C(<name>.npuops-backup) in the directory of the main configuration file.
+  - When the CRI does not answer after the restart, the old file is put back, containerd is restarted again, and the module fails
+    with what containerd said both times. Running pods are not touched by a restart. A unit whose C(KillMode) says
+    otherwise is refused.
+  - Refuses, without changing anything, containerd 1.6 and older, CRI-O, Docker without Kubernetes, and files that k3s, RKE2,
+    MicroK8s or k0s generate, and says what to do instead.
+extends_documentation_fragment:
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.host
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details:
+      - The diff has the changed lines only. Lines around them may hold a registry's password.
+  idempotent:
+    support: full
+options:
+  restart:
+    description:
+      - Whether containerd is restarted when it has to be.
+      - With V(false) the file is edited and RV(restart_required) says that CDI is not in effect yet.
+    type: bool
+    default: true
+  timeout:
+    description:
+      - Seconds that one restart may take until the CRI answers. There are two of them when the first one fails.
+    type: int
+    default: 25
+seealso:
+  - module: npuops.ascend.npu_cdi_spec
+  - module: npuops.ascend.npu_validate
+"""
+
+EXAMPLES = r"""
+- name: Switch CDI on
+  npuops.ascend.containerd_cdi:
+
+- name: Edit the configuration now, restart in a maintenance window
+  npuops.ascend.containerd_cdi:
+    restart: false
+"""
+
+RETURN = r"""
+msg:
+  description: Why something changed, or that nothing had to.
+  returned: always
+  type: str
+reason:
+  description: The same, V(none) when nothing has to change.
+  returned: success
+  type: str
+edited:
+  description: The file that was edited, or would be; V(none) when none.
+  returned: success
+  type: str
+config:
+  description: The configuration file containerd was started with.
+  returned: success
+  type: str
+restart_required:
+  description: Whether the running containerd still has CDI off.
+  returned: success
+  type: bool
+restored:
+  description: The file that was put back because containerd did not come up with the edit.
+  returned: failure, when that happened
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "restart": {"type": "bool", "default": True},
+            "timeout": {"type": "int", "default": 25},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        run(module)
+    except NpuError as exc:
+        module.fail_json(msg=exc.message, **exc.details)
+
+
+def run(module):
+    switch = _containerd_cdi.Switch(_containerd.find(), module.params["timeout"])
+    reason = switch.examine()
+    changed = switch.would_change(module.params["restart"])
+    if changed and not module.check_mode:
+        switch.apply(module.params["restart"])
+    result = {}
+    if switch.edit:
+        result["diff"] = {"prepared": switch.edit.diff()}
+    module.exit_json(
+        changed=changed,
+        msg=reason or "CDI is on",
+        reason=reason,
+        edited=switch.edit.path if switch.edit else None,
+        config=switch.daemon.config,
+        restart_required=switch.restart_required,
+        **result
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_cdi_spec
+short_description: The CDI spec of a host's NPUs
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Writes the file that tells the container runtime what a container with C(huawei.com/npu=N) gets, its C(/dev/davinciN), the
+    device nodes that all chips share, the driver tree read-only at C(/usr/local/Ascend/driver), and C(npu-smi).
+  - There is one device per chip, named by its number, and C(all).
+  - Paths go through C(driver) below O(root), and device numbers are left to the runtime, so that neither another driver
+    release nor a reboot needs a new file.
+  - On a host without a chip the file is removed.
+  - Refuses to work beside another spec file of the same kind, because containerd resolves no device that two files describe.
+extends_documentation_fragment:
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.host
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  state:
+    description:
+      - V(present) for the spec of the chips this host has, V(absent) for none.
+    type: str
+    choices: [present, absent]
+    default: present
+  source:
+    description:
+      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and C(/usr/local/Ascend).
+    type: str
+    choices: [image, preinstalled]
+    default: image
+  root:
+    description:
+      - The directory with C(driver) in it.
+    type: path
+    default: /var/lib/Ascend
+  library_path:
+    description:
+      - How containers find the driver's libraries.
+      - V(env) sets C(LD_LIBRARY_PATH) in them. The value an image has for this variable is lost.
+      - V(none) leaves it to the image.
+    type: str
+    choices: [env, none]
+    default: env
+seealso:
+  - module: npuops.ascend.containerd_cdi
+  - module: npuops.ascend.npu_validate
+"""
+
+EXAMPLES = r"""
+- name: Describe the chips of this host
+  npuops.ascend.npu_cdi_spec:
+
+- name: Describe them with the driver that was on the host before
+  npuops.ascend.npu_cdi_spec:
+    source: preinstalled
+
+- name: Take the description away
+  npuops.ascend.npu_cdi_spec:
+    state: absent
+"""
+
+RETURN = r"""
+msg:
+  description: Why something changed, or that nothing had to.
+  returned: always
+  type: str
+devices:
+  description: The names of the CDI devices.
+  returned: success
+  type: list
+  elements: str
+  sample: [huawei.com/npu=0, huawei.com/npu=1, huawei.com/npu=all]
+missing_nodes:
+  description: Device nodes of chips that are on the PCI bus but have none. Containers with such a chip do not start.
+  returned: success
+  type: list
+  elements: str
+  sample: [/dev/davinci3]
+root:
+  description: The directory whose C(driver) is mounted.
+  returned: success
+  type: str
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cdi, _host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "root": {"type": "path", "default": "/var/lib/Ascend"},
+            "library_path": {"type": "str", "choices": ["env", "none"], "default": "env"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        run(module)
+    except NpuError as exc:
+        module.fail_json(msg=exc.message, **exc.details)
+
+
+def run(module):
+    params = module.params
+    root = params["root"]
+    if params["source"] == "preinstalled":
+        root = _host_facts.preinstalled_root(root) or root
+    host = _cdi.look()
+    wanted = None
+    if params["state"] == "present" and host.chips:
+        wanted = _cdi.spec(host, root, params["library_path"])
+    reason = _cdi.reason(_cdi.PATH, wanted)
+    before = read_text(_cdi.PATH, "")
+    if reason and not module.check_mode:
+        _cdi.write(_cdi.PATH, wanted)
+    missing = ["/dev/davinci%d" % number for number in host.missing] if wanted else []
+    if missing and not module.check_mode:
+        module.warn(
+            "%d chips are on the PCI bus, but there is no %s: the driver is not loaded, or these chips do not answer"
+            % (host.chips, ", ".join(missing))
+        )
+    if wanted and not module.check_mode and not os.path.isdir(root + "/driver"):
+        module.warn("%s/driver does not exist: containers with a chip will not start before it does" % root)
+    module.exit_json(
+        changed=reason is not None,
+        msg=reason or ("the CDI spec is right" if wanted else "there is no CDI spec, and none is wanted"),
+        devices=["%s=%s" % (_cdi.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
+        missing_nodes=missing,
+        root=root,
+        diff={
+            "before_header": _cdi.PATH,
+            "after_header": _cdi.PATH,
+            "before": before,
+            "after": (_cdi.text(wanted) if wanted else "") if reason else before,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
