@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import signal
-from typing import Sequence
+from typing import Awaitable, Callable, Sequence
 
 from . import __version__, config, kube, logs
 from .bridge import Bridge
@@ -25,15 +25,18 @@ from .watch import Watch
 
 log = logging.getLogger(__name__)
 
+_PAUSE = 10  # seconds before a part that failed starts again
+
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM or SIGINT; the exit status is 0 then, and 1 when a part failed."""
+    """Run until SIGTERM or SIGINT."""
     settings = config.parse(arguments)
     logs.setup(settings.log_level)
-    return asyncio.run(_run(settings))
+    asyncio.run(_run(settings))
+    return 0
 
 
-async def _run(settings) -> int:
+async def _run(settings) -> None:
     log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
     metrics = Metrics()
     changed = Changed()
@@ -60,21 +63,29 @@ async def _run(settings) -> int:
         settings.probe_interval,
         settings.probe_failures,
     )
-    parts = [bridge.run(), watch.run(), reporter.run(), serve(settings.metrics_address, metrics)]
-
+    parts = {
+        "bridge": bridge.run,
+        "watch": watch.run,
+        "report": reporter.run,
+        "metrics": lambda: serve(settings.metrics_address, metrics),
+    }
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    tasks = [asyncio.create_task(part) for part in parts]
-    stopping = asyncio.create_task(stop.wait())
-    # No part returns by itself: one that does, or fails, takes the process with it, and the kubelet starts it again.
-    await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    failed = [task for task in tasks if task.done()]
-    for task in failed:
-        log.critical("a part of the agent ended", exc_info=task.exception())
-    for task in [stopping, *tasks]:
+    tasks = [asyncio.create_task(_keep_running(name, part)) for name, part in parts.items()]
+    await stop.wait()
+    for task in tasks:
         task.cancel()
-    await asyncio.wait([stopping, *tasks])
+    await asyncio.wait(tasks)
     log.info("node agent stops")
-    return 1 if failed else 0
+
+
+async def _keep_running(name: str, part: Callable[[], Awaitable[None]]) -> None:
+    """Run a part, and again when it fails: no defect in one may take the node's devices away with another."""
+    while True:
+        try:
+            await part()
+        except Exception:
+            log.exception("the part %s failed, it starts again in %d s", name, _PAUSE)
+        await asyncio.sleep(_PAUSE)

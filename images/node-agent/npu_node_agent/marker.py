@@ -59,13 +59,19 @@ class Markers:
             self.generation += 1
             self._changed.notify()
 
-    def suspend(self, since: str, reason: str, output: str, probes: int) -> None:
-        """driver-ready becomes driver-suspended. Raises OSError; FileNotFoundError when the driver is not ready."""
-        # The rename first: it alone decides. Dying before the details are in leaves a suspended driver without them.
+    def suspend(self) -> None:
+        """driver-ready becomes driver-suspended. Raises OSError; FileNotFoundError when the driver is not ready.
+
+        Dying between this and explain() leaves a suspended driver that nobody has explained yet.
+        """
         os.rename(self._path(READY), self._path(SUSPENDED))
-        marker = {**(self._read(SUSPENDED) or {}), SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes}
-        self._write(SUSPENDED, marker)
         self.poll()
+
+    def explain(self, since: str, reason: str, output: str, probes: int) -> None:
+        """Write down in driver-suspended what happened. Raises OSError."""
+        if self.suspended is not None:
+            self._write(SUSPENDED, {**self.suspended, SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes})
+            self.poll()
 
     def resume(self) -> None:
         """driver-suspended becomes driver-ready as it was. Raises OSError."""

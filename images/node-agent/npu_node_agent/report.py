@@ -116,7 +116,7 @@ class Reporter:
     def _remove_event(self, annotation: str) -> None:
         """Nobody shall approve a reboot for a chip that works."""
         try:
-            since = json.loads(annotation)[SINCE]
+            since = str(json.loads(annotation)[SINCE])
             self._api.request("DELETE", "%s/%s" % (EVENTS, event_name(self._node, since)))
         except (ValueError, KeyError, TypeError):
             pass  # not written by us: then there is no Event of ours

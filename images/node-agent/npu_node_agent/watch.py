@@ -12,7 +12,7 @@ import time
 from . import cdi_check, probe
 from .cdi_spec import SpecFile
 from .changed import Changed
-from .marker import Markers
+from .marker import SINCE, Markers
 from .metrics import Metrics
 from .probe import Probe
 from .report import HEALTHY, Reporter
@@ -114,9 +114,12 @@ class Watch:
         self._failures += 1
         log.warning("probe failed: %s", result.reason, extra={"failures": self._failures, "output": result.output})
         if state == READY and self._failures >= self._limit:
-            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             log.error("wedged: %d probes in a row failed; the driver is suspended", self._failures)
-            self._markers.suspend(since, result.reason, result.output, self._failures)
+            self._markers.suspend()
+        suspended = self._markers.suspended
+        if suspended is not None and SINCE not in suspended:
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            self._markers.explain(since, result.reason, result.output, self._failures)
         if self._markers.suspended is not None:
             self._reporter.want(self._markers.suspended)
 

@@ -25,10 +25,10 @@ def agent(tmp_path):
     """The agent, not started; stopped at the end, and then it must have been alive and without a traceback."""
     agent = Agent(tmp_path)
     yield agent
-    if agent.alive():
-        assert agent.stop() == 0
+    status = agent.stop() if agent.alive() else 0
     log = agent.read_log()
     print(log)
+    assert status == 0
     assert "Traceback" not in log
 
 

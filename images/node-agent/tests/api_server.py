@@ -1,0 +1,124 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The part of the Kubernetes API the agent uses: one Node and Events, with conflicts and merge patches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class ApiServer:
+    """On a loopback port; ``with server.stopped():`` takes it away. ``context``: an ssl.SSLContext for HTTPS."""
+
+    def __init__(self, context=None):
+        self.node = {
+            "metadata": {"name": "node-1", "uid": "uid-1", "resourceVersion": "1", "labels": {}, "annotations": {}}
+        }
+        self.events = {}
+        self.requests = []
+        self.headers = []
+        self.conflicts = 0
+        self.lock = threading.RLock()
+        self._context = context
+        self._port = 0
+        self._start()
+
+    @property
+    def url(self):
+        return "%s://127.0.0.1:%d" % ("https" if self._context else "http", self._port)
+
+    def _start(self):
+        handler = type("Handler", (_Handler,), {"api": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler)
+        if self._context:
+            self._server.socket = self._context.wrap_socket(self._server.socket, server_side=True)
+        self._port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @contextlib.contextmanager
+    def stopped(self):
+        self.stop()
+        yield
+        self._start()
+
+    @property
+    def annotations(self):
+        return self.node["metadata"]["annotations"]
+
+    @property
+    def labels(self):
+        return self.node["metadata"]["labels"]
+
+    def calls(self, *methods):
+        with self.lock:
+            return [call for call in self.requests if call[0] in methods]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    api = None
+
+    def log_message(self, *args):
+        pass
+
+    def _handle(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        with self.api.lock:
+            self.api.requests.append((self.command, self.path))
+            self.api.headers.append(dict(self.headers))
+            status, answer = self._answer(body)
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PATCH = do_POST = do_DELETE = _handle
+
+    def _answer(self, body):
+        api = self.api
+        if self.path == "/api/v1/nodes/node-1":
+            if self.command == "PATCH":
+                return self._patch_node(body)
+            return 200, api.node
+        base = "/api/v1/namespaces/default/events"
+        if self.path == base and self.command == "POST":
+            if body["involvedObject"].get("namespace", "default") != body["metadata"]["namespace"]:
+                return 422, {"message": "involvedObject.namespace does not match event.namespace"}
+            api.events[body["metadata"]["name"]] = body
+            return 201, body
+        name = self.path[len(base) + 1:]
+        if name not in api.events:
+            return 404, {"message": "not found"}
+        if self.command == "DELETE":
+            return 200, api.events.pop(name)
+        if self.command == "PATCH":
+            api.events[name].update(body)
+        return 200, api.events[name]
+
+    def _patch_node(self, body):
+        metadata = self.api.node["metadata"]
+        if self.headers["Content-Type"] != "application/merge-patch+json":
+            return 415, {"message": "patch type"}
+        if self.api.conflicts:
+            self.api.conflicts -= 1
+            metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        if body["metadata"].pop("resourceVersion") != metadata["resourceVersion"]:
+            return 409, {"message": "the object has been modified"}
+        for kind, values in body["metadata"].items():
+            for key, value in values.items():
+                metadata[kind].pop(key, None)
+                if value is not None:
+                    metadata[kind][key] = value
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        return 200, self.api.node

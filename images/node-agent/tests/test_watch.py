@@ -1,0 +1,352 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The health watch as a process, with an npu-smi that does as told and an API server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import urllib.request
+
+import pytest
+from api_server import ApiServer
+from fakes import CHECKOUT, HEALTHY, UNHEALTHY, wait_for
+
+SAMPLES = os.path.join(CHECKOUT, "tests", "unit", "fixtures", "npu-smi")
+A910 = "huawei.com/Ascend910"
+WEDGED = "npuops.ascend/wedged"
+LABEL = "npu.openfuyao.com/reboot-required"
+
+# What npu-smi does is in the file "mode"; "hang" leaves a process behind that no kill of its group reaches, as one
+# in state D, and it keeps what it inherited.
+NPU_SMI = """#!/bin/bash
+cd "$(dirname "$0")"
+echo run >> runs
+case $(cat mode) in
+good) cat good ;;
+fails) printf 'DrvMngGetConsoleLogLevel failed. (ret=4)\\ndcmi module initialize failed. ret is -8005\\n'; exit 187 ;;
+occupied) printf 'dcmi model initialized failed, because the device is used. ret is -8020\\n'; exit 172 ;;
+fewer) head -n 13 good; tail -n 1 good ;;
+garbage) head -c 3000 /dev/urandom ;;
+hang) setsid bash -c 'while [ "$(cat mode)" = hang ]; do sleep 0.1; done' & sleep 1000 ;;
+esac
+"""
+
+
+class Chips:
+    """The simulated npu-smi of 8 chips."""
+
+    def __init__(self, agent):
+        tools = os.path.join(agent.root, "driver", "tools")
+        os.makedirs(tools)
+        self._mode = os.path.join(tools, "mode")
+        self._runs = os.path.join(tools, "runs")
+        self.set("good")
+        with open(os.path.join(tools, "npu-smi"), "w", encoding="utf-8") as stream:
+            stream.write(NPU_SMI)
+        os.chmod(os.path.join(tools, "npu-smi"), 0o755)
+        with open(os.path.join(SAMPLES, "info_docs_8card_busy_23.0.rc3_namexxx.txt"), encoding="utf-8") as stream:
+            table = stream.read()
+        with open(os.path.join(tools, "good"), "w", encoding="utf-8") as stream:
+            stream.write(table)
+        os.makedirs(os.path.join(agent.root, "dev"))
+        for number in range(8):
+            function = os.path.join(agent.root, "pci", "0000:%02x:00.0" % number)
+            os.makedirs(function)
+            for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", "0xd802")):
+                with open(os.path.join(function, name), "w", encoding="utf-8") as stream:
+                    stream.write(value + "\n")
+
+    def set(self, mode):
+        with open(self._mode + ".new", "w", encoding="utf-8") as stream:
+            stream.write(mode + "\n")
+        os.rename(self._mode + ".new", self._mode)
+
+    def runs(self):
+        try:
+            return os.path.getsize(self._runs) // 4
+        except OSError:
+            return 0
+
+
+@pytest.fixture
+def api():
+    api = ApiServer()
+    yield api
+    api.stop()
+
+
+@pytest.fixture
+def agent(agent, api):
+    agent.settings.update({"node-name": "node-1", "api-server": api.url})
+    agent.settings.update({"probe-interval": 0.5, "probe-timeout": 0.4})
+    return agent
+
+
+@pytest.fixture
+def chips(agent):
+    return Chips(agent)
+
+
+def marker(agent, name):
+    try:
+        with open(os.path.join(agent.run_dir, name), encoding="utf-8") as stream:
+            return json.load(stream)
+    except OSError:
+        return None
+
+
+def maintenance(agent, on):
+    path = os.path.join(agent.run_dir, "maintenance")
+    if on:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write('{"generation": 1}')
+    else:
+        os.unlink(path)
+
+
+def some_probes(chips, number=4):
+    """Wait for that many more probes."""
+    before = chips.runs()
+    wait_for(lambda: chips.runs() >= before + number)
+
+
+@pytest.mark.parametrize("mode", ["fails", "fewer", "garbage", "hang"])
+def test_wedge_and_recovery(agent, api, chips, ready, kubelet, plugins, mode):
+    before = marker(agent, "driver-ready")
+    agent.start()
+    plugins(devices={"Ascend910-0": HEALTHY})
+    wait_for(lambda: kubelet.allocatable(A910))
+    wait_for(lambda: chips.runs())
+    assert marker(agent, "driver-ready") == before
+
+    chips.set(mode)
+    suspended = wait_for(lambda: marker(agent, "driver-suspended") if "output" in (marker(agent, "driver-suspended") or {}) else None, 30)
+    assert marker(agent, "driver-ready") is None
+    assert {key: suspended[key] for key in before} == before
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", suspended["since"])
+    assert suspended["reason"] and suspended["probes"] == 3
+    assert mode != "fails" or "-8005" in suspended["output"]
+    wait_for(lambda: kubelet.devices(A910) == {"Ascend910-0": UNHEALTHY})
+
+    wait_for(lambda: WEDGED in api.annotations)
+    annotation = json.loads(api.annotations[WEDGED])
+    assert annotation == {key: suspended[key] for key in ("since", "probes", "reason", "output", "boot_id")}
+    assert api.labels[LABEL] == "true"
+    event = wait_for(lambda: list(api.events.values()))[0]
+    assert event["reason"] == "RebootRequired" and "reason=recovery" in event["message"]
+    assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "uid-1"}
+
+    chips.set("good")
+    wait_for(lambda: marker(agent, "driver-ready") == before, 30)
+    assert marker(agent, "driver-suspended") is None
+    wait_for(lambda: kubelet.devices(A910) == {"Ascend910-0": HEALTHY})
+    wait_for(lambda: not api.events)
+    assert WEDGED not in api.annotations and LABEL not in api.labels
+
+
+def test_two_failures_are_no_wedge(agent, api, chips, ready):
+    agent.settings["probe-failures"] = 1000 - 1
+    agent.start()
+    wait_for(lambda: chips.runs())
+    chips.set("fails")
+    some_probes(chips, 3)
+    chips.set("good")
+    some_probes(chips, 2)
+    assert "answers again after" in agent.read_log()
+    assert marker(agent, "driver-ready") and not marker(agent, "driver-suspended")
+    assert not api.calls("PATCH", "POST", "DELETE")
+
+
+def test_a_healthy_node_is_read_once_and_never_written(agent, api, chips, ready):
+    agent.start()
+    some_probes(chips, 5)
+    assert api.requests == [("GET", "/api/v1/nodes/node-1")]
+
+
+def test_an_occupied_chip_is_no_failure(agent, chips, ready):
+    chips.set("occupied")
+    agent.start()
+    some_probes(chips, 5)
+    assert marker(agent, "driver-ready") and "without a verdict" in agent.read_log()
+
+
+def test_failures_do_not_count_while_the_driver_is_not_ready_or_under_maintenance(agent, chips, ready):
+    chips.set("fails")
+    maintenance(agent, True)
+    agent.start()
+    time.sleep(2)
+    assert chips.runs() == 0 and marker(agent, "driver-ready")
+    maintenance(agent, False)
+    wait_for(lambda: marker(agent, "driver-suspended"))
+    # a suspended driver under maintenance is left alone, too
+    maintenance(agent, True)
+    chips.set("good")
+    time.sleep(1.5)
+    assert marker(agent, "driver-suspended")
+    maintenance(agent, False)
+    wait_for(lambda: marker(agent, "driver-ready"))
+
+
+def test_without_marker_nothing_is_probed(agent, chips, api):
+    chips.set("fails")
+    agent.start()
+    time.sleep(1.5)
+    assert chips.runs() == 0 and not api.requests and os.listdir(agent.run_dir) == []
+
+
+def test_a_maintenance_between_two_failures_starts_the_count_anew(agent, chips, ready):
+    agent.settings["probe-failures"] = 6
+    chips.set("fails")
+    agent.start()
+    wait_for(lambda: chips.runs() >= 4)
+    maintenance(agent, True)
+    time.sleep(0.7)
+    before = chips.runs()
+    maintenance(agent, False)
+    wait_for(lambda: marker(agent, "driver-suspended"))
+    assert chips.runs() >= before + 6
+
+
+def test_agent_restart_while_wedged(agent, api, chips, ready):
+    agent.start()
+    chips.set("fails")
+    wait_for(lambda: api.events)
+    suspended = marker(agent, "driver-suspended")
+    agent.kill()
+    agent.start()
+    some_probes(chips)
+    assert marker(agent, "driver-suspended") == suspended
+    assert len(api.events) == 1
+    assert len(api.calls("POST")) == 1
+    agent.kill()
+    chips.set("good")
+    agent.start()
+    wait_for(lambda: not api.events and WEDGED not in api.annotations)
+    assert marker(agent, "driver-ready")
+
+
+def test_killed_between_rename_and_details(agent, api, chips, ready):
+    os.rename(os.path.join(agent.run_dir, "driver-ready"), os.path.join(agent.run_dir, "driver-suspended"))
+    chips.set("fails")
+    agent.start()
+    wait_for(lambda: WEDGED in api.annotations)
+    chips.set("good")
+    wait_for(lambda: WEDGED not in api.annotations and marker(agent, "driver-ready"))
+
+
+def test_a_wedge_of_an_earlier_boot_ends_with_the_first_success(agent, api, chips, ready):
+    agent.start()
+    chips.set("fails")
+    wait_for(lambda: api.events)
+    agent.kill()
+    # the reboot: /run is empty, another boot ID, the boot unit publishes
+    os.unlink(os.path.join(agent.run_dir, "driver-suspended"))
+    with open(agent.boot_id_file, "w", encoding="utf-8") as stream:
+        stream.write("99999999-2222-3333-4444-555555555555\n")
+    agent.start()
+    time.sleep(1)
+    assert api.labels[LABEL] == "true"
+    chips.set("good")
+    ready(agent.boot_id)
+    wait_for(lambda: WEDGED not in api.annotations and LABEL not in api.labels and not api.events)
+
+
+def test_api_server_away(agent, api, chips, ready):
+    agent.start()
+    wait_for(lambda: api.requests)
+    with api.stopped():
+        chips.set("fails")
+        wait_for(lambda: marker(agent, "driver-suspended"))
+        wait_for(lambda: "cannot report" in agent.read_log())
+    wait_for(lambda: api.labels.get(LABEL) == "true" and api.events, 30)
+    with api.stopped():
+        chips.set("good")
+        wait_for(lambda: marker(agent, "driver-ready"))
+        chips.set("fails")
+        wait_for(lambda: marker(agent, "driver-suspended"))
+        chips.set("good")
+        wait_for(lambda: marker(agent, "driver-ready"))
+    wait_for(lambda: LABEL not in api.labels and WEDGED not in api.annotations and not api.events, 30)
+
+
+def test_somebody_else_writes_at_the_same_time(agent, api, chips, ready):
+    api.conflicts = 2
+    agent.start()
+    chips.set("fails")
+    wait_for(lambda: api.events)
+    assert api.labels[LABEL] == "true" and api.conflicts == 0
+
+
+@pytest.mark.parametrize(
+    "labels, annotations",
+    [
+        ({"npu.openfuyao.com/driver-upgrade-state": "approval-required"}, {}),
+        ({}, {"npuops.ascend/maintenance": '{"step": "approval-required"}'}),
+    ],
+)
+def test_the_label_stays_while_an_approval_is_pending(agent, api, chips, ready, labels, annotations):
+    api.labels.update(labels)
+    api.annotations.update(annotations)
+    agent.start()
+    chips.set("fails")
+    wait_for(lambda: api.events)
+    chips.set("good")
+    wait_for(lambda: WEDGED not in api.annotations)
+    assert api.labels[LABEL] == "true"
+
+
+# Metrics
+
+def page(agent, path="/metrics"):
+    with urllib.request.urlopen("http://%s%s" % (agent.settings["metrics-address"], path), timeout=5) as answer:
+        return answer.read().decode()
+
+
+def sample(agent, name):
+    """The value of ``name`` (with its labels) on the page."""
+    match = re.search(r"^npuops_node_agent_%s (\S+)$" % re.escape(name), page(agent), re.M)
+    return float(match.group(1)) if match else None
+
+
+@pytest.fixture
+def address(agent):
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        agent.settings["metrics-address"] = "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+def test_metrics(agent, address, api, chips, ready, kubelet, plugins, spec):
+    agent.start()
+    plugins(devices={"Ascend910-0": HEALTHY})
+    wait_for(lambda: kubelet.allocatable(A910))
+    kubelet.allocate(A910, "Ascend910-0")
+    wait_for(lambda: sample(agent, "probe_last_success_timestamp_seconds"))
+    assert abs(sample(agent, "probe_last_success_timestamp_seconds") - time.time()) < 10
+    assert sample(agent, 'driver_state{state="ready"}') == 1 and sample(agent, 'driver_state{state="suspended"}') == 0
+    assert sample(agent, 'driver_info{release="25.5.0-6.6-abc",version="25.5.0"}') == 1
+    assert sample(agent, 'chips{source="pci"}') == sample(agent, 'chips{source="npu-smi"}') == 8
+    assert sample(agent, 'devices{health="Healthy",resource="huawei.com/Ascend910"}') == 1
+    assert sample(agent, 'allocations_total{resource="huawei.com/Ascend910",result="ok"}') == 1
+    assert sample(agent, "cdi_spec_valid") == 0  # the spec names chips 0 to 3, which have no device node here
+    assert sample(agent, "probe_failures") == 0
+    chips.set("fails")
+    wait_for(lambda: sample(agent, 'driver_state{state="suspended"}') == 1)
+    assert sample(agent, 'driver_state{state="ready"}') == 0 and sample(agent, "probe_failures") >= 3
+    wait_for(lambda: sample(agent, 'devices{health="Unhealthy",resource="huawei.com/Ascend910"}') == 1)
+    assert page(agent, "/healthz") == "ok\n"
+
+
+def test_alert_rules_use_what_is_published(agent, address, chips, ready):
+    agent.start()
+    wait_for(lambda: sample(agent, "probe_last_success_timestamp_seconds"))
+    with open(os.path.join(CHECKOUT, "images", "node-agent", "alerts.yml"), encoding="utf-8") as stream:
+        rules = stream.read()
+    published = set(re.findall(r"^# TYPE (\S+)", page(agent), re.M))
+    used = set(re.findall(r"npuops_node_agent_\w+", rules))
+    assert used and used <= published
