@@ -1,0 +1,93 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is said about a CDI spec that does not fit the host."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from npu_node_agent.cdi_check import Host, problems
+from npu_node_agent.cdi_spec import SpecFile
+
+RELEASE = "25.5.0-6.6.0-0123456789ab"
+
+
+@pytest.fixture
+def host(tmp_path):
+    root = tmp_path / "Ascend"
+    for release in (RELEASE, "25.0.0-6.6.0-ba9876543210"):
+        (root / "releases" / release / "driver" / "lib64").mkdir(parents=True)
+    (root / "driver").symlink_to("releases/%s/driver" % RELEASE)
+    (tmp_path / "dev").mkdir()
+    for name in ("davinci0", "davinci1", "davinci_manager", "vdavinci100"):
+        (tmp_path / "dev" / name).touch()
+    return Host(str(tmp_path / "dev"), str(root / "driver"))
+
+
+@pytest.fixture
+def write(tmp_path, host):
+    path = str(tmp_path / "huawei.com-npu.json")
+    document = {
+        "cdiVersion": "0.5.0",
+        "kind": "huawei.com/npu",
+        "devices": [{"name": n, "containerEdits": {"deviceNodes": []}} for n in ("0", "1", "100", "all")],
+        "containerEdits": {"mounts": [{"hostPath": host.driver_tree + "/lib64", "containerPath": "/lib64"},
+                                      {"hostPath": "/elsewhere", "containerPath": "/x"}]},
+    }
+
+    def put(change=lambda document: None, text=None):
+        change(document)
+        with open(path + ".new", "w", encoding="utf-8") as stream:
+            stream.write(json.dumps(document) if text is None else text)
+        os.rename(path + ".new", path)
+        return SpecFile(path)
+
+    return put
+
+
+READY = {"release": RELEASE, "version": "25.5.0"}
+
+
+def test_in_order(host, write):
+    assert problems(write(), host, READY) == []
+    assert problems(write(), host, None) == []
+    assert problems(write(), host, {"release": "", "version": "25.5.0"}) == []  # preinstalled
+
+
+def test_missing_then_there(host, tmp_path, write):
+    spec = SpecFile(str(tmp_path / "huawei.com-npu.json"))
+    assert "No such file" in problems(spec, host, READY)[0]
+    write()
+    assert problems(spec, host, READY) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"])
+def test_not_a_spec(host, write, text):
+    assert "is no CDI spec" in problems(write(text=text), host, READY)[0]
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        (lambda d: d.update(kind="ascend.com/npu"), "its kind is 'ascend.com/npu', not huawei.com/npu"),
+        (lambda d: d["devices"].pop(1), "chip 1 has a device node and no entry"),
+        (lambda d: d["devices"].append({"name": "7"}), "it names chip 7, which has no device node"),
+    ],
+)
+def test_one_difference(host, write, change, expected):
+    assert problems(write(change), host, READY) == [expected]
+
+
+def test_mount_that_is_gone(host, write):
+    os.rmdir(os.path.join(os.path.realpath(host.driver_tree), "lib64"))
+    assert problems(write(), host, READY) == ["%s/lib64, which it mounts, does not exist" % host.driver_tree]
+
+
+def test_link_moved_under_a_loaded_driver(host, write):
+    os.unlink(host.driver_tree)
+    os.symlink("releases/25.0.0-6.6.0-ba9876543210/driver", host.driver_tree)
+    expected = "it leads to the release 25.0.0-6.6.0-ba9876543210, but %s is loaded" % RELEASE
+    assert problems(write(), host, READY) == [expected]

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings, stopping and starting of the process as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from fakes import wait_for
+from npu_node_agent import config
+from npu_node_agent.bridge import endpoint_path
+
+
+def test_flag_wins_over_variable_over_default():
+    environment = {"NPU_AGENT_PROBE_INTERVAL": "90", "NPU_AGENT_PROBE_TIMEOUT": "20"}
+    settings = config.parse(["--probe-timeout", "10"], environment)
+    assert (settings.probe_interval, settings.probe_timeout, settings.probe_failures) == (90, 10, 3)
+    assert settings.run_dir == "/run/npuops" and settings.metrics_address == ("0.0.0.0", 9461)
+    assert config.parse(["--metrics-address", "[::]:9"], {}).metrics_address == ("::", 9)
+
+
+@pytest.mark.parametrize(
+    "arguments, environment",
+    [
+        (["--probe-interval", "0"], {}),
+        (["--probe-failures", "x"], {}),
+        (["--metrics-address", "9461"], {}),
+        (["--log-level", "loud"], {}),
+        (["--probe-timeout", "60"], {}),
+        (["--no-such-flag"], {}),
+        ([], {"NPU_AGENT_PROBE_FAILURES": "-1"}),
+    ],
+)
+def test_wrong_settings_are_refused(arguments, environment, capsys):
+    with pytest.raises(SystemExit) as raised:
+        config.parse(arguments, environment)
+    assert raised.value.code == 2 and "error" in capsys.readouterr().err
+
+
+def test_log_lines_are_json(agent, ready):
+    agent.start()
+    assert agent.stop() == 0
+    lines = [json.loads(line) for line in agent.read_log().splitlines()]
+    assert lines[0]["msg"].endswith("starts") and lines[-1]["msg"] == "node agent stops"
+    assert all({"time", "level", "logger", "msg"} <= set(line) for line in lines)
+
+
+def test_stops_quickly_while_a_probe_hangs(agent, ready):
+    tools = os.path.join(agent.root, "driver", "tools")
+    os.makedirs(tools)
+    started = os.path.join(agent.root, "started")
+    with open(os.path.join(tools, "npu-smi"), "w", encoding="utf-8") as stream:
+        stream.write("#!/bin/sh\ntouch %s\nexec sleep 20\n" % started)
+    os.chmod(os.path.join(tools, "npu-smi"), 0o755)
+    agent.start()
+    wait_for(lambda: os.path.exists(started))
+    before = time.monotonic()
+    assert agent.stop() == 0
+    assert time.monotonic() - before < 2
+
+
+def test_pages(agent):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    agent.settings["metrics-address"] = "127.0.0.1:%d" % port
+    agent.start()
+    base = "http://127.0.0.1:%d" % port
+    with urllib.request.urlopen(base + "/healthz", timeout=5) as answer:
+        assert answer.read() == b"ok\n"
+    with urllib.request.urlopen(base + "/metrics", timeout=5) as answer:
+        assert b"npuops_node_agent_driver_state" in answer.read()
+    for request, status in ((base + "/other", 404), (urllib.request.Request(base + "/metrics", b"x"), 405)):
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(request, timeout=5)
+        assert raised.value.code == status
+        raised.value.close()
+    with socket.create_connection(("127.0.0.1", port)) as peer:
+        peer.sendall(b"\xff" * 100000)
+    with urllib.request.urlopen(base + "/healthz", timeout=5) as answer:
+        assert answer.read() == b"ok\n"
+
+
+def test_names_of_sockets_fit_into_an_address():
+    assert endpoint_path("/d", "huawei.com/Ascend310P-2c.1cpu") == "/d/npuops-huawei.com_Ascend310P-2c.1cpu.sock"
+    directory = "/var/lib/kubelet/device-plugins"
+    assert endpoint_path(directory, "huawei.com/Ascend910-12c.3cpu.32g").endswith("/npuops-huawei.com_Ascend910-12c.3cpu.32g.sock")
+    long = [endpoint_path(directory, "huawei.com/" + name * 60) for name in "ab"]
+    assert long[0] != long[1] and all(len(path) <= 107 for path in long)
