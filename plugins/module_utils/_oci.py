@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import stat
@@ -140,3 +141,38 @@ class _Hashing:
     @property
     def digest(self):
         return "sha256:" + self._sha256.hexdigest()
+
+
+class Image:
+    """An image of one layer, ready to be pushed to ``repository``:``tag`` of the ``client``'s registry."""
+
+    def __init__(self, client, repository, tag, layer, architecture, annotations):
+        self.client = client
+        self.repository = repository
+        self.tag = tag
+        self.layer = layer
+        self.config = config(architecture, [layer], annotations)
+        self.manifest = manifest(self.config, [layer], annotations)
+        self.digest = sha256(self.manifest)
+
+    def reason(self):
+        """Why the image has to be pushed, as a sentence, or None when the registry has the same under that tag."""
+        name = "%s/%s:%s" % (self.client.registry, self.repository, self.tag)
+        try:
+            there, document = self.client.image(self.repository, self.tag)
+            if there.digest != self.digest:
+                there_config = self.client.blob(self.repository, document["config"]["digest"])
+                # The packed layer depends on the version of zlib, what is in it does not.
+                if there_config != self.config or document.get("annotations") != json.loads(self.manifest)["annotations"]:
+                    return "%s is another image (%s)" % (name, there.digest)
+            self.digest = there.digest
+            return None
+        except _registry.ImageNotFound:
+            return "%s does not exist" % name
+
+    def push(self):
+        """Upload what the registry does not have yet; the tag comes last."""
+        with open(self.layer.path, "rb") as stream:
+            self.client.push_blob(self.repository, self.layer.digest, self.layer.size, stream)
+        self.client.push_blob(self.repository, sha256(self.config), len(self.config), io.BytesIO(self.config))
+        self.client.push_manifest(self.repository, self.tag, self.manifest)

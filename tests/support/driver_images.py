@@ -44,9 +44,9 @@ def elf(sections=(), machine=None, bits=64, byte_order="<"):
     return ident + header + body + b"".join(rows)
 
 
-def module(kernel=KERNEL, depends="", version="25.5.0", machine=None, signed=False, **more):
-    """The bytes of a kernel module."""
-    info = [("license", "GPL"), ("version", version), ("depends", depends)]
+def module(kernel=KERNEL, depends="", version="25.5.0", machine=None, signed=False, srcversion="0", **more):
+    """The bytes of a kernel module; ``more``: as for ``elf``."""
+    info = [("license", "GPL"), ("version", version), ("srcversion", srcversion), ("depends", depends)]
     info += [("vermagic", kernel + " SMP preempt mod_unload ")] if kernel else []
     content = b"\0".join(("%s=%s" % pair).encode("ascii") for pair in info) + b"\0"
     return elf([(".text", b"\x90" * 32), (".modinfo", content)], machine, **more) + (SIGNATURE if signed else b"")

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The running lab as tests see it: kubectl, SSH and playbooks, as a user has them. Nothing here starts or ends the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+import yaml
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Lab:
+    """What tests may ask of a lab whose state directory is `state` (default: NPU_LAB_STATE, else .lab of the checkout)."""
+
+    def __init__(self, state: pathlib.Path) -> None:
+        self.state = state
+        self.inventory = state / "inventory.yml"
+        self.kubeconfig = state / "kubeconfig"
+
+    def variable(self, name: str) -> object:
+        """Return a variable of the group npu_nodes as the lab's inventory has it."""
+        return yaml.safe_load(self.inventory.read_text(encoding="utf-8"))["npu_nodes"]["vars"][name]
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        """Run kubectl and return what it prints. The test fails with kubectl's own words if it fails and `check` is set."""
+        return self._run([str(self.state / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+                         stdin=stdin, check=check).stdout
+
+    def get(self, *arguments: str) -> dict:
+        """Return what `kubectl get ... -o json` prints, parsed."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def node(self, name: str) -> dict:
+        """Return the Node object."""
+        return self.get("node", name)
+
+    def ssh(self, host: str, command: str, check: bool = True) -> subprocess.CompletedProcess:
+        """Run a shell command on a host as root, in at most a minute."""
+        return self._run(["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", host, command],
+                         check=check, timeout=60)
+
+    def playbook(self, name: str, *arguments: str, check: bool = True, timeout: float = 900,
+                 env: dict[str, str] | None = None, **variables: object) -> subprocess.CompletedProcess:
+        """Run a playbook of the collection on the lab's inventory.
+
+        :param name: for example "install"
+        :param arguments: of ansible-playbook, for example "--limit=npu-a"
+        :param env: environment variables to add
+        :param variables: extra variables
+        """
+        command = ["ansible-playbook", "-i", str(self.inventory), f"npuops.ascend.{name}", *arguments]
+        if variables:
+            command += ["-e", json.dumps(variables)]
+        return self._run(command, check=check, timeout=timeout, env=env)
+
+    def fault(self, node: str, kind: str) -> None:
+        """Make the simulated hardware of a node misbehave: lab/fault NODE KIND."""
+        self._run([str(CHECKOUT / "lab" / "fault"), node, kind], timeout=300)
+
+    @staticmethod
+    def wait_for(condition, timeout: float, what: str, interval: float = 1.0):
+        """Return the first true value of `condition()`; fail saying what was awaited and the last value seen."""
+        end = time.monotonic() + timeout
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                pytest.fail(f"{what}: not within {timeout:.0f} s, last seen {value!r}")
+            time.sleep(interval)
+
+    def _run(self, command: list[str], stdin: str | None = None, check: bool = True, timeout: float = 120,
+             env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        environ = {"ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **os.environ,
+                   "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "NPU_LAB_STATE": str(self.state), **(env or {})}
+        result = subprocess.run(command, input=stdin if stdin is not None else "", capture_output=True, text=True,
+                                check=False, timeout=timeout, env=environ, cwd=CHECKOUT)
+        if check and result.returncode != 0:
+            pytest.fail(f"{' '.join(command)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}",
+                        pytrace=False)
+        return result
