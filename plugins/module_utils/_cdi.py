@@ -135,6 +135,12 @@ def mounts(root, fs=""):
     return found
 
 
+def mount_sources(document):
+    """The host paths that ``document`` mounts."""
+    listed = (document.get("containerEdits") or {}).get("mounts") or []
+    return [str(mount.get("hostPath")) for mount in listed if isinstance(mount, dict)]
+
+
 def text(document):
     """The spec as the text of its file."""
     return json.dumps(document, indent=2) + "\n"

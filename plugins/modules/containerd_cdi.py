@@ -75,6 +75,10 @@ edited:
   description: The file that was edited, or would be; V(none) when none.
   returned: success
   type: str
+would_change:
+  description: The same as C(changed), for a task that overrides that with C(changed_when).
+  returned: success
+  type: bool
 config:
   description: The configuration file containerd was started with.
   returned: success
@@ -122,6 +126,7 @@ def run(module):
         changed=changed,
         msg=reason or "CDI is on",
         reason=reason,
+        would_change=changed,
         edited=switch.edit.path if switch.edit else None,
         config=switch.daemon.config,
         restart_required=switch.restart_required,
