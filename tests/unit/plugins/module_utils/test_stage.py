@@ -28,8 +28,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # What a ctr does that staging sees: keeps images and leases, pulls with the credentials of hosts.toml, mounts. The
 # mount is a directory full of files, so unmounting is emptying it; the test's umount does that.
 CTR = """\
-#!{python}
-import base64, io, json, os, re, shutil, sys, tarfile, time, urllib.request
+#!{python} -IS
+import os, sys
 state = {state!r}
 arguments = sys.argv[5:]
 with open(state + "/calls", "a") as stream:
@@ -48,6 +48,7 @@ elif arguments[1] == "rm":
 elif arguments[:3] == ["images", "pull", "--help"]:
     print("--local  Fetch content from local client")
 elif arguments[:2] == ["images", "pull"]:
+    import hashlib, json, re, urllib.request
     hosts, reference = arguments[3], arguments[-1]
     open(state + "/leases/1", "w").close()
     registry, path = reference.split("@")[0].split("/", 1)
@@ -65,7 +66,6 @@ elif arguments[:2] == ["images", "pull"]:
         except urllib.error.HTTPError as exc:
             sys.exit("ctr: failed to copy: " + ("unexpected status 401 Unauthorized" if exc.code == 401 else "500 Internal"))
     manifest = json.loads(get("manifests", reference.split("@")[1]))
-    import hashlib
     for layer in manifest["layers"]:
         content = get("blobs", layer["digest"])
         if "sha256:" + hashlib.sha256(content).hexdigest() != layer["digest"]:
@@ -75,6 +75,7 @@ elif arguments[:2] == ["images", "pull"]:
     with open(state + "/images/" + reference.replace("/", "%"), "w") as stream:
         pass
 elif arguments[:2] == ["images", "mount"]:
+    import tarfile
     assert arguments[2].replace("/", "%") in names("images")
     with tarfile.open(state + "/layer") as archive:
         archive.extractall(arguments[3], filter="fully_trusted") if hasattr(tarfile, "data_filter") else archive.extractall(arguments[3])
@@ -483,26 +484,40 @@ def test_hosts_toml():
 # Killed
 
 KILLED = """\
-import os, signal, sys
+import sys
 sys.path[:0] = {path!r}
-import conftest, test_stage
+import test_stage
 from ansible_collections.npuops.ascend.plugins.module_utils import _ctr, _stage
 _ctr.RUN_DIRECTORY = {run!r}
 _ctr.Containerd._unmount = test_stage.unmount
 stager = _stage.Stager({image!r}, root={root!r}, kernel={kernel!r}, username="alice", password={password!r}, plain_http=True,
                        containerd_address={socket!r}, ctr={ctr!r})
-print("ready", flush=True)
 stager.reason()
-print(stager.stage(), flush=True)
+stager.stage()
 """
 
 
-@pytest.mark.parametrize("step", range(12))
-def test_killed_at_any_time_and_repeated(host, basic, tmp_path, step):
-    """SIGKILL after a while that grows from test to test, over the whole duration of a staging."""
+def child_path(tmp_path):
+    """Directories from which a child finds the collection and the tests' own modules."""
+    package = tmp_path / "path" / "ansible_collections"
+    (package / "npuops").mkdir(parents=True)
+    for directory in (package, package / "npuops"):
+        (directory / "__init__.py").write_text("")
+    checkout = os.path.normpath(os.path.join(HERE, "..", "..", "..", ".."))
+    (package / "npuops" / "ascend").symlink_to(checkout)
+    return [str(tmp_path / "path"), HERE, os.path.join(checkout, "tests", "support")]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["call 1", "call 3", "call 4", "call 5", "call 6", "Ascend/releases/.new-*", "Ascend/releases/.new-*/driver/host/*",
+     "Ascend/releases/.new-*/driver/modules.load", "Ascend/releases/.new-*/manifest.json", "Ascend/releases/25*", "call 8"],
+)
+def test_killed_at_any_time_and_repeated(host, basic, tmp_path, moment):
+    """SIGKILL as soon as that many calls of ctr, or such a file, are seen."""
     digest = publish(basic, tmp_path)
     script = KILLED.format(
-        path=[HERE, os.path.join(HERE, "..", ".."), os.path.join(HERE, "..", "..", "..", "support")],
+        path=child_path(tmp_path),
         run=str(host.run),
         image="%s/%s:%s" % (basic.address, REPOSITORY, TAG),
         root=str(host.root),
@@ -511,9 +526,16 @@ def test_killed_at_any_time_and_repeated(host, basic, tmp_path, step):
         socket=str(host.socket),
         ctr=str(host.ctr),
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(0.08 * step)
+
+    def reached():
+        if moment.startswith("call "):
+            return len((host.state / "calls").read_text().splitlines()) >= int(moment[5:])
+        return list(host.top.glob(moment))
+
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
+        while not reached():
+            assert process.poll() is None, "staging ended before the moment came"
+            time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
     layout = host.stager(basic).layout
     for name in layout.releases():
