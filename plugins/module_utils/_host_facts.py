@@ -142,8 +142,8 @@ def read_marker(name, fs=""):
 
 def preinstalled_root(root=IMAGE_ROOT, fs=""):
     """The directory whose ``driver`` is a driver tree already on the host; None when there is none."""
-    for candidate in (root, IMAGE_ROOT, PACKAGE_ROOT):
-        if os.path.isfile("%s%s/driver/version.info" % (fs, candidate)):
+    for candidate in (root, IMAGE_ROOT, PACKAGE_ROOT, package_root(root, fs)):
+        if candidate and os.path.isfile("%s%s/driver/version.info" % (fs, candidate)):
             return candidate
     return None
 
