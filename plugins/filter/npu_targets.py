@@ -66,7 +66,7 @@ def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugi
     for name in done:
         variables = hostvars[name]
         if "__npu_validation" in variables:
-            versions[name] = variables["__npu_validation"].get("driver_version")
+            versions[name] = variables["__npu_validation"].get("version")
     return _preflight.targets(verdicts, done, versions, namespace, boolean(device_plugin), boolean(exporter))
 
 

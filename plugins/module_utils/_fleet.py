@@ -165,8 +165,11 @@ def _wanted(host):
 
 
 def _loaded(host, facts):
-    validation = host.get("validation") or {}
-    return validation.get("driver_version") or (facts.get("driver") or {}).get("loaded_version")
+    validation, driver = host.get("validation") or {}, facts.get("driver") or {}
+    # The facts may be older than the installation that the validation judged.
+    if validation.get("valid"):
+        return validation.get("version")
+    return driver.get("loaded_version") or (driver.get("loaded_release") or "").partition("-")[0] or None
 
 
 def _containerd(facts, view):
@@ -178,7 +181,7 @@ def _containerd(facts, view):
 
 def _cdi(host):
     for check in (host.get("validation") or {}).get("checks") or []:
-        if check["name"] == "cdi_enabled":
+        if check["name"] == "cdi_running":
             return "on" if check["ok"] else "off"
     return None
 
@@ -202,14 +205,22 @@ def _state(host, facts, row, view):
         return "blocked", facts["problems"][0]
     wrong = [check for check in row["checks"] if not check["ok"]]
     if wrong:
-        return "invalid", "; ".join(check["message"] for check in wrong)
+        return "invalid", "; ".join("%(name)s: %(message)s" % check for check in wrong)
     if not view["components"]:
         return "not installed", None
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
     if row["allocatable"] != row["chips"]:
         return "degraded", "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
-    return READY, "cordoned" if view["unschedulable"] else None
+    return READY, "; ".join(_remarks(row, view)) or None
+
+
+def _remarks(row, view):
+    """What a person may want to know about a node that is fine."""
+    if view["unschedulable"]:
+        yield "cordoned"
+    if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
+        yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]
 
 
 def _one_line(text):

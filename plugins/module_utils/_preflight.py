@@ -132,6 +132,7 @@ class Verdict:
             "profile": self.profile,
             "components": self.components,
             "upgrade_pending": self.upgrade_pending,
+            "expected_version": self.config["driver_version"] if self.wants_image and not self.upgrade_pending else None,
             "family_key": self.family.get("key"),
         }
 

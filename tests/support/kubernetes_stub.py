@@ -1,0 +1,147 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server just real enough for the collection's cluster modules: objects in a dictionary, over HTTP."""
+
+from __future__ import annotations
+
+import copy
+import http.server
+import json
+import threading
+import urllib.parse
+
+_DISCOVERY = {
+    "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {"kind": "APIGroupList", "groups": []},
+}
+
+
+def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocatable=None, ready=True, **spec):
+    """A Node as a kubelet reports it."""
+    return {
+        "metadata": {"name": name, "uid": "uid-" + name, "labels": labels or {}, "annotations": annotations or {}},
+        "spec": spec,
+        "status": {
+            "allocatable": allocatable or {},
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if ready else "Unknown",
+                    "message": "kubelet is posting ready status" if ready else "Kubelet stopped posting node status.",
+                }
+            ],
+            "nodeInfo": {
+                "bootID": boot_id,
+                "kubeletVersion": "v1.34.4",
+                "containerRuntimeVersion": "containerd://2.1.5",
+            },
+        },
+    }
+
+
+class ApiServer:
+    """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
+
+    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message);
+    ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order.
+    """
+
+    def __init__(self):
+        self.objects = {}
+        self.denied = set()
+        self.faults = {}
+        self.logs = {}
+        self.requests = []
+        self.on_patch = lambda: None
+        self._version = 100
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.address = "http://127.0.0.1:%d" % self._server.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_exc):
+        self._server.shutdown()
+        self._server.server_close()
+
+    def put(self, collection, *objects):
+        for item in objects:
+            self._version += 1
+            item["metadata"]["resourceVersion"] = str(self._version)
+            self.objects.setdefault(collection, {})[item["metadata"]["name"]] = item
+
+    def answer(self, method, path, query, body):
+        """(status, answer) of one request."""
+        if (method, path) in self.faults:
+            status, message = self.faults[(method, path)]
+            return status, {"kind": "Status", "message": message, "code": status}
+        if path in _DISCOVERY:
+            return 200, _DISCOVERY[path]
+        if path.endswith("/selfsubjectaccessreviews"):
+            wanted = body["spec"]["resourceAttributes"]
+            return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) not in self.denied}}
+        if path in self.objects:
+            return 200, self._page(list(self.objects[path].values()), query)
+        collection, _slash, name = path.rpartition("/")
+        if name == "log":
+            return 200, self.logs.get(collection.rpartition("/")[2], "")
+        item = self.objects.get(collection, {}).get(name)
+        if item is None:
+            if path.rpartition("/")[2] in ("nodes", "pods", "events", "daemonsets"):
+                return 200, {"metadata": {}, "items": []}
+            return 404, {"kind": "Status", "message": "%s not found" % path}
+        if method == "PATCH":
+            return self._patch(collection, name, body)
+        return 200, item
+
+    @staticmethod
+    def _page(items, query):
+        start, limit = int(query.get("continue", 0)), int(query.get("limit", 0)) or len(items)
+        metadata = {"continue": str(start + limit)} if start + limit < len(items) else {}
+        return {"metadata": metadata, "items": items[start : start + limit]}
+
+    def _patch(self, collection, name, body):
+        self.on_patch()
+        item = copy.deepcopy(self.objects[collection][name])
+        if body["metadata"].pop("resourceVersion", None) not in (None, item["metadata"]["resourceVersion"]):
+            return 409, {"kind": "Status", "message": "the object has been modified"}
+        _merge(item, body)
+        self.put(collection, item)
+        return 200, item
+
+
+def _merge(target, patch):
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            _merge(target.setdefault(key, {}), value)
+        else:
+            target[key] = value
+
+
+def _handler(api):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self):
+            url = urllib.parse.urlsplit(self.path)
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
+            api.requests.append((self.command, url.path))
+            status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
+            content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = _serve
+
+        def log_message(self, *_args):
+            pass
+
+    return Handler

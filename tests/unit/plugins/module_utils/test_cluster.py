@@ -1,0 +1,158 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from kubernetes_stub import ApiServer, node
+
+NODES = "/api/v1/nodes"
+
+
+class Module:
+    """What connect() needs of AnsibleK8SModule."""
+
+    check_mode = server_side_dry_run = False
+
+    def __init__(self, **params):
+        self.params = params
+
+    def requires(self, *_args, **_kwargs):
+        pass
+
+
+@pytest.fixture
+def api():
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(api):
+    return _cluster.connect(Module(host=api.address, api_key="token"))
+
+
+def test_unreachable():
+    with pytest.raises(NpuError, match=r"cannot be reached: .*Connection refused\. Check the server address"):
+        _cluster.connect(Module(host="https://127.0.0.1:9", api_key="token"))
+
+
+def test_no_kubeconfig(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(NpuError, match=r"No usable credentials .*npu_kubernetes_auth"):
+        _cluster.connect(Module(kubeconfig=str(tmp_path / "missing")))
+
+
+def test_broken_kubeconfig(tmp_path):
+    (tmp_path / "config").write_text("a: [", encoding="utf-8")
+    with pytest.raises(NpuError, match="credentials cannot be read"):
+        _cluster.connect(Module(kubeconfig=str(tmp_path / "config")))
+
+
+def test_no_answer(monkeypatch, api):
+    monkeypatch.setattr(_cluster, "_ANSWER_SECONDS", 1)
+    monkeypatch.setattr(_cluster, "get_api_client", lambda _module: __import__("time").sleep(20))
+    with pytest.raises(NpuError, match="did not answer within 1 s"):
+        _cluster.connect(Module(host=api.address, api_key="token"))
+
+
+def test_credentials_not_accepted(api):
+    api.faults[("GET", "/version")] = (401, "Unauthorized")
+    with pytest.raises(NpuError, match="does not accept the credentials"):
+        _cluster.connect(Module(host=api.address, api_key="token"))
+
+
+def test_forbidden_names_verb_and_resource(api, cluster):
+    api.faults[("GET", NODES)] = (
+        403,
+        'nodes is forbidden: User "bob" cannot list resource "nodes" in API group "" at the cluster scope',
+    )
+    with pytest.raises(NpuError, match='Allow "list" on "nodes" to this user') as caught:
+        cluster.nodes()
+    assert caught.value.details["missing"]["verb"] == "list"
+
+
+def test_lists_come_in_pages(api, cluster, monkeypatch):
+    monkeypatch.setattr(_cluster, "PAGE", 2)
+    api.put(NODES, *[node("n%d" % number) for number in range(5)])
+    assert sorted(cluster.nodes()) == ["n0", "n1", "n2", "n3", "n4"]
+    assert api.requests.count(("GET", NODES)) == 3
+
+
+def wanted(name, labels, annotations=None):
+    return {"name": name, "labels": labels, "annotations": annotations or {}}
+
+
+def test_labels_only_where_they_differ(api, cluster):
+    api.put(NODES, node("a", labels={"x": "1", "keep": "me"}), node("b", labels={"x": "2"}))
+    changes = _cluster.apply_metadata(cluster, [wanted("a", {"x": "2", "old": None}), wanted("b", {"x": "2"})])
+    assert changes == [
+        {
+            "name": "a",
+            "before": {"labels": {"x": "1"}, "annotations": {}},
+            "after": {"labels": {"x": "2"}, "annotations": {}},
+        }
+    ]
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == {"x": "2", "keep": "me"}
+    assert [request for request in api.requests if request[0] == "PATCH"] == [("PATCH", NODES + "/a")]
+
+
+def test_labels_are_removed(api, cluster):
+    api.put(NODES, node("a", labels={"x": "1"}, annotations={"y": "1"}))
+    _cluster.apply_metadata(cluster, [wanted("a", {"x": None}, {"y": None})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == {}
+    assert api.objects[NODES]["a"]["metadata"]["annotations"] == {}
+
+
+def test_check_mode_writes_nothing(api, cluster):
+    api.put(NODES, node("a"))
+    assert _cluster.apply_metadata(cluster, [wanted("a", {"x": "1"})], check_mode=True)
+    assert not [request for request in api.requests if request[0] == "PATCH"]
+
+
+def test_a_concurrent_change_survives(api, cluster):
+    api.put(NODES, node("a"))
+
+    def interfere():
+        api.on_patch = lambda: None
+        api.put(NODES, node("a", labels={"theirs": "1"}))
+
+    api.on_patch = interfere
+    _cluster.apply_metadata(cluster, [wanted("a", {"ours": "1"})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == {"theirs": "1", "ours": "1"}
+
+
+def test_missing_nodes_stop_before_the_first_write(api, cluster):
+    api.put(NODES, node("a"))
+    with pytest.raises(NpuError, match="No such node in the cluster: b, c"):
+        _cluster.apply_metadata(cluster, [wanted("a", {"x": "1"}), wanted("b", {}), wanted("c", {})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == {}
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        {"labels": {"npuops.ascend/components": "paused"}},
+        {"annotations": {"npuops.ascend/maintenance": "{}"}},
+    ],
+)
+def test_paused_components_stay_as_they_are(api, cluster, present):
+    api.put(NODES, node("a", **present))
+    before = dict(api.objects[NODES]["a"]["metadata"]["labels"])
+    _cluster.apply_metadata(cluster, [wanted("a", {"npuops.ascend/components": "enabled", "x": "1"})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == dict(before, x="1")
+
+
+def test_node_ready():
+    assert _cluster.node_ready(node("a")) == (True, None)
+    assert _cluster.node_ready(node("a", ready=False)) == (False, "Kubelet stopped posting node status.")
+    assert _cluster.node_ready({"metadata": {}}) == (False, "the kubelet never reported")
+
+
+def test_access_review(api, cluster):
+    api.denied = {("patch", "nodes")}
+    assert not cluster.may("patch", "nodes")
+    assert cluster.may("create", "daemonsets", "apps", "npu-operator")
