@@ -1,15 +1,17 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Debian packages the lab needs on the machine. Installed when missing; nothing is started, nothing else changes."""
+"""What the lab needs of the machine itself: Debian packages and one kernel limit."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .files import write
 from .settings import LabError
 from .tasks import Step
 
@@ -27,6 +29,10 @@ PACKAGES = {
     "openssh-client": "/usr/bin/ssh",
 }
 POLICY = Path("/usr/sbin/policy-rc.d")
+
+# Not namespaced. One lab needs about 100 inotify instances, the kernel allows root 128; systemd in a node raises file-max.
+LIMITS = {Path("/proc/sys/fs/inotify/max_user_instances"): 1024, Path("/proc/sys/fs/file-max"): 0}
+LIMITS_BEFORE = Path("/run/npulab-limits.json")  # of all labs together: the first one writes it, the last one uses it
 
 
 def install_packages(step: Step) -> None:
@@ -56,3 +62,20 @@ def no_services() -> Iterator[None]:
         yield
     finally:
         POLICY.unlink()
+
+
+def raise_limits() -> None:
+    """Raise the machine's limits where they are too low for a lab, and remember what they were."""
+    if not LIMITS_BEFORE.exists():
+        write(LIMITS_BEFORE, json.dumps({str(file): file.read_text(encoding="ascii").strip() for file in LIMITS}))
+    for file, wanted in LIMITS.items():
+        if int(file.read_text(encoding="ascii")) < wanted:
+            file.write_text(str(wanted), encoding="ascii")
+
+
+def restore_limits() -> None:
+    """Give the machine its limits back; for the last lab to leave."""
+    if LIMITS_BEFORE.exists():
+        for file, value in json.loads(LIMITS_BEFORE.read_text(encoding="utf-8")).items():
+            Path(file).write_text(value, encoding="ascii")
+        LIMITS_BEFORE.unlink()

@@ -11,9 +11,11 @@ outlives the node's container, so a reboot of the node finds its address and rou
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
+from . import machine
 from .settings import Lab, LabError, Node
 from .tasks import Step
 
@@ -37,6 +39,7 @@ def make_network(lab: Lab, step: Step) -> None:
         _check_range_is_free(lab)
         step.run("ip", "link", "add", lab.name, "type", "bridge")
     step.run("ip", "link", "set", lab.name, "alias", lab.state)
+    machine.raise_limits()  # with the bridge there, no other lab that ends takes itself for the last one
     step.run("ip", "address", "replace", f"{lab.address}/24", "dev", lab.name)
     step.run("ip", "link", "set", lab.name, "up")
     for node in lab.nodes:
@@ -55,6 +58,8 @@ def remove_network(lab: Lab, step: Step) -> None:
     if _link_exists(lab.name):
         _let_bridge_through(lab, step, "-D")
         step.run("ip", "link", "delete", lab.name)
+    if not any(re.fullmatch(r"npulab\d+", link.name) for link in Path("/sys/class/net").iterdir()):
+        machine.restore_limits()
 
 
 def _connect(lab: Lab, node: Node, step: Step) -> None:
