@@ -1,0 +1,37 @@
+/* Copyright (c) 2026, npuops.ascend maintainers
+ * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+ * SPDX-License-Identifier: GPL-3.0-or-later
+ */
+/* libascend_hal.so: the way to the (simulated) silicon. */
+#ifndef ASCEND_HAL_H
+#define ASCEND_HAL_H
+
+#define HAL_INNER_ERROR (-8005)
+#define HAL_MAX_CHIPS 64
+
+struct hal_chip {
+    int phy;   /* N of /dev/davinciN */
+    int logic; /* counted among those this process may use */
+    int card;  /* "NPU ID" */
+    int chip;  /* "Chip ID": which one on the card */
+    int result, health, temp, mcu_temp, power, used, hbm, ddr, cores, ctrlcpu;
+    char bus[24], family[8], name[24], product[48], device[8], subvendor[8], subdevice[8], board[8], serial[24], code[16];
+};
+
+struct hal_state {
+    int result;      /* 0, or the DCMI code of every call */
+    int smi_fails;   /* faults for npu-smi alone */
+    int smi_garbage;
+    char driver[32]; /* version of the modules that are loaded */
+    char firmware[32];
+    int count;
+    struct hal_chip chips[HAL_MAX_CHIPS];
+};
+
+/* Whether this process runs on the node itself, not in a container. */
+int hal_on_host(void);
+
+/* Reads everything, for the program of that name; leaves chips this process may not use out. Returns state->result. */
+int hal_read(const char *program, struct hal_state *state);
+
+#endif

@@ -1,0 +1,17 @@
+/* Copyright (c) 2026, npuops.ascend maintainers
+ * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+ * SPDX-License-Identifier: GPL-3.0-or-later
+ */
+/* A kernel module as far as kmod looks: an ELF relocatable that says in .modinfo what it is. It has no code to run. */
+#define INFO(number, text) static const char info_##number[] __attribute__((section(".modinfo"), used, aligned(1))) = text
+
+INFO(license, "license=GPL");
+INFO(author, "author=npuops.ascend lab");
+INFO(description, "description=Simulated " NAME ", loads nowhere but in the lab");
+INFO(version, "version=" VERSION);
+INFO(srcversion, "srcversion=" SRCVERSION);
+ALIASES
+INFO(depends, "depends=" DEPENDS);
+INFO(retpoline, "retpoline=Y");
+INFO(name, "name=" NAME);
+INFO(vermagic, "vermagic=" VERMAGIC);

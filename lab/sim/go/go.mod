@@ -1,0 +1,3 @@
+module npuops/labsim
+
+go 1.24.0

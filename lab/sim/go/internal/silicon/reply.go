@@ -1,0 +1,120 @@
+// Copyright (c) 2026, npuops.ascend maintainers
+// GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package silicon
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"npuops/labsim/internal/faults"
+	"npuops/labsim/internal/hardware"
+	"npuops/labsim/internal/query"
+)
+
+// Firmware is the one that goes with HDK 25.5.
+const Firmware = "7.8.0.6.201"
+
+// Health values of DCMI.
+var health = map[string]int{"OK": 0, "Warning": 1, "Alarm": 2, "Critical": 3}
+
+// ServeQueries answers the driver's libraries. It does not return.
+func (s *Silicon) ServeQueries(listener net.Listener) error {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go s.answer(connection)
+	}
+}
+
+func (s *Silicon) answer(connection net.Conn) {
+	defer connection.Close()
+	connection.SetDeadline(time.Now().Add(10 * time.Second))
+	line, err := bufio.NewReader(connection).ReadString('\n')
+	program, ok := strings.CutPrefix(strings.TrimSpace(line), "query ")
+	if err != nil || !ok {
+		return
+	}
+	connection.SetDeadline(time.Time{})
+	for program == "npu-smi" && faults.Read().Has("smi-hangs") {
+		time.Sleep(200 * time.Millisecond)
+	}
+	time.Sleep(faults.Read().Seconds("slow-calls", 4))
+	connection.SetDeadline(time.Now().Add(10 * time.Second))
+	connection.Write([]byte(s.Reply(program)))
+}
+
+// Reply is what the libraries get to know, in lines.
+func (s *Silicon) Reply(program string) string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	broken := faults.Read()
+	var out strings.Builder
+	fmt.Fprintf(&out, "result %d\n", s.result(broken))
+	if program == "npu-smi" {
+		if broken.Has("smi-fails") {
+			fmt.Fprintf(&out, "smi_fails %d\n", broken.Number("smi-fails", 0, -8020))
+		}
+		if broken.Has("smi-garbage") {
+			fmt.Fprintf(&out, "smi_garbage 1\n")
+		}
+	}
+	fmt.Fprintf(&out, "driver %s\nfirmware %s\n", s.version(broken), Firmware)
+	hidden := 0
+	if broken.Has("fewer-chips") {
+		hidden = broken.Number("fewer-chips", 0, 1)
+	}
+	for i, chip := range s.chips {
+		if s.result(broken) == 0 && !broken.Hits("chip-lost", chip.Phy) && i < len(s.chips)-hidden {
+			out.WriteString(chipLine(chip, broken))
+		}
+	}
+	out.WriteString("end\n")
+	return out.String()
+}
+
+func (s *Silicon) result(broken faults.Set) int {
+	if _, there := s.wantedDevices(broken)["davinci_manager"]; !there || s.state.Wedged || broken.Has("wedge") {
+		return query.Inner
+	}
+	return 0
+}
+
+// chipLine is `chip` and all values of one; a space in a value is written "~".
+func chipLine(c hardware.Chip, broken faults.Set) string {
+	state, code, result := "OK", "", 0
+	if broken.Hits("alarm", c.Phy) {
+		state, code = broken.Word("alarm", 2, "Alarm"), broken.Word("alarm", 1, "80E01801")
+	}
+	if broken.Hits("not-ready", c.Phy) {
+		result = query.NotReady
+	}
+	used := 3161 + 7*c.Phy
+	if c.HBM == 0 {
+		used = 1263 + 11*c.Phy
+	}
+	values := []struct {
+		key   string
+		value any
+	}{
+		{"phy", c.Phy}, {"card", c.Card}, {"chip", c.Index}, {"chips", c.Chips}, {"bus", c.Function.Bus()}, {"family", c.Family},
+		{"name", c.Name}, {"product", c.Product}, {"device", strings.ToUpper(strings.TrimPrefix(c.Function.Device, "0x"))},
+		{"subvendor", strings.ToUpper(strings.TrimPrefix(c.Function.SubsystemVendor, "0x"))},
+		{"subdevice", strings.ToUpper(strings.TrimPrefix(c.Function.SubsystemDevice, "0x"))},
+		{"board", c.Board}, {"serial", fmt.Sprintf("1025C90487%02d", c.Card%100)}, {"cores", c.AICores},
+		{"result", result}, {"health", health[state]}, {"code", code}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
+		{"power", 936 + 3*c.Phy}, {"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"ctrlcpu", 6},
+	}
+	var line strings.Builder
+	line.WriteString("chip")
+	for _, v := range values {
+		fmt.Fprintf(&line, " %s=%s", v.key, strings.ReplaceAll(fmt.Sprint(v.value), " ", "~"))
+	}
+	return line.String() + "\n"
+}

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Driver packages: .run files made with the real makeself, with the command line Huawei's have."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from . import driver
+from .tools import BuildError, run, unless_made
+
+VERSIONS = ("25.5.0", "25.5.1")
+MAKESELF_HEADERS = ("/usr/share/makeself/makeself-header.sh", "/usr/lib/makeself/makeself-header.sh")
+
+# Huawei's packages have a header of their own: what it does not know goes to the installer, --extract is --target.
+_UNKNOWN = '''\techo Unrecognized flag : "\\$1" >&2
+	MS_Help
+	exit 1
+'''
+_TO_INSTALLER = '''\tinstaller_args="\\$installer_args \\$1"
+	shift
+'''
+_EXTRACT = '''    --extract=*)
+	keep=y
+	targetdir="\\${1#--extract=}"
+	shift
+	;;
+    --target)
+'''
+
+
+def make_packages(directory: Path) -> None:
+    """Make every package in `directory`, except those that are there already."""
+    for product in driver.PRODUCTS:
+        for version in VERSIONS:
+            name = f"Ascend-hdk-{product.chip}-npu-driver_{version}_linux-{_machine()}.run"
+            unless_made(directory / name, driver.key() + Path(__file__).read_text(encoding="utf-8"),
+                        lambda target, product=product, version=version: _make(product, version, target))
+
+
+def _make(product: driver.Product, version: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory() as work:
+        tree = Path(work, "tree")
+        driver.make_tree(product, version, tree)
+        header = Path(work, "header.sh")
+        header.write_text(_header(), encoding="utf-8")
+        run("makeself", "--header", header, "--gzip", "--complevel", "4", "--nomd5", "--sha256", "--nooverwrite", "--chown",
+            "--tar-format", "gnu", "--tar-extra", "--numeric-owner --owner=0 --group=0 --sort=name --mtime=@0",
+            "--tar-quietly", "--packaging-date", "simulated", "--help-header", tree / "driver" / "script" / "help.info",
+            tree, target, "ASCEND DRIVER RUN PACKAGE", "./driver/script/install.sh")
+        target.chmod(0o755)
+
+
+def _header() -> str:
+    """makeself's header with the differences of Huawei's."""
+    found = [Path(path) for path in MAKESELF_HEADERS if Path(path).exists()]
+    if not found:
+        raise BuildError("makeself is not there: install it")
+    text = found[0].read_text(encoding="utf-8")
+    for old, new in (
+        (_UNKNOWN, _TO_INSTALLER),
+        ("    --target)\n", _EXTRACT),
+        ("    -q | --quiet)\n", '    -q | --quiet)\n\tinstaller_args="\\$installer_args --quiet"\n'),
+        ('initargs="\\$@"\n', 'initargs="\\$@"\ninstaller_args=\n'),
+        ('\\"\\$script\\" \\$scriptargs \\"\\\\\\$@\\""; res=', '\\"\\$script\\" \\$scriptargs \\$installer_args"; res='),
+    ):
+        if old not in text:
+            raise BuildError(f"{found[0]} is not as expected; it has no\n{old}")
+        text = text.replace(old, new)
+    return text
+
+
+def _machine() -> str:
+    return run("uname", "-m").strip().replace("_", "-")
