@@ -210,7 +210,8 @@ def test_firmware(host):
 
 
 def test_containerd_of_the_kubelet(host):
-    process(host, 10, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint=unix:///run/containerd/containerd.sock")
+    endpoint = "--container-runtime-endpoint=unix:///run/containerd/containerd.sock"
+    process(host, 10, "kubelet", "/usr/bin/kubelet", endpoint)
     process(host, 11, "containerd", "/opt/c/bin/containerd", "--config", "/etc/c/config.toml")
     for name in ("containerd", "ctr"):
         host.program(host.fs + "/opt/c/bin/" + name, CONTAINERD)

@@ -125,7 +125,8 @@ def test_file_in_place_of_a_log_directory(host):
 
 def test_paths_keep_what_the_firmware_wrote(host):
     host.write(
-        "etc/ascend_install.info", "UserName=HwHiAiUser\nFirmware_Install_Path_Param=/usr/local/Ascend\nFirmware_Install_Type=full\n"
+        "etc/ascend_install.info",
+        "UserName=HwHiAiUser\nFirmware_Install_Path_Param=/usr/local/Ascend\nFirmware_Install_Type=full\n",
     )
     for change in split(_host_setup.driver_paths("/var/lib/Ascend", host.fs))[0]:
         change.apply()

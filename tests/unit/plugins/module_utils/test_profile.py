@@ -78,7 +78,8 @@ def test_given_profile():
 
 
 @pytest.mark.parametrize(
-    "version, family, kernel", [("25.5.0", "910b", "k" * 120), ("25.5/0", "910b", "6.6"), ("-25", "910b", "6.6"), ("", "", "")]
+    "version, family, kernel",
+    [("25.5.0", "910b", "k" * 120), ("25.5/0", "910b", "6.6"), ("-25", "910b", "6.6"), ("", "", "")],
 )
 def test_what_cannot_be_a_tag_is_refused_with_the_way_out(version, family, kernel):
     with pytest.raises(NpuError, match="npu_driver_profile"):
