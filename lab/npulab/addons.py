@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-from pathlib import Path
 
 from . import simulation
+from .collection import library, run_playbook
+from .files import write
 from .registry import credentials, push_archive
-from .settings import CHECKOUT, NAMESPACE, PULL_SECRET, Lab
+from .settings import LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab
 from .tasks import Step
 
 MINDCLUSTER_VERSION = "v7.3.0"
@@ -57,9 +58,33 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
 
 
 def build_driver_images(lab: Lab, step: Step) -> None:
-    """Build driver images from the simulated driver packages with the collection's own builder and push them."""
-    playbook = CHECKOUT / "playbooks" / "build_driver_image.yml"
-    ansible = CHECKOUT / ".venv" / "bin" / "ansible-playbook"
-    if not playbook.exists() or not Path(ansible).exists() or not os.environ.get("NPU_LAB_DRIVER_IMAGES"):
-        step.say("skipped")
+    """Make driver images of the simulated packages with the collection's own builder, for every OS in the lab."""
+    login = credentials(lab)
+    builds = driver_builds(lab)
+    request = {
+        "npu_driver_repository": f"{lab.registry}/{DRIVER_REPOSITORY}", "npu_registry_username": login.username,
+        "npu_registry_password": login.password, "npu_registry_plain_http": True, "npu_driver_build": builds,
+    }
+    text = json.dumps(request, indent=2) + "\n"
+    done = lab.state / "driver-images.json"
+    if done.exists() and done.read_text(encoding="utf-8") == text:
         return
+    step.say(f"building and pushing {len(builds)} images")
+    variables = lab.state / "driver-images.json.new"
+    write(variables, text, mode=0o600)
+    run_playbook(lab, step, "build_driver_image", "-i", "localhost,", "-e", f"@{variables}")
+    variables.rename(done)
+
+
+def driver_builds(lab: Lab) -> list[dict[str, str]]:
+    """What to build: each version of a chip's package for each OS that has the chip, all for the running kernel."""
+    profile = library("_profile")
+    release = os.uname().release
+    builds = []
+    for card, os_release in sorted({(node.card, node.os_release) for node in lab.nodes if node.card}):
+        fields = profile.parse_os_release((LAB_SOURCE / "files" / "os-release" / os_release).read_text(encoding="utf-8"))
+        chip = simulation.CARDS[card].chip
+        builds += [{"package": str(package), "chip": chip, "kernel": release,
+                    "os": profile.kernel_and_os(release, fields)[1]}
+                   for package in simulation.driver_packages(lab, chip)]
+    return builds

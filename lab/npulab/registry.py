@@ -12,7 +12,6 @@ import ctypes
 import io
 import json
 import secrets
-import sys
 import tarfile
 import urllib.error
 import urllib.request
@@ -20,8 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import binaries, daemons
+from .collection import library
 from .files import write
-from .settings import CHECKOUT, Lab, LabError
+from .settings import Lab, LabError
 from .tasks import Step
 
 
@@ -90,7 +90,7 @@ def _bcrypt(password: str) -> str:
 
 def push_archive(login: Credentials, archive: Path, repository: str, tag: str) -> None:
     """Push the image in an OCI archive (a tar with index.json) as `repository:tag`."""
-    client = _client(login)
+    client = library("_registry").RegistryClient(login.address, login.username, login.password, plain_http=True)
     with tarfile.open(archive) as tar:
         def content(digest: str) -> bytes:
             file = tar.extractfile(f"blobs/{digest.replace(':', '/')}")
@@ -106,18 +106,3 @@ def push_archive(login: Credentials, archive: Path, repository: str, tag: str) -
             if not client.has_blob(repository, blob["digest"]):
                 client.push_blob(repository, blob["digest"], blob["size"], io.BytesIO(content(blob["digest"])))
         client.push_manifest(repository, tag, manifest, parsed.get("mediaType") or top["mediaType"])
-
-
-def _client(login: Credentials):
-    """The collection's own registry client; the checkout stands in for an installed collection."""
-    tree = CHECKOUT / ".cache" / "collections"
-    link = tree / "ansible_collections" / "npuops" / "ascend"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(CHECKOUT)
-    if str(tree) not in sys.path:
-        sys.path.insert(0, str(tree))
-    from ansible_collections.npuops.ascend.plugins.module_utils._registry import (  # pylint: disable=C0415
-        RegistryClient,
-    )
-    return RegistryClient(login.address, login.username, login.password, plain_http=True)

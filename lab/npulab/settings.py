@@ -27,22 +27,22 @@ class LabError(Exception):
 
 @dataclass(frozen=True)
 class Node:
-    """One host of the lab. `chips` is a PCI card model of simulated hardware and how many of it."""
+    """One host of the lab."""
 
     name: str
     host_number: int  # last octet of its address, third octet of its pods' range
     containerd: str  # directory below lab/go
     os_release: str  # file below lab/files/os-release
-    chips: str | None = None
+    card: str | None = None  # model of its NPU cards, see simulation.py
     cards: int = 0
     package_manager: bool = True
     immutable: bool = False  # /usr is a squashfs, as on an image-based OS
 
 
 NODES = (
-    Node("npu-a", 11, "containerd-2", "openeuler-24.03-sp3", chips="910B", cards=8, package_manager=False),
-    Node("npu-b", 12, "containerd-1.7", "ubuntu-22.04", chips="910B", cards=8),
-    Node("npu-c", 13, "containerd-2", "openeuler-24.03-sp3", chips="310P-duo", cards=2, package_manager=False,
+    Node("npu-a", 11, "containerd-2", "openeuler-24.03-sp3", card="910B", cards=8, package_manager=False),
+    Node("npu-b", 12, "containerd-1.7", "ubuntu-22.04", card="910B", cards=8),
+    Node("npu-c", 13, "containerd-2", "openeuler-24.03-sp3", card="310P-duo", cards=2, package_manager=False,
          immutable=True),
     Node("cpu-a", 14, "containerd-2", "debian-12"),
 )

@@ -6,18 +6,30 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from .binaries import find_go
 from .files import digest, new_directory
 from .settings import LAB_SOURCE, Lab, Node
 from .tasks import Step
 
-SOURCE = Path(__import__("os").environ.get("SIMSTUB") or LAB_SOURCE / "sim")
-# PCI device and subsystem of the card models, as lspci shows them on real hosts
-CARDS = {
-    "910B": {"device": "0xd802", "subsystem_vendor": "0x19e5", "subsystem_device": "0x3003"},
-    "310P-duo": {"device": "0xd500", "subsystem_vendor": "0x19e5", "subsystem_device": "0x0110"},
-}
+SOURCE = LAB_SOURCE / "sim"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card model: how its PCI function looks, and its chip's word in driver package names and image tags."""
+
+    device: str
+    subsystem_device: str
+    chip: str
+
+
+CARDS = {"910B": Card("0xd802", "0x3003", "910b"), "310P-duo": Card("0xd500", "0x0110", "310p")}
+HUAWEI = "0x19e5"
 FIRST_BUS = 0xC1
 
 
@@ -25,7 +37,7 @@ def build_simulation(lab: Lab, step: Step) -> None:
     """Build node files, driver packages and images into the cache unless they are there."""
     if not _directory(lab).is_dir():
         with new_directory(_directory(lab)) as target:
-            step.run("/usr/bin/python3", SOURCE / "build.py", "--out", target)
+            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, "--go", find_go(lab, step))
 
 
 def root_files(lab: Lab) -> Path:
@@ -38,16 +50,19 @@ def image_archive(lab: Lab, name: str) -> Path:
     return _directory(lab) / "images" / f"{name}.tar"
 
 
-def driver_packages(lab: Lab) -> list[Path]:
-    return sorted((_directory(lab) / "run").glob("*.run"))
+def driver_packages(lab: Lab, chip: str) -> list[Path]:
+    """Driver packages, one per version, for a chip as package names spell it (910b)."""
+    return sorted((_directory(lab) / "run").glob(f"Ascend-hdk-{chip}-npu-driver_*.run"))
 
 
 def hardware(node: Node) -> dict:
     """/etc/npusim/hardware.json of a node: its PCI functions."""
+    card = CARDS.get(node.card or "")
     return {"node": node.name, "functions": [
-        {"address": f"0000:{FIRST_BUS + card:02x}:00.0", **CARDS[node.chips or ""]} for card in range(node.cards)]}
+        {"address": f"0000:{FIRST_BUS + number:02x}:00.0", "device": card.device, "subsystem_vendor": HUAWEI,
+         "subsystem_device": card.subsystem_device} for number in range(node.cards) if card]}
 
 
 @functools.cache
 def _directory(lab: Lab) -> Path:
-    return lab.cache / f"sim-{digest(SOURCE)}"
+    return lab.cache / "sim" / digest(SOURCE, os.uname().release)  # driver modules are made for the running kernel
