@@ -353,6 +353,15 @@ def test_load_again_only_looks(ready_host):
     assert not ready_host.exists("run/npuops/driver-suspended")
 
 
+def test_suspended_driver_that_still_fails_stays_suspended(ready_host):
+    run(ready_host, "npu-driver", "load")
+    ready_host.npu_smi(0, status=187)
+    os.rename(ready_host.fs + "/run/npuops/driver-ready", ready_host.fs + "/run/npuops/driver-suspended")
+    assert run(ready_host, "npu-driver", "load").returncode == 1
+    assert ready_host.exists("run/npuops/driver-suspended")
+    assert not ready_host.exists("run/npuops/driver-ready")
+
+
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_optional_module_may_fail(ready_host, shell):
     ready_host.set("fail-drv_vascend")
