@@ -11,7 +11,10 @@ CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 NPU_CACHE=${NPU_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/npuops}
 VENV=$CHECKOUT/.venv
 LOGS=$CHECKOUT/.cache/logs
-export CHECKOUT NPU_CACHE LOGS
+# Where the lab of this checkout, or the one that NPU_LAB numbers, keeps its files (lab/README.md).
+NPU_LAB=${NPU_LAB:-0}
+NPU_LAB_STATE=${NPU_LAB_STATE:-$CHECKOUT/.lab$([ "$NPU_LAB" = 0 ] || echo "$NPU_LAB")}
+export CHECKOUT NPU_CACHE LOGS NPU_LAB NPU_LAB_STATE
 export PATH=$VENV/bin:$PATH
 export ANSIBLE_CONFIG=$CHECKOUT/ansible.cfg
 cd "$CHECKOUT"
@@ -29,13 +32,12 @@ step() {
     shift
     mkdir -p "$LOGS"
     (
-        while sleep 30; do
+        while sleep 30 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do # a sleep left over must not hold our output open
             printf '  ....  %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(tail -n 1 "$log" 2>/dev/null | cut -c 1-90)"
         done
     ) &
     beat=$!
     "$@" >"$log" 2>&1 </dev/null || status=$?
-    pkill -P "$beat" 2>/dev/null || true # the sleep, or it would keep our output open
     kill "$beat" 2>/dev/null || true
     wait "$beat" 2>/dev/null || true
     if [ "$status" -eq 0 ]; then
@@ -50,6 +52,18 @@ step() {
 # last_word LOG: the one line of a log worth repeating: a test runner's own summary, if there is one.
 last_word() {
     grep -aE '^(=+ )?[0-9]+ (passed|failed)|^[0-9]+ .*(checked|ran|valid)|^Passed: ' "$1" | tail -n 1 | tr -d '=' | sed 's/^ *//; s/ *$//'
+}
+
+# find_python: the Python that the virtual environment is made with, 3.11 or newer; PYTHON names one.
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3.11 python3.12 python3.13 python3; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
+            return
+        fi
+    done
+    die "No Python 3.11 or newer found. Install one, or name one: make PYTHON=/path/to/python3.11"
 }
 
 # as_root COMMAND...: with sudo where we are not root.

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lab lab-down test venv lock unit python38 sanity lint docs-lint build molecule lab-test bench
+
+help: ## show this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: ## from nothing: set up, start the lab, run install on it, show the result
+	@dev/demo
+
+lab: ## start the lab, or repair it
+	@dev/packages
+	@lab/lab up
+
+lab-down: ## remove the lab
+	@lab/lab down
+
+test: ## everything CI runs
+	@dev/test
+
+venv: ## .venv with Ansible and all tools, made once per set of requirements
+	@dev/venv
+
+lock: ## write requirements-dev.lock anew
+	@dev/lock
+
+unit: venv ## the library and the boot scripts, without a lab
+	@.venv/bin/python -m pytest -q
+
+python38: venv ## what runs on hosts, with Python 3.8
+	@dev/python38
+
+sanity: venv ## ansible-test sanity
+	@dev/sanity
+
+lint: venv ## shellcheck, yamllint, ansible-lint
+	@dev/lint
+
+docs-lint: venv ## documentation, changelog, links
+	@dev/docs-lint
+
+build: venv ## the collection archive, and what Galaxy's importer says of it
+	@dev/build
+
+molecule: venv ## the molecule scenarios, on the running lab
+	@dev/molecule
+
+lab-test: venv ## bad input and interruptions, on the running lab
+	@dev/lab-test
+
+bench: venv ## what a second run of install costs, beside ansible -m ping
+	@.venv/bin/python bench/install.py

@@ -1,0 +1,22 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fixture `lab`. No test here starts or ends the lab."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import collection  # noqa: F401  makes the checkout importable
+import pytest
+from lab import CHECKOUT, Lab
+
+
+@pytest.fixture(scope="session")
+def lab() -> Lab:
+    """The running lab. A missing one is an error, never a skip: a test run without a lab has proved nothing."""
+    state = pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")
+    if not (state / "inventory.yml").exists():
+        pytest.exit(f"{state} holds no lab: start it first (make lab)", returncode=3)
+    return Lab(state)

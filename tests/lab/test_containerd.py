@@ -1,0 +1,287 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Switching CDI on in real containerd: what it understands of every fixture, and what becomes of a node."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import collection  # noqa: F401  pylint: disable=unused-import
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
+EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
+NODES = {"2": "npu-a", "1.7": "npu-b"}
+CONFIG = "/etc/containerd/config.toml"
+BACKUP = CONFIG + ".npuops-backup"
+DROP_IN = "/etc/systemd/system/containerd.service.d/90-test.conf"
+
+
+@pytest.fixture(scope="session")
+def binaries(lab, tmp_path_factory):
+    """containerd of both lines, as the lab's nodes run it."""
+    directory = tmp_path_factory.mktemp("containerd")
+    paths = {}
+    for release, node in NODES.items():
+        paths[release] = directory / release
+        with open(paths[release], "wb") as stream:
+            subprocess.run(
+                ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", node, "cat /usr/bin/containerd"],
+                stdout=stream, check=True, timeout=60,
+            )
+        paths[release].chmod(0o755)
+        said = subprocess.run([paths[release], "--version"], capture_output=True, text=True, check=True).stdout
+        assert re.search(rf" v?{release}\.", said)
+    return paths
+
+
+def dump(binary, path):
+    """The lines of config dump, without the list of the files' own names."""
+    result = subprocess.run([binary, "-c", path, "config", "dump"], capture_output=True, text=True, check=True)
+    return [line.strip() for line in result.stdout.splitlines() if not line.startswith("imports = ")]
+
+
+@pytest.mark.parametrize("release", NODES)
+@pytest.mark.parametrize("case", EXPECTED)
+def test_containerd_agrees(binaries, tmp_path, case, release):
+    """The edit is the expected one, and before and after it containerd prints the same but for CDI."""
+    expected = EXPECTED[case][release]
+    shutil.copytree(FIXTURES, tmp_path / "etc")
+    main = tmp_path / "etc" / case
+    switch = _containerd_cdi.Switch(_containerd.Daemon(1, str(binaries[release]), str(main), True, None, None))
+    if expected == "refused":
+        with pytest.raises(NpuError):
+            switch.look()
+        return
+    switch.look()
+    assert switch.before.cri_disabled == (expected == "no CRI")
+    if expected in ("on", "no CRI"):
+        assert switch.before.on or expected == "no CRI"
+        return
+    assert not switch.before.on
+    before = dump(binaries[release], main)
+    edit = switch.choose()
+    assert edit.path == str(tmp_path / "etc" / expected["file"])
+    pathlib.Path(edit.path).write_bytes(edit.after.encode())
+    after = dump(binaries[release], main)
+    changed = [line[2:] for line in difflib.ndiff(before, after) if line[0] in "+-"]
+    assert changed and all(line.startswith(("enable_cdi = ", "cdi_spec_dirs = ")) for line in changed), changed
+    assert "enable_cdi = true" in after
+
+
+class Node:
+    """One node's containerd; everything is put back by ``restore``."""
+
+    def __init__(self, lab, name):
+        self.lab = lab
+        self.name = name
+        self.sh("rm -rf /run/containerd-test && cp -a /etc/containerd /run/containerd-test")
+        self.original = self.sh(f"cat {CONFIG}")
+
+    def sh(self, command, check=True):
+        return self.lab.ssh(self.name, command, check=check).stdout
+
+    def write(self, text, path=CONFIG):
+        subprocess.run(
+            ["ssh", "-F", str(self.lab.state / "ssh_config"), self.name, f"mkdir -p {pathlib.Path(path).parent}; cat > {path}"],
+            input=text, text=True, check=True, timeout=60,
+        )
+
+    def off(self, text=None):
+        """containerd runs with CDI off, its file says so in one line."""
+        lines = [line for line in (text or self.original).splitlines() if "enable_cdi" not in line]
+        section = "io.containerd.grpc.v1.cri" if self.name == NODES["1.7"] else "io.containerd.cri.v1.runtime"
+        place = next(n for n, line in enumerate(lines) if line.strip().strip("[]").replace("'", '"') == f'plugins."{section}"')
+        lines.insert(place + 1, "    enable_cdi = false # not yet")
+        text = "\n".join(lines) + "\n"
+        self.write(text)
+        self.sh(f"rm -f {BACKUP}; systemctl restart containerd")
+        return text
+
+    def unit(self, text):
+        self.write(text, DROP_IN)
+        self.sh("systemctl daemon-reload")
+
+    def pid(self):
+        return self.sh("systemctl show containerd -p MainPID --value").strip()
+
+    def shims(self):
+        return self.sh("pgrep -f containerd-shim-runc-v2 | sort").split()
+
+    def switch(self, *arguments, check=False, **options):
+        """Run the module; its result."""
+        command = ["ansible", self.name, "-i", str(self.lab.inventory), "-m", "npuops.ascend.containerd_cdi", *arguments]
+        command += ["-a", json.dumps(options)] if options else []
+        result = self.lab._run(command, check=check, env={
+            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"})
+        return json.loads(result.stdout)["plays"][0]["tasks"][0]["hosts"][self.name]
+
+    def restore(self):
+        self.sh(f"rm -rf {DROP_IN} /etc/containerd && cp -a /run/containerd-test /etc/containerd && rm -r /run/containerd-test"
+                " && systemctl daemon-reload && systemctl reset-failed containerd && systemctl restart containerd")
+        self.lab.wait_for(lambda: "restart_required" in self.switch("--check"), 30, f"{self.name}: containerd")
+
+
+@pytest.fixture(params=NODES.values())
+def node(lab, request):
+    node = Node(lab, request.param)
+    yield node
+    node.restore()
+
+
+@pytest.fixture
+def node17(lab):
+    node = Node(lab, NODES["1.7"])
+    yield node
+    node.restore()
+
+
+def test_one_line_changes_and_pods_go_on(node):
+    text = node.off("# Ours. \u00e4\u00f6\u00fc\n" + node.original.replace('default_runtime_name = "runc"',
+                                                                           'default_runtime_name = "runc" # foreign'))
+    node.sh(f"chown root:daemon {CONFIG}; chmod 0640 {CONFIG}")
+    pid, shims = node.pid(), node.shims()
+    assert shims
+
+    checked = node.switch("--check", "--diff")
+    assert checked["changed"] and "+    enable_cdi = true # not yet" in checked["diff"]["prepared"]
+    assert (node.sh(f"cat {CONFIG}"), node.pid(), node.sh(f"ls {BACKUP}", check=False)) == (text, pid, "")
+
+    result = node.switch()
+    assert result["changed"] and result["edited"] == CONFIG and not result["restart_required"], result
+    assert node.sh(f"cat {CONFIG}") == text.replace("enable_cdi = false", "enable_cdi = true")
+    assert node.sh(f"cat {BACKUP}") == text
+    assert node.sh(f"stat -c '%U:%G %a' {CONFIG} {BACKUP}").split("\n")[:2] == ["root:daemon 640"] * 2
+    assert node.pid() != pid
+    assert set(shims) <= set(node.shims())
+
+    again = node.switch()
+    assert not again["changed"] and again["reason"] is None
+
+
+def test_file_that_does_not_parse(node):
+    pid = node.pid()
+    node.write(node.original + "\n[plugins\n")
+    result = node.switch()
+    assert result["failed"] and "nothing was changed" in result["msg"] and CONFIG in result["msg"], result
+    assert node.sh(f"cat {CONFIG}") == node.original + "\n[plugins\n"
+    assert node.pid() == pid
+
+
+def test_drop_in_with_the_section_on_1_7(node17):
+    """There a drop-in replaces the whole section: the edit belongs into it, and the backup not beside it."""
+    site = "/etc/containerd/conf.d/site"
+    section = node17.off().replace("version = 2\n", "", 1)
+    section = "version = 2\n" + section[section.index("[plugins]"):]
+    node17.write(section, site)
+    node17.write('imports = ["conf.d/*"]\n' + node17.sh(f"cat {CONFIG}"))
+    node17.sh("systemctl restart containerd")
+    result = node17.switch()
+    assert result["changed"] and result["edited"] == site, result
+    assert node17.sh(f"cat {site}") == section.replace("enable_cdi = false", "enable_cdi = true")
+    assert node17.sh("ls -A /etc/containerd/conf.d") == "site\n"
+    assert not node17.switch()["changed"]
+
+
+def test_run_that_ended_between_edit_and_restart(node):
+    node.off()
+    pid = node.pid()
+    first = node.switch(restart=False)
+    assert first["changed"] and first["restart_required"] and node.pid() == pid
+    again = node.switch(restart=False)
+    assert not again["changed"] and again["restart_required"]
+    second = node.switch()
+    assert second["changed"] and second["edited"] is None and "was started before that" in second["msg"]
+    assert node.pid() != pid
+    assert not node.switch()["changed"]
+
+
+# containerd does not start with CDI on, whatever the reason; with the old file it does.
+REFUSES_CDI = f"""[Service]
+ExecStartPre=/bin/sh -c 'if grep -q "enable_cdi = true" {CONFIG}; then echo "CDI is unbearable, failed" >&2; exit 1; fi'
+Restart=no
+"""
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_cri_that_does_not_come_back(node, interrupted):
+    text = node.off()
+    node.unit(REFUSES_CDI)
+    if interrupted:
+        assert node.switch(restart=False)["changed"]
+    shims = node.shims()
+    result = node.switch()
+    assert result["failed"] and result["restored"] == CONFIG, result
+    assert "CDI is unbearable" in result["msg"] and "the old one" in result["msg"]
+    assert node.sh(f"cat {CONFIG}") == text
+    assert node.sh("systemctl is-active containerd").strip() == "active"
+    assert set(shims) <= set(node.shims())
+    assert node.switch("--check")["reason"] == f"CDI is off in {CONFIG}"
+
+
+def test_old_file_does_not_come_back_either(node17):
+    """Somebody broke the file after containerd's last start: that must be told, with what both say."""
+    text = node17.off()
+    text = text.replace("registry]", 'registry.mirrors."x"]\n      endpoint = ["http://x"]\n'
+                        '    [plugins."io.containerd.grpc.v1.cri".registry]')
+    node17.write(text)
+    result = node17.switch(timeout=5)
+    assert result["failed"] and "Even so it does not come back" in result["msg"], result
+    assert result["msg"].count("cannot be set when `config_path` is provided") >= 2, result["msg"]
+    assert node17.sh(f"cat {CONFIG}") == text
+
+
+def test_restart_that_would_end_pods_is_refused(node17):
+    text = node17.off()
+    node17.unit("[Service]\nKillMode=control-group\n")
+    result = node17.switch()
+    assert result["failed"] and "KillMode=control-group" in result["msg"]
+    assert node17.sh(f"cat {CONFIG}") == text
+
+
+def test_no_file_at_all_on_1_7(node17):
+    """containerd runs on its defaults then. They do for a look at it, though not for this node's pods."""
+    node17.sh(f"rm {CONFIG}; systemctl restart containerd")
+    result = node17.switch()
+    assert result["changed"], result
+    assert node17.sh(f"cat {CONFIG}").startswith("version = 2\n")
+    assert not node17.switch()["changed"]
+
+
+PLAYBOOK = """
+- hosts: npu-a,npu-b
+  gather_facts: false
+  roles:
+    - npuops.ascend.npu_runtime
+"""
+
+
+def test_one_host_goes_first(lab, tmp_path):
+    """When the first host fails, the second one is not touched."""
+    nodes = [Node(lab, name) for name in ("npu-a", "npu-b")]
+    try:
+        texts = [node.off() for node in nodes]
+        pids = [node.pid() for node in nodes]
+        nodes[0].unit(REFUSES_CDI)
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(PLAYBOOK)
+        result = lab._run(["ansible-playbook", "-i", str(lab.inventory), str(playbook)], check=False)
+        assert result.returncode != 0 and "CDI is unbearable" in result.stdout + result.stderr
+        assert [node.sh(f"cat {CONFIG}") for node in nodes] == texts
+        assert nodes[1].pid() == pids[1]
+        nodes[0].sh(f"rm {DROP_IN}; systemctl daemon-reload")
+        recap = lab._run(["ansible-playbook", "-i", str(lab.inventory), str(playbook)]).stdout
+        assert recap.count("changed=1 ") == 2, recap
+        recap = lab._run(["ansible-playbook", "-i", str(lab.inventory), str(playbook)]).stdout
+        assert recap.count("changed=0 ") == 2, recap
+    finally:
+        for node in nodes:
+            node.restore()
