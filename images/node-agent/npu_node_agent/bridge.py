@@ -45,7 +45,7 @@ class Limits:
     connect: float = 5  # a plugin that registers is listening already
     options: float = 10
     register: float = 30  # the kubelet connects back and asks for options meanwhile
-    stream_opens: float = 10  # from a successful registration to the kubelet's ListAndWatch
+    stream_opens: float = 2  # from a successful registration to the kubelet's ListAndWatch; more at each retry
     allocate: float = 300  # a wedged plugin was seen to take over 120
     other_calls: float = 60
     quiet: float = 1.0  # between the end of one stream to the kubelet and the next registration, see _offer
@@ -282,7 +282,7 @@ class Session:
                 await endpoint.start()
                 await self._register(endpoint)
                 if not await bridge.changed.until(
-                    lambda: self._ended is not None or self._streams > 0, self._limits.stream_opens
+                    lambda: self._ended is not None or self._streams > 0, self._limits.stream_opens * delay
                 ):
                     raise PeerGone("the kubelet took the registration and did not ask for devices")
                 delay, complaint = self._limits.retry_first, None
