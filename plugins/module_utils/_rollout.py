@@ -129,7 +129,7 @@ class Snapshot:
             events = self._events_of(daemonset.namespace, daemonset.object["metadata"]["uid"])
             return why_no_pod(daemonset.object, node, events)
         events = self._events_of(daemonset.namespace, pod["metadata"]["uid"])
-        return "pod %s %s" % (pod["metadata"]["name"], why_pod_not_ready(pod, events, self._last_log_line(pod)))
+        return "its pod " + why_pod_not_ready(pod, events, self._last_log_line(pod))
 
     def _why_short(self, entry):
         node = self.nodes.get(entry["name"])
@@ -142,11 +142,7 @@ class Snapshot:
         for daemonset in self._sets:
             pod = daemonset.pod_on(entry["name"])
             if pod is not None and daemonset.is_plugin:
-                line = self._last_log_line(pod)
-                return text + "; pod %s is ready%s" % (
-                    pod["metadata"]["name"],
-                    ", its last log line: %s" % line if line else "",
-                )
+                return "%s; its device plugin %s%s" % (text, _how_it_runs(pod), _log_text(self._last_log_line(pod)))
         return text
 
     def _last_log_line(self, pod):
@@ -322,7 +318,6 @@ def why_pod_not_ready(pod, events, log_line):
 def _why_container_waits(container, warnings, log_line):
     state = container.get("state") or {}
     waiting = state.get("waiting")
-    last_log = ", last log line: %s" % log_line if log_line else ""
     if waiting:
         reason, message = waiting.get("reason", ""), waiting.get("message", "")
         if reason in _PULL + _NEVER:
@@ -330,14 +325,27 @@ def _why_container_waits(container, warnings, log_line):
             return "cannot get its image %s: %s" % (container.get("image"), (told or [message or reason])[-1])
         ended = (container.get("lastState") or {}).get("terminated")
         if ended:
-            return "keeps ending: %s, %d restarts%s" % (_exit_text(ended), container.get("restartCount", 0), last_log)
+            return "keeps ending: %s, %d restarts%s" % (
+                _exit_text(ended),
+                container.get("restartCount", 0),
+                _log_text(log_line),
+            )
         if reason in ("ContainerCreating", "PodInitializing"):
             return "cannot start: %s" % _event_text(warnings[-1]) if warnings else None
         return "waits: %s %s" % (reason, message)
     ended = state.get("terminated")
     if ended:
-        return "ended: %s%s" % (_exit_text(ended), last_log)
+        return "ended: %s%s" % (_exit_text(ended), _log_text(log_line))
     return None
+
+
+def _how_it_runs(pod):
+    ended = _last_termination(pod)
+    return "runs" if not ended else "ended with %s and was started again" % _exit_text(ended)
+
+
+def _log_text(line):
+    return ", last log line: %s" % line if line else ""
 
 
 def _exit_text(ended):

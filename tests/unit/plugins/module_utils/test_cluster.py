@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -22,6 +24,12 @@ class Module:
 
     def requires(self, *_args, **_kwargs):
         pass
+
+
+@pytest.fixture(autouse=True)
+def discovery_cache(monkeypatch, tmp_path):
+    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

@@ -1,0 +1,120 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _fleet
+from kubernetes_stub import node
+
+CHIPS = "huawei.com/Ascend910"
+FACTS = {
+    "chip_count": 8,
+    "family": {"name": "910B", "resource": CHIPS},
+    "runtime": {"name": "containerd", "version": "2.1.5"},
+    "driver": {"loaded_release": "25.5.0-6.6.0-ab"},
+    "problems": [],
+}
+VALID = {"valid": True, "version": "25.5.0", "checks": [{"name": "cdi_running", "ok": True, "message": None}]}
+INSTALLED = {"labels": {"openfuyao.com/npu.present": "", "npuops.ascend/components": "enabled"}}
+
+
+def host(name="a", **changes):
+    entry = {"name": name, "facts": FACTS, "validation": VALID, "error": None, "unreachable": False}
+    return dict(entry, config={"driver_source": "image", "driver_version": "25.5.0"}, **changes)
+
+
+def plugin(on="a", ready=True):
+    return {
+        "metadata": {"name": "p", "labels": {"name": "ascend-device-plugin-ds"}},
+        "spec": {"nodeName": on},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
+    }
+
+
+def row(entry=None, pods=(plugin(),), allocatable="8", nodes=None, **kwargs):
+    kwargs = dict(INSTALLED, **kwargs)
+    nodes = {"a": node("a", allocatable={CHIPS: allocatable}, **kwargs)} if nodes is None else nodes
+    return _fleet.rows([host() if entry is None else entry], _fleet.node_views(nodes, list(pods)))[0]
+
+
+def state(*args, **kwargs):
+    result = row(*args, **kwargs)
+    return result["state"], result["reason"]
+
+
+def test_ready():
+    result = row()
+    assert _fleet.healthy(result)
+    assert {key: result[key] for key in ("state", "reason", "chips", "driver_loaded", "cdi", "plugin", "allocatable")} == {
+        "state": "ready",
+        "reason": None,
+        "chips": 8,
+        "driver_loaded": "25.5.0",
+        "cdi": "on",
+        "plugin": "running",
+        "allocatable": 8,
+    }
+
+
+def test_states_and_reasons():
+    wrong = {"name": "npu_smi", "ok": False, "message": "npu-smi answers -8005"}
+    assert state(host(validation={"valid": False, "checks": [wrong]})) == ("invalid", "npu_smi: npu-smi answers -8005")
+    assert state(host(facts=None, unreachable=True, error="no route")) == ("unreachable", "no route; the node is Ready")
+    assert state(host(facts=None, error="no Python")) == ("failed", "no Python")
+    assert state(host(facts=dict(FACTS, chip_count=0))) == ("no chip", None)
+    assert state(host(facts=dict(FACTS, problems=["two families"]))) == ("blocked", "two families")
+    assert state(nodes={}) == ("no node", "the cluster has no node a")
+    assert state(ready=False) == ("not ready", "Kubelet stopped posting node status.")
+    assert state(labels={"npuops.ascend/components": "paused"}) == ("maintenance", "its components are paused")
+    assert state(labels={}) == ("not installed", None)
+    assert state(pods=[]) == ("no plugin", "the device plugin has no pod there")
+    assert state(pods=[plugin(ready=False)]) == ("no plugin", "is Running; no events yet")
+    assert state(allocatable="6") == ("degraded", "6 of 8 chips are allocatable")
+    assert state(unschedulable=True) == ("ready", "cordoned")
+
+
+def test_a_host_that_is_down_on_a_node_that_is_gone_too():
+    assert state(host(facts=None, unreachable=True, error="no route"), ready=False) == (
+        "unreachable",
+        "no route; the node is not Ready: Kubelet stopped posting node status.",
+    )
+
+
+def test_an_upgrade_that_is_due_is_no_fault():
+    entry = host()
+    entry["config"]["driver_version"] = "25.5.1"
+    assert state(entry) == ("ready", "driver 25.5.1 is configured, see npuops.ascend.upgrade")
+
+
+def test_preinstalled():
+    entry = host()
+    entry["config"] = {"driver_source": "preinstalled", "driver_version": "25.5.1"}
+    assert state(entry) == ("ready", None)
+    assert row(entry)["driver_wanted"] == "preinstalled"
+
+
+def test_npu_nodes_that_no_host_stands_for():
+    nodes = {"a": node("a", **INSTALLED), "z": node("z", allocatable={CHIPS: "8"}, **INSTALLED), "plain": node("plain")}
+    result = _fleet.rows([host()], _fleet.node_views(nodes, []))
+    assert [entry["node"] for entry in result] == ["a", "z"]
+    assert (result[1]["state"], result[1]["allocatable"]) == ("unknown", 8)
+
+
+@pytest.mark.parametrize(("allocatable", "better"), [("8", False), ("0", True)])
+def test_waiting_makes_sense(allocatable, better):
+    assert _fleet.may_get_better([row(allocatable=allocatable)]) is better
+
+
+def test_table():
+    nodes = {name: node(name, allocatable={CHIPS: "8"}, **INSTALLED) for name in ("a", "worker-1")}
+    entries = [host(), host("b", facts=dict(FACTS, chip_count=0, family=None, driver={}), validation=None)]
+    entries.append(host("c", facts=None, validation=None, error="no Python"))
+    entries[2]["config"]["node_name"] = "worker-1"
+    assert _fleet.table(_fleet.rows(entries, _fleet.node_views(nodes, [plugin()]))) == [
+        "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  PLUGIN   ALLOCATABLE             STATE",
+        "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   running  8 huawei.com/Ascend910  ready",
+        "b             -         -       -       2.1.5               -    -        -                       no chip",
+        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed: no Python",
+    ]
