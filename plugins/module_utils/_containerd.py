@@ -270,7 +270,7 @@ def journal(unit, since):
         result = _command.run(argv, _SYSTEMCTL_SECONDS)
     except FileNotFoundError:
         return ""
-    # containerd logs its whole configuration on level info, with registry passwords.
-    quiet = re.compile(r'level"?[=:]"?(info|debug|trace)|with config')
-    lines = [line[:400] for line in result.stdout.splitlines() if line.strip() and not quiet.search(line)]
+    # Not the rest: on level info containerd logs its whole configuration, with registry passwords.
+    loud = re.compile(r'level"?[=:]"?(warn|error|fatal|panic)|\bpanic:|Failed|failed|exited')
+    lines = [line[:400] for line in result.stdout.splitlines() if loud.search(line) and "with config" not in line]
     return "\n".join(lines[-12:])

@@ -24,7 +24,7 @@ BACKUP_SUFFIX = ".npuops-backup"
 class Switch:
     """CDI of one ``daemon`` (a _containerd.Daemon); ``timeout``: seconds a restart may take until the CRI is ready.
 
-    After ``examine``: ``edit`` (an Edit or None), ``restart_required``, ``status`` (of the running daemon, None when it does
+    After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or None), ``restart_required``, ``status`` (of the running daemon, None when it does
     not answer), ``address``.
     """
 
@@ -35,48 +35,52 @@ class Switch:
         self.restart_required = False
         self.status = None
         self.address = None
-        self._before = None
+        self.files = []
+        self.before = None
         self._undo = None
 
     def examine(self):
         """Why something has to change, as a sentence; None when CDI is on in file and daemon. Changes nothing."""
-        daemon = self.daemon
-        files = self._load()
-        try:
-            self._before = daemon.dump()
-        except NpuError as exc:
-            raise NpuError(
-                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first; it says: %s"
-                % (daemon.config, exc.message)
-            ) from None
-        if not self._before.knows_cdi:
+        self.look()
+        if not self.before.knows_cdi:
             raise NpuError(
                 "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd to 1.7 "
-                "or newer, then repeat" % daemon.version()
+                "or newer, then repeat" % self.daemon.version()
             )
-        if self._before.cri_disabled:
+        if self.before.cri_disabled:
             raise NpuError(
                 "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot serve "
-                "Kubernetes. Remove cri from that list and restart containerd, then repeat" % daemon.config
+                "Kubernetes. Remove cri from that list and restart containerd, then repeat" % self.daemon.config
             )
-        self.address = daemon.address or self._before.address or _containerd.DEFAULT_ADDRESS
+        self.address = self.daemon.address or self.before.address or _containerd.DEFAULT_ADDRESS
         problem = self._ask()
-        if not self._before.on:
+        if not self.before.on:
             if problem:
                 raise self._not_answering(problem)
-            self.edit = self._choose(files)
+            self.edit = self.choose()
             self._undo = self.edit
             self.restart_required = True
             return "CDI is off in %s" % self.edit.path
         if self.status is not None and self.status.cdi and _containerd_config.has_spec_dir(self.status.cdi_spec_dirs):
             return None
-        self._undo = self._own_edit(files)
+        self._undo = self._own_edit()
         if problem and self._undo is None:
             raise self._not_answering(problem)
         self.restart_required = True
         return "CDI is on in %s, but the running containerd was started before that" % (
-            self._undo.path if self._undo else daemon.config
+            self._undo.path if self._undo else self.daemon.config
         )
+
+    def look(self):
+        """Read the configuration, and what containerd makes of it."""
+        self.files = self._load()
+        try:
+            self.before = self.daemon.dump()
+        except NpuError as exc:
+            raise NpuError(
+                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first; it says: %s"
+                % (self.daemon.config, exc.message)
+            ) from None
 
     def would_change(self, restart=True):
         """Whether ``apply`` has anything to do, without the restart if that is left to others."""
@@ -133,8 +137,9 @@ class Switch:
             % (problem, "; its journal:\n" + said if said else "")
         )
 
-    def _choose(self, files):
-        """The first proposed edit that containerd understands as: CDI on, and nothing else changed."""
+    def choose(self):
+        """The first proposed edit that containerd understands as: CDI on, and nothing else changed. Needs ``look``."""
+        files = self.files
         text = files[0].text if files else None
         generated = _containerd.generated(self.daemon, text)
         if generated:
@@ -148,7 +153,7 @@ class Switch:
                 except NpuError as exc:
                     complaints.append("%s: %s" % (edit.path, exc.message))
                     continue
-            others = self._before.other_differences(dump)
+            others = self.before.other_differences(dump)
             if others:
                 complaints.append("%s: it would change more than CDI: %s" % (edit.path, ", ".join(others[:5])))
             elif not dump.on:
@@ -160,9 +165,9 @@ class Switch:
             "enable_cdi = true in its CRI section by hand. Tried: %s" % (self.daemon.config, "; ".join(complaints) or "-")
         )
 
-    def _own_edit(self, files):
+    def _own_edit(self):
         """The edit of an earlier run that is in place (with its backup), or None."""
-        for file in files:
+        for file in self.files:
             before = _containerd_config.read(self._backup_path(file.path))
             if (before is not None or file.text == _containerd_config.MINIMAL) and _containerd_config.is_our_edit(
                 before, file.text
@@ -182,7 +187,7 @@ class Switch:
         problem = None
         try:
             dump = self.daemon.dump()
-            others = self._before.other_differences(dump)
+            others = self.before.other_differences(dump)
             if others or not dump.on:
                 problem = "config dump %s" % ("changed in " + ", ".join(others[:5]) if others else "still has CDI off")
         except NpuError as exc:
@@ -211,8 +216,8 @@ class Switch:
                 "something else is wrong. With the old file it says:\n%s\n" % (path, exc.message)
             )
         raise NpuError(
-            "containerd's CRI did not come back with CDI on, so the old %s is in place again and was started. %s With CDI on "
-            "it said:\n%s" % (path, outcome, said),
+            "containerd's CRI did not come back with CDI on, so the old %s is in place again. %s "
+            "With CDI on it said:\n%s" % (path, outcome, said),
             restored=path,
         )
 

@@ -87,29 +87,34 @@ def _call(address, method, message, timeout):
             + _frame(_HEADERS, _END_HEADERS, 1, block)
             + _frame(_DATA, _END_STREAM, 1, body)
         )
-        stream = connection.makefile("rb")
-        answer = b""
-        while True:
-            connection.settimeout(max(0.01, deadline - time.monotonic()))
-            length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(stream, 9))
-            length, kind = length_type >> 8, length_type & 0xFF
-            payload = _exactly(stream, length)
-            if kind == _SETTINGS and not flags & 1:
-                connection.sendall(_frame(_SETTINGS, 1, 0, b""))
-            elif kind == _GOAWAY:
-                raise OSError("the runtime ended the connection")
-            elif stream_id == 1 and kind == _DATA:
-                if flags & _PADDED:
-                    payload = payload[1 : len(payload) - payload[0]]
-                answer += payload
-            elif stream_id == 1 and kind == _RST_STREAM:
-                raise OSError("the runtime gave up on the request")
-            if stream_id == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
-                break
+        with connection.makefile("rb") as stream:
+            answer = _answer(connection, stream, deadline)
     if len(answer) < 5:
         # gRPC says why in compressed headers; in practice there is one reason.
         raise OSError("containerd answers, but its CRI plugin does not: it is not loaded")
     return answer[5 : 5 + struct.unpack(">I", answer[1:5])[0]]
+
+
+def _answer(connection, stream, deadline):
+    """The data of our request's stream, up to its end."""
+    answer = b""
+    while True:
+        connection.settimeout(max(0.01, deadline - time.monotonic()))
+        length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(stream, 9))
+        length, kind = length_type >> 8, length_type & 0xFF
+        payload = _exactly(stream, length)
+        if kind == _SETTINGS and not flags & 1:
+            connection.sendall(_frame(_SETTINGS, 1, 0, b""))
+        elif kind == _GOAWAY:
+            raise OSError("the runtime ended the connection")
+        elif stream_id == 1 and kind == _DATA:
+            if flags & _PADDED:
+                payload = payload[1 : len(payload) - payload[0]]
+            answer += payload
+        elif stream_id == 1 and kind == _RST_STREAM:
+            raise OSError("the runtime gave up on the request")
+        if stream_id == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
+            return answer
 
 
 def _frame(kind, flags, stream_id, payload):

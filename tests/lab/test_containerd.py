@@ -114,7 +114,7 @@ class Node:
         return self.sh("systemctl show containerd -p MainPID --value").strip()
 
     def shims(self):
-        return self.sh("pgrep -f containerd-shim-runc-v2 | sort").split()
+        return self.sh("pgrep -x containerd-shim | sort").split()
 
     def switch(self, *arguments, check=False, **options):
         """Run the module; its result."""

@@ -1,0 +1,251 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which containerd is the kubelet's, and which hosts are refused. Restarts are tested in tests/lab."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _cri
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "containerd"
+
+
+class Host:
+    """A / with processes and programs."""
+
+    def __init__(self, root):
+        self.root = root
+        (root / "proc" / "self" / "ns").mkdir(parents=True)
+        (root / "proc" / "self" / "ns" / "pid").symlink_to("pid:[1]")
+
+    def process(self, pid, comm, *argv, exe=None, namespace="pid:[1]", cgroup=""):
+        directory = self.root / "proc" / str(pid)
+        (directory / "ns").mkdir(parents=True)
+        (directory / "ns" / "pid").symlink_to(namespace)
+        (directory / "comm").write_text(comm + "\n")
+        (directory / "cmdline").write_text("\0".join(argv) + "\0")
+        (directory / "cgroup").write_text(cgroup)
+        (directory / "cwd").symlink_to("/srv")
+        if exe:
+            (directory / "exe").symlink_to(exe)
+
+    def socket(self, path):
+        path = self.root / path.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def program(self, path, script):
+        path = self.root / path.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(0o755)
+        return str(path)
+
+    def find(self):
+        return _containerd.find(str(self.root))
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+def test_the_usual_one(host):
+    host.socket("/run/containerd/containerd.sock")
+    host.process(77, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd (deleted)",
+                 cgroup="1:name=systemd:/system.slice/containerd.service\n0::/\n")
+    daemon = host.find()
+    assert (daemon.pid, daemon.binary, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
+        77, "/usr/bin/containerd", "/etc/containerd/config.toml", False, None, "containerd.service",
+    )
+
+
+def test_given_on_the_command_line(host):
+    host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint=unix:///run/x/y.sock")
+    host.process(30, "containerd", "/opt/containerd", "--config=/etc/other.toml", "-a", "/run/z.sock", exe="/opt/containerd")
+    host.process(40, "containerd", "/opt/containerd", "-c", "x/y.toml", "--address", "/run/x/y.sock", exe="/opt/containerd",
+                 cgroup="0::/system.slice/site.slice/site-containerd.service\n")
+    daemon = host.find()
+    assert (daemon.pid, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
+        40, "/srv/x/y.toml", True, "/run/x/y.sock", "site-containerd.service",
+    )
+
+
+def test_containers_and_docker_have_their_own(host):
+    host.socket("/run/containerd/containerd.sock")
+    host.process(10, "containerd", "containerd", "--config", "/var/run/docker/containerd/containerd.toml")
+    host.process(11, "containerd", "containerd", namespace="pid:[2]")
+    host.process(12, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd")
+    assert host.find().pid == 12
+
+
+def refusal(host):
+    with pytest.raises(NpuError) as caught:
+        host.find()
+    return caught.value.message
+
+
+def test_crio_is_refused(host):
+    host.process(20, "kubelet", "kubelet", "--container-runtime-endpoint", "unix:///var/run/crio/crio.sock")
+    assert "CRI-O (/var/run/crio/crio.sock)" in refusal(host) and "containerd 1.7 or newer" in refusal(host)
+
+
+def test_docker_is_refused(host):
+    host.socket("/var/run/docker.sock")
+    host.process(10, "containerd", "containerd", "--config", "/var/run/docker/containerd/containerd.toml")
+    assert "Docker" in refusal(host)
+
+
+def test_nothing_is_refused(host):
+    assert "There is no containerd" in refusal(host)
+
+
+def test_containerd_1_6_is_refused(host):
+    host.socket("/run/containerd/containerd.sock")
+    program = host.program("/usr/bin/containerd", "echo 'containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+b1'")
+    host.process(12, "containerd", "/usr/bin/containerd", exe=program)
+    assert "containerd 1.6.20~ds1 on this host knows no CDI" in refusal(host)
+
+
+def test_1_6_running_under_another_name_is_refused(tmp_path, host):
+    """Also where the version cannot be read: its dump has no enable_cdi."""
+    dump = "".join(line for line in (FIXTURES / "default-1.7.toml").read_text().splitlines(True) if "cdi" not in line)
+    (tmp_path / "dump").write_text(dump)
+    program = host.program(
+        "/usr/bin/containerd", 'case "$*" in *dump) cat %s/dump ;; --version) echo v1.6.9 ;; esac' % tmp_path
+    )
+    config = tmp_path / "config.toml"
+    config.write_text("version = 2\n")
+    switch = _containerd_cdi.Switch(_containerd.Daemon(1, program, str(config), True, None, None))
+    with pytest.raises(NpuError, match="containerd 1.6.9 on this host knows no CDI"):
+        switch.examine()
+
+
+GENERATED = [
+    ("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n", "k3s", "config.toml.tmpl"),
+    ("/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "version = 3\n", "rke2", "config-v3.toml.tmpl"),
+    ("/var/snap/microk8s/current/args/containerd.toml", "version = 2\n", "containerd", "containerd-template.toml"),
+    ("/etc/k0s/containerd.toml", "# k0s_managed=true\n", "containerd", "at the source"),
+    ("/run/site/config.toml", None, "containerd", "at the source"),
+    ("/etc/containerd/config.toml", "# File made by us. DO NOT EDIT\n", "containerd", "at the source"),
+]
+
+
+@pytest.mark.parametrize("path, text, kind, names", GENERATED)
+def test_generated_files_are_left_alone(path, text, kind, names):
+    reason = _containerd.generated(_containerd.Daemon(1, "x", path, True, None, None, kind), text)
+    assert path in reason and names in reason and "enable_cdi = true" in reason
+
+
+def test_a_persons_file_is_not_generated():
+    daemon = _containerd.Daemon(1, "x", "/etc/containerd/config.toml", True, None, None)
+    assert _containerd.generated(daemon, "# Do edit this\nversion = 2\n") is None
+
+
+class Fake:
+    """containerd as a program: prints dumps from files; its CRI is played by `status`."""
+
+    def __init__(self, tmp_path, host, monkeypatch, config):
+        self.config = tmp_path / "etc" / "config.toml"
+        self.config.parent.mkdir()
+        if config is not None:
+            self.config.write_text(config)
+        template = (FIXTURES / "default-1.7.toml").read_text().replace("enable_cdi = false", "enable_cdi = @")
+        (tmp_path / "dump").write_text(template)
+        # Off unless the last enable_cdi in the file says true; an unbalanced bracket is an error.
+        self.program = host.program("/usr/bin/containerd", """
+case "$1" in -c) file=$2 ;; *) file=%s ;; esac
+grep -q '^\\[[^]]*$' "$file" 2>/dev/null && { echo "containerd: failed to load TOML: $file: (1, 2)" >&2; exit 1; }
+grep -q 'enable_cdi = true' "$file" 2>/dev/null && on=true || on=false
+sed "s/@/$on/" %s/dump
+""" % (self.config, tmp_path))
+        self.running = False
+        monkeypatch.setattr(_cri, "status", lambda address, timeout=5: _cri.CriStatus(True, self.running, ["/etc/cdi"]))
+
+    def switch(self):
+        daemon = _containerd.Daemon(1, self.program, str(self.config), self.config.exists(), None, "containerd.service")
+        return _containerd_cdi.Switch(daemon)
+
+
+def test_edit_without_restart_then_again(tmp_path, host, monkeypatch):
+    text = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "x" # y\n'
+    fake = Fake(tmp_path, host, monkeypatch, text)
+    fake.config.chmod(0o640)
+    switch = fake.switch()
+    assert switch.examine() == "CDI is off in %s" % fake.config
+    assert os.listdir(fake.config.parent) == ["config.toml"], "looking changes nothing"
+    switch.apply(restart=False)
+    assert fake.config.read_text() == text.replace("  sandbox", "  enable_cdi = true\n  sandbox")
+    backup = fake.config.with_name("config.toml.npuops-backup")
+    assert backup.read_text() == text
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (fake.config, backup)] == [0o640, 0o640]
+
+    again = fake.switch()
+    assert "was started before that" in again.examine()
+    assert not again.would_change(restart=False) and again.would_change(restart=True) and again.restart_required
+    fake.running = True
+    assert fake.switch().examine() is None
+
+
+def test_no_file(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, None)
+    switch = fake.switch()
+    switch.examine()
+    switch.apply(restart=False)
+    assert fake.config.read_text().startswith("version = 2\n")
+    assert os.listdir(fake.config.parent) == ["config.toml"]
+
+
+def test_link_is_followed(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    real = tmp_path / "real.toml"
+    fake.config.rename(real)
+    fake.config.symlink_to(real)
+    switch = fake.switch()
+    switch.examine()
+    switch.apply(restart=False)
+    assert fake.config.is_symlink() and "enable_cdi = true" in real.read_text()
+
+
+def test_file_that_does_not_parse(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n[plugins\n")
+    with pytest.raises(NpuError, match="nothing was changed.*failed to load TOML"):
+        fake.switch().examine()
+    assert fake.config.read_text() == "version = 2\n[plugins\n"
+
+
+def test_no_edit_that_helps(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    host.program("/usr/bin/containerd", "sed s/@/false/ %s/dump" % tmp_path)
+    with pytest.raises(NpuError, match="nothing was changed.*CDI would still be off"):
+        fake.switch().examine()
+
+
+def test_edit_that_changes_more_is_refused(tmp_path, host, monkeypatch):
+    """containerd understands the file in place differently from the copy: the old one is back."""
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    switch = fake.switch()
+    switch.examine()
+    host.program("/usr/bin/containerd", "sed 's/@/true/; s/pause:3.8/pause:9/' %s/dump" % tmp_path)
+    with pytest.raises(NpuError, match="put back.*sandbox_image"):
+        switch.apply(restart=False)
+    assert fake.config.read_text() == "version = 2\n"
+
+
+def test_cri_that_does_not_answer_beforehand(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+
+    def refuse(address, timeout=5):
+        raise _cri.CriError("%s: refused" % address)
+
+    monkeypatch.setattr(_cri, "status", refuse)
+    monkeypatch.setattr(_containerd, "journal", lambda unit, since: "level=error msg=why")
+    with pytest.raises(NpuError, match="before anything was changed: /run/containerd/containerd.sock: refused"):
+        fake.switch().examine()
+    assert fake.config.read_text() == "version = 2\n"
