@@ -38,6 +38,10 @@ MAX_DEVICE_WAIT = 800
 NPU_SMI_WAIT = 60
 
 
+# What a release is called in check mode, while it has no name.
+NOT_STAGED = "a release that is not staged yet"
+
+
 def different_driver(wanted_release, facts):
     """Why ``wanted_release`` cannot come into effect now because of the driver that is loaded, or None.
 
@@ -53,7 +57,7 @@ def different_driver(wanted_release, facts):
     return (
         "This host runs the driver %s, wanted is %s. An Ascend chip does not survive the removal of a running driver, "
         "so install changes nothing here; run npuops.ascend.upgrade, which drains and reboots the node"
-        % (facts["loaded_release"] or facts["loaded_version"] or "of unknown origin", wanted_release)
+        % (facts["loaded_release"] or facts["loaded_version"] or "of unknown origin", wanted_release or NOT_STAGED)
     )
 
 
@@ -62,8 +66,8 @@ class Activation:
 
     source: ``image`` or ``preinstalled``; release: name below releases, None for preinstalled; files: list of
     {path, content, mode} (boot scripts and units); chip: the word in image tags; components: names of
-    LOG_DIRECTORIES; timeout: seconds to wait for the devices; accept_absent: let a release pass that is not there
-    (check mode: it was not staged). fs: the host's / (empty: here).
+    LOG_DIRECTORIES; timeout: seconds to wait for the devices; accept_absent: let a release pass that is not there or
+    has no name yet (check mode: it was not staged). fs: the host's / (empty: here).
 
     ``plan()`` says what would change, ``apply()`` does it.
     """
@@ -114,10 +118,10 @@ class Activation:
             self._add(_host_setup.driver_paths(self.root, self.fs))
         self._add(self._boot_files())
         if self.source == "image":
-            if self.layout.target("driver") != self.release:
+            if self.release is None or self.layout.target("driver") != self.release:
                 self.changes.append(
                     Change(
-                        "let driver name %s" % self.release,
+                        "let driver name %s" % (self.release or NOT_STAGED),
                         functools.partial(self.layout.point, "driver", self.release),
                     )
                 )
@@ -127,7 +131,7 @@ class Activation:
             self.changes.append(Change(verb, self._start))
         reasons = [change.reason for change in self.changes]
         if self._good_is_due():
-            reasons.append("let good name %s" % self.release)
+            reasons.append("let good name %s" % (self.release or NOT_STAGED))
         return reasons
 
     def apply(self):
@@ -150,7 +154,8 @@ class Activation:
         """The same as it is after ``apply()``."""
         if self.source != "image" or self.pending:
             return self.links()
-        return {"driver": self.release, "good": self.release if self._good_is_due() else self.layout.target("good")}
+        wanted = self.release or NOT_STAGED
+        return {"driver": wanted, "good": wanted if self._good_is_due() else self.layout.target("good")}
 
     def ready(self):
         """What the boot unit published in this boot, or None."""
@@ -179,7 +184,9 @@ class Activation:
         self.pending = different_driver(self.release, self.facts)
         if self.pending:
             return
-        manifest = self.layout.manifest(self.release)
+        if self.release is None and not self.accept_absent:
+            raise NpuError("No release is given: with source=image it must be one that was staged")
+        manifest = self.layout.manifest(self.release) if self.release else None
         if manifest is None:
             if self.accept_absent:
                 return
@@ -249,7 +256,7 @@ class Activation:
         """Whether this run may confirm the release. The trial boot of an upgrade is confirmed by that upgrade alone."""
         good = self.layout.target("good")
         trial = good is not None and os.path.lexists(self.fs + MAINTENANCE)
-        return self.source == "image" and good != self.release and not trial
+        return self.source == "image" and (self.release is None or good != self.release) and not trial
 
     def _confirm(self):
         """Move good to the release if npu-smi lists every chip as healthy; else the reason why not."""

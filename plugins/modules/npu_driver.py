@@ -46,7 +46,8 @@ options:
     default: /var/lib/Ascend
   release:
     description:
-      - The name of the release, as M(npuops.ascend.npu_driver_image) returns it. Required with O(source=image).
+      - The name of the release, as M(npuops.ascend.npu_driver_image) returns it. Required with O(source=image),
+        except in check mode, where nothing may have been staged.
     type: str
   chip:
     description:
@@ -183,7 +184,6 @@ def main():
             },
             "timeout": {"type": "int", "default": 600},
         },
-        required_if=[("source", "image", ["release"])],
         supports_check_mode=True,
     )
     try:

@@ -100,6 +100,17 @@ def test_plan_for_a_release_that_is_not_staged_yet(npu_host):
         activation(npu_host, name).plan()
 
 
+def test_plan_for_a_release_without_a_name(npu_host):
+    """In check mode the image is not pulled, so nobody knows the version in it."""
+    made = activation(npu_host, None, accept_absent=True)
+    assert "let driver name a release that is not staged yet" in made.plan()
+    with pytest.raises(NpuError, match="No release is given"):
+        activation(npu_host, None).plan()
+    install(npu_host, npu_host.release("a"))
+    made = activation(npu_host, None, accept_absent=True)
+    assert made.plan() == [] and "not staged yet" in made.pending
+
+
 def test_comes_back_after_reboots(npu_host):
     name = npu_host.release("a")
     install(npu_host, name)
