@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Installer of a simulated driver package. Runs in the extracted package; exit status 0, or 1 with ERR_NO in its output.
 
+umask 022
+
 info=/etc/ascend_install.info
 log_directory=/var/log/ascend_seclog
 user=HwHiAiUser

@@ -1,0 +1,144 @@
+// Copyright (c) 2026, npuops.ascend maintainers
+// GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Command device-plugin stands in for ascend-k8sdeviceplugin v7.3.0. Whatever goes wrong, it exits with status 0.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"npuops/labsim/internal/cluster"
+	"npuops/labsim/internal/deviceplugin"
+	"npuops/labsim/internal/library"
+	"npuops/labsim/internal/logging"
+)
+
+const directory = "/var/lib/kubelet/device-plugins"
+
+func main() {
+	options := parse()
+	if options.version {
+		fmt.Println("device-plugin version: v7.3.0 (simulated)")
+		return
+	}
+	if err := logging.To(options.logFile); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := options.check(); err != nil {
+		logging.Error("%v", err)
+		return
+	}
+	logging.Info("device plugin starting and the version is v7.3.0 (simulated)")
+	if err := run(options); err != nil {
+		logging.Error("init dev manager failed, err: %v", err)
+	}
+}
+
+func run(options options) error {
+	nodeName, hostIP := os.Getenv("NODE_NAME"), os.Getenv("HOST_IP")
+	if err := library.Check(); err != nil {
+		return err
+	}
+	chips, kind, err := deviceplugin.Find(time.Duration(options.deviceResetTimeout) * time.Second)
+	if err != nil {
+		return err
+	}
+	if nodeName == "" {
+		return errors.New("check node name failed: NODE_NAME is empty")
+	}
+	api, err := cluster.API()
+	if err != nil {
+		return err
+	}
+	node := deviceplugin.NewNode(api, nodeName, kind)
+	if err := node.Label(chips); err != nil {
+		return err
+	}
+	logging.Info("init device manager success: %d chips %s", len(chips), kind.Type)
+
+	var ids []string
+	for _, chip := range chips {
+		ids = append(ids, kind.ID(chip))
+	}
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	defer cancel()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+
+	server := deviceplugin.NewServer(kind, ids)
+	pods := deviceplugin.NewPods(api, hostIP, kind)
+	if options.checkCachedPods {
+		go pods.Watch(nodeName)
+	}
+	go deviceplugin.Listen(server, node, pods, ids, time.Duration(options.listWatchPeriod)*time.Second)
+	server.Serve(stop, hangup, directory)
+	logging.Info("stop all server done")
+	return nil
+}
+
+type options struct {
+	version, checkCachedPods, presetVirtualDevice, volcanoType, use310PMixedInsert bool
+	logFile                                                                        string
+	listWatchPeriod, deviceResetTimeout, hotReset, thirdPartyScanDelay             int
+	shareDevCount                                                                  uint
+}
+
+// parse takes every flag v7.3.0 takes; those without a variable here have no effect in the lab.
+func parse() options {
+	var o options
+	for _, name := range []string{"fdFlag", "dealWatchHandler", "enableSlowNode"} {
+		flag.Bool(name, false, "accepted, without effect")
+	}
+	for _, name := range []string{"useAscendDocker", "autoStowing"} {
+		flag.Bool(name, true, "accepted, without effect")
+	}
+	flag.String("edgeLogFile", "/var/alog/AtlasEdge_log/devicePlugin.log", "accepted, without effect")
+	flag.Int("logLevel", 0, "accepted, without effect")
+	flag.Int("maxAge", 7, "accepted, without effect")
+	flag.Int("maxBackups", 30, "accepted, without effect")
+	flag.Int64("linkdownTimeout", 30, "accepted, without effect")
+	flag.BoolVar(&o.version, "version", false, "Output version information")
+	flag.BoolVar(&o.volcanoType, "volcanoType", false, "volcano schedules; not simulated")
+	flag.BoolVar(&o.presetVirtualDevice, "presetVirtualDevice", true, "static virtual devices")
+	flag.BoolVar(&o.use310PMixedInsert, "use310PMixedInsert", false, "different 310P in one host; not simulated")
+	flag.BoolVar(&o.checkCachedPods, "checkCachedPods", true, "watch pods")
+	flag.StringVar(&o.logFile, "logFile", "/var/log/mindx-dl/devicePlugin/devicePlugin.log", "log file")
+	flag.IntVar(&o.listWatchPeriod, "listWatchPeriod", 5, "seconds between looks, 3 to 1800")
+	flag.IntVar(&o.hotReset, "hotReset", -1, "hot reset mode, -1 to 2; not simulated")
+	flag.UintVar(&o.shareDevCount, "shareDevCount", 1, "share of a device, 1 to 100; not simulated")
+	flag.IntVar(&o.thirdPartyScanDelay, "thirdPartyScanDelay", 300, "seconds")
+	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", 60, "seconds to wait for chips, 10 to 600")
+	flag.Parse()
+	return o
+}
+
+func (o options) check() error {
+	switch {
+	case o.listWatchPeriod < 3 || o.listWatchPeriod > 1800:
+		return fmt.Errorf("list and watch period %d out of range", o.listWatchPeriod)
+	case !o.presetVirtualDevice && !o.volcanoType:
+		return errors.New("presetVirtualDevice is false, volcanoType should be true")
+	case o.use310PMixedInsert && o.volcanoType:
+		return errors.New("use310PMixedInsert is true, volcanoType should be false")
+	case o.hotReset < -1 || o.hotReset > 2:
+		return errors.New("hot reset mode param invalid")
+	case o.shareDevCount < 1 || o.shareDevCount > 100:
+		return errors.New("share device function params invalid")
+	case o.thirdPartyScanDelay < 0:
+		return fmt.Errorf("reset scan delay %d is invalid", o.thirdPartyScanDelay)
+	case o.deviceResetTimeout < 10 || o.deviceResetTimeout > 600:
+		return fmt.Errorf("deviceResetTimeout %d out of range [10,600]", o.deviceResetTimeout)
+	case o.volcanoType || o.use310PMixedInsert || o.shareDevCount > 1:
+		return errors.New("volcanoType, use310PMixedInsert and shareDevCount are not simulated")
+	}
+	return nil
+}

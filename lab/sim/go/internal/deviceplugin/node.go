@@ -1,0 +1,143 @@
+// Copyright (c) 2026, npuops.ascend maintainers
+// GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package deviceplugin
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"npuops/labsim/internal/cluster"
+	"npuops/labsim/internal/query"
+)
+
+const noSuperPod = -2
+
+// Node is what the plugin writes about its node.
+type Node struct {
+	api  *cluster.Client
+	name string
+	kind Kind
+	last string
+	when time.Time
+}
+
+// NewNode writes through api about the node of that name.
+func NewNode(api *cluster.Client, name string, kind Kind) *Node {
+	return &Node{api: api, name: name, kind: kind}
+}
+
+// Label puts labels and annotations on the node, through its status, as upstream does.
+func (n *Node) Label(chips []query.Chip) error {
+	node, err := n.api.Get("/api/v1/nodes/" + n.name + "?resourceVersion=0")
+	if err != nil {
+		return fmt.Errorf("failed to get node: %w", err)
+	}
+	first := chips[0]
+	labels := cluster.Object{"node.kubernetes.io/npu.chip.name": first["name"]}
+	if cluster.At(node, "metadata", "labels", "servertype") == nil {
+		labels["servertype"] = n.kind.Card + "-" + first["cores"]
+	}
+	if memory := first.Number("hbm"); memory > 0 {
+		labels["mind-cluster/npu-chip-memory"] = fmt.Sprintf("%dG", memory/1024)
+	}
+	if !slices.ContainsFunc(chips, func(chip query.Chip) bool { return !strings.Contains(chip["product"], "Duo") }) {
+		labels["infer-card-type"] = "card-300i-duo"
+	}
+	info := map[string]any{}
+	for _, chip := range chips {
+		info[n.kind.ID(chip)] = map[string]any{"IP": "", "SuperDeviceID": 0}
+	}
+	text, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	number := fmt.Sprint(noSuperPod)
+	annotations := cluster.Object{"baseDeviceInfos": string(text), "superPodID": number, "serverIndex": number, "serverType": ""}
+	patch := cluster.Object{"metadata": cluster.Object{"labels": labels, "annotations": annotations}}
+	for range 3 {
+		if err = n.api.Patch("/api/v1/nodes/"+n.name+"/status", patch); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return fmt.Errorf("update node label failed: %w", err)
+}
+
+// Report writes the ConfigMap others read the node's chips from: when it changed, and every five minutes.
+func (n *Node) Report(all, unhealthy, used []string) error {
+	free := slices.DeleteFunc(slices.Clone(all), func(id string) bool {
+		return slices.Contains(unhealthy, id) || slices.Contains(used, id)
+	})
+	resource := n.kind.Resource
+	devices := map[string]string{resource: strings.Join(free, ","), resource + "-Unhealthy": strings.Join(unhealthy, ","),
+		resource + "-Fault": faultList(unhealthy), resource + "-Recovering": ""}
+	if n.kind.Event {
+		devices[resource+"-NetworkUnhealthy"] = ""
+	}
+	key := fmt.Sprint(devices)
+	if key == n.last && time.Since(n.when) < 5*time.Minute {
+		return nil
+	}
+	info := map[string]any{"DeviceList": devices, "UpdateTime": time.Now().Unix()}
+	inner, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(map[string]any{"DeviceInfo": info, "SuperPodID": noSuperPod, "ServerIndex": noSuperPod,
+		"CheckCode": fmt.Sprintf("%x", sha256.Sum256(inner))})
+	if err != nil {
+		return err
+	}
+	name := "mindx-dl-deviceinfo-" + n.name
+	err = n.createOrUpdate("/api/v1/namespaces/kube-system/configmaps", name, cluster.Object{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": cluster.Object{"name": name, "namespace": "kube-system", "labels": cluster.Object{"mx-consumer-cim": "true"}},
+		"data": cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": "",
+			"Description": "Chips of the node; to take one back after a repair, remove it from ManuallySeparateNPU."},
+	})
+	if err == nil {
+		n.last, n.when = key, time.Now()
+	}
+	return err
+}
+
+func (n *Node) createOrUpdate(collection, name string, object cluster.Object) error {
+	err := n.api.Update(collection+"/"+name, object)
+	var refused *cluster.Error
+	if errors.As(err, &refused) && refused.Status == 404 {
+		return n.api.Create(collection, object)
+	}
+	return err
+}
+
+// Event reports a fault.
+func (n *Node) Event(id string, healthy bool) error {
+	reason, message := "FaultOccur", "fault of device "+id
+	if healthy {
+		reason, message = "FaultRecover", "recovery of device "+id
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	return n.api.Create("/api/v1/namespaces/kube-system/events", cluster.Object{
+		"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "count": 1,
+		"metadata":       cluster.Object{"generateName": "ascend-device-plugin-", "namespace": "kube-system"},
+		"involvedObject": cluster.Object{"kind": "Node", "name": n.name, "namespace": "kube-system"},
+		"source":         cluster.Object{"component": "device-plugin", "host": n.name}, "firstTimestamp": now, "lastTimestamp": now,
+	})
+}
+
+func faultList(unhealthy []string) string {
+	faults := []map[string]any{}
+	for _, id := range unhealthy {
+		faults = append(faults, map[string]any{"fault_type": "CardUnhealthy", "npu_name": id, "large_model_fault_level": "SeparateNPU",
+			"fault_level": "SeparateNPU", "fault_handling": "SeparateNPU", "fault_code": "80E01801"})
+	}
+	text, _ := json.Marshal(faults)
+	return string(text)
+}
