@@ -15,6 +15,7 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import re
@@ -23,6 +24,9 @@ import shutil
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _driver_tree, _kmod, _profile
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+
+# Where the installer puts what packages have elsewhere, should a package not have its filelist.csv.
+_KNOWN_PLACES = {"driver/lib64/libdcmi.so": "driver/lib64/driver/libdcmi.so"}
 
 # Extracting some hundred MB takes its time on a slow disk.
 _EXTRACT_TIMEOUT = 1800
@@ -114,29 +118,28 @@ def _source(package):
 
 
 def _place(package, target):
-    """Move the files that filelist.csv installs elsewhere in the tree than where the package has them."""
-    for path in (os.path.join(target, "script", "filelist.csv"), os.path.join(package, "filelist.csv")):
-        text = read_text(path)
-        if text is not None:
-            break
-    else:
-        return
-    lines = [line.split(",") for line in text.splitlines()]
-    columns = {name: index for index, name in enumerate(lines[0])} if lines else {}
-    wanted = ("operation", "relative_path_in_pkg", "relative_install_path")
-    if any(name not in columns for name in wanted):
-        return
-    for line in lines[1:]:
-        if len(line) < len(columns):
-            continue
-        operation, here, there = (line[columns[name]] for name in wanted)
-        if operation not in ("copy", "copy_entity", "move") or not (here + there).startswith("driver/"):
-            continue
+    """Move the files that the installer puts elsewhere in the tree than where the package has them."""
+    for here, there in _places(package, target):
         old, new = (os.path.normpath(os.path.join(target, os.path.relpath(path, "driver"))) for path in (here, there))
         inside = all(path.startswith(target + "/") for path in (old, new))
-        if there.startswith("driver/") and inside and old != new and os.path.isfile(old) and not os.path.lexists(new):
+        if inside and old != new and os.path.isfile(old) and not os.path.lexists(new):
             os.makedirs(os.path.dirname(new), exist_ok=True)
             os.rename(old, new)
+
+
+def _places(package, target):
+    """(path in the package, path after installation) of files, both beginning with driver/: what filelist.csv says."""
+    files = (os.path.join(target, "script", "filelist.csv"), os.path.join(package, "filelist.csv"))
+    text = next((text for text in map(read_text, files) if text), None)
+    if text is None:
+        return sorted(_KNOWN_PLACES.items())
+    places = []
+    for row in csv.DictReader(text.splitlines()):
+        here, there = row.get("relative_path_in_pkg") or "", row.get("relative_install_path") or ""
+        copied = row.get("operation") in ("copy", "copy_entity", "move")
+        if copied and here.startswith("driver/") and there.startswith("driver/"):
+            places.append((here, there))
+    return places
 
 
 def _rename_device_images(target):

@@ -61,7 +61,13 @@ def assemble(package, tmp_path, wanted=KERNEL, modules=None):
     return kernel, target
 
 
-def test_the_tree_is_what_the_installer_would_leave(package, tmp_path):
+@pytest.mark.parametrize("filelist", ["driver/script/filelist.csv", "filelist.csv", None])
+def test_the_tree_is_what_the_installer_would_leave(package, tmp_path, filelist):
+    lies_at = package / "driver" / "script" / "filelist.csv"
+    if filelist:
+        lies_at.rename(package / filelist)
+    else:
+        lies_at.unlink()
     kernel, tree = assemble(package, tmp_path)
     assert kernel == KERNEL
     assert (tree / "version.info").read_text().startswith("Version=25.5.0")
