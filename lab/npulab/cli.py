@@ -10,8 +10,8 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -34,6 +34,7 @@ def main() -> int:
     down_parser.add_argument("--purge", action="store_true", help="remove the cache and the node images as well")
     commands.add_parser("status", help="show the nodes and what runs")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what runs, as with Ctrl-C
     try:
         lab = current_lab()
         if arguments.command == "status":
@@ -65,8 +66,10 @@ def up(lab: Lab) -> None:
         graph.add(name, functools.partial(_call, function, lab, keywords), after)
 
     graph.add("packages", machine.install_packages)
+    previous: tuple[str, ...] = ()
     for module in binaries.MODULES:
-        add(module.name, binaries.build, module=module)
+        add(module.name, binaries.build, *previous, module=module)
+        previous = (module.name,)
     add("simulation", simulation.build_simulation, "packages")
     add("node image", rootfs.make_image, "packages")
     add("certificates", pki.make_pki, "packages")
@@ -80,7 +83,7 @@ def up(lab: Lab) -> None:
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
     add("pull secrets", addons.make_pull_secrets, "control plane", "files")
-    add("driver images", addons.build_driver_images, "registry server", "simulation", "files")
+    add("driver images", addons.build_driver_images, "registry server", "simulation")
     graph.run()
 
 
@@ -117,30 +120,21 @@ def status(lab: Lab) -> int:
     if not lab.state.exists():
         print(f"{lab.name}: not there")
         return 1
-    ready = nodes.ready_nodes(lab)
-    versions = _runtime_versions(lab)
+    seen = nodes.api_nodes(lab)
     row = "{:<8} {:<14} {:<8} {:<22} {:<6}".format
     print(row("NODE", "ADDRESS", "READY", "CONTAINER RUNTIME", "SSH"))
     good = True
     for node in lab.nodes:
-        ssh = nodes.ssh_answers(lab, node)
-        good = good and ssh and ready.get(node.name, False)
-        state = {True: "yes", False: "no", None: "absent"}[ready.get(node.name)]
-        print(row(node.name, lab.node_address(node), state, versions.get(node.name, "-"), "yes" if ssh else "no"))
+        ssh, api = nodes.ssh_answers(lab, node), seen.get(node.name)
+        good = good and ssh and api is not None and api.ready
+        ready = "absent" if api is None else "yes" if api.ready else "no"
+        print(row(node.name, lab.node_address(node), ready, api.runtime if api else "-", "yes" if ssh else "no"))
     programs = daemons.running(lab)
     missing = [name for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry")
                if name not in programs]
     print(f"control plane and registry: {'running' if not missing else 'not running: ' + ', '.join(missing)}")
     print(f"export KUBECONFIG={lab.kubeconfig}   ssh -F {lab.ssh_config} {lab.nodes[0].name}")
     return 0 if good and not missing else 1
-
-
-def _runtime_versions(lab: Lab) -> dict[str, str]:
-    result = subprocess.run(
-        [lab.kubectl, "--kubeconfig", lab.kubeconfig, "--request-timeout=5s", "get", "nodes", "--no-headers", "-o",
-         "custom-columns=:.metadata.name,:.status.nodeInfo.containerRuntimeVersion"],
-        capture_output=True, text=True, check=False) if lab.kubectl.exists() else None
-    return dict(line.split() for line in result.stdout.splitlines()) if result else {}
 
 
 @contextlib.contextmanager

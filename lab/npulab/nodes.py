@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import binaries, network, rootfs, simulation
@@ -47,23 +48,40 @@ def start_node(lab: Lab, node: Node, step: Step) -> None:
 
 
 def wait_ready(lab: Lab, step: Step) -> None:
-    """Wait until the API calls every node Ready."""
-    wanted = {node.name for node in lab.nodes}
-    step.wait_for("Ready nodes", lambda: {name for name, ready in ready_nodes(lab).items() if ready} >= wanted,
-                  READY_TIMEOUT, 0.5)
+    """Wait until the API calls every node Ready, and means the boot that the node is in (Ready alone may be stale)."""
+    boots = {node.name: _inside(lab, node, step, "cat", "/proc/sys/kernel/random/boot_id").stdout.strip()
+             for node in lab.nodes}
+
+    def all_ready() -> bool:
+        seen = api_nodes(lab)
+        return all(name in seen and seen[name].ready and seen[name].boot_id == boot for name, boot in boots.items())
+
+    step.wait_for("Ready nodes", all_ready, READY_TIMEOUT, 0.5)
 
 
-def ready_nodes(lab: Lab) -> dict[str, bool]:
-    """Names of the API's Nodes and whether each is Ready; empty when the API does not answer."""
+@dataclass(frozen=True)
+class ApiNode:
+    """What the API says of a node."""
+
+    ready: bool
+    boot_id: str
+    runtime: str
+
+
+def api_nodes(lab: Lab) -> dict[str, ApiNode]:
+    """The API's nodes by name; none when the API does not answer."""
     if not lab.kubectl.exists():
         return {}
     result = subprocess.run([lab.kubectl, "--kubeconfig", lab.kubeconfig, "--request-timeout=5s", "get", "nodes",
                              "-o", "json"], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         return {}
-    return {item["metadata"]["name"]: any(condition["type"] == "Ready" and condition["status"] == "True"
-                                          for condition in item["status"].get("conditions", ()))
-            for item in json.loads(result.stdout)["items"]}
+    return {item["metadata"]["name"]: ApiNode(
+        ready=any(condition["type"] == "Ready" and condition["status"] == "True"
+                  for condition in item["status"].get("conditions", ())),
+        boot_id=item["status"].get("nodeInfo", {}).get("bootID", ""),
+        runtime=item["status"].get("nodeInfo", {}).get("containerRuntimeVersion", ""))
+        for item in json.loads(result.stdout)["items"]}
 
 
 def ssh_answers(lab: Lab, node: Node) -> bool:
