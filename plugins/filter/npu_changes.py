@@ -66,10 +66,10 @@ def _lines(label, result):
     if result.get("method") == "delete":
         return ["remove " + label]
     diff = result.get("diff") or {}
+    if "kind" in (diff.get("after") or {}):
+        # Of an object that is there, only what differs is shown.
+        return ["create " + label]
     before, after = _flat(diff.get("before") or {}), _flat(diff.get("after") or {})
-    if not before:
-        # kubernetes.core shows no "before" for an object it creates, and nothing at all without diff mode.
-        return [("create " if diff else "apply ") + label]
     return ["change " + label] + [
         "  %s: %s -> %s" % (path, before.get(path, "(none)"), after.get(path, "(none)"))
         for path in sorted(set(before) | set(after))

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.filter.npu_hosts import npu_hosts
+
+VARIABLES = {
+    "ansible_host": "10.0.0.1",
+    "npu_driver_version": "25.5.0",
+    "npu_registry_username": "reader",
+    "npu_registry_password": "s3cret",
+    "npu_driver_verison": "25.5.1",
+    "__npu_facts": {"npu": {"chip_count": 8}, "changed": False},
+    "__npu_validation": {"valid": True, "checks": [], "invocation": {"module_args": {}}},
+}
+
+
+def one(variables, **kwargs):
+    (host,) = npu_hosts(["a"], {"a": variables}, **kwargs)
+    return host
+
+
+def test_a_host():
+    assert one(VARIABLES) == {
+        "name": "a",
+        "facts": {"chip_count": 8},
+        "validation": {"valid": True, "checks": []},
+        "unreachable": False,
+        "error": None,
+        "config": {"driver_version": "25.5.0"},
+        "variables": ["npu_driver_version", "npu_registry_username", "npu_registry_password", "npu_driver_verison"],
+    }
+
+
+def test_credentials_only_where_asked_for():
+    assert one(VARIABLES, credentials=True)["config"]["registry_password"] == "s3cret"
+    assert "s3cret" not in str(one(VARIABLES))
+
+
+def test_an_unreachable_host():
+    host = one({"__npu_facts": {"unreachable": True, "msg": "no route to host"}})
+    assert (host["unreachable"], host["error"], host["facts"]) == (True, "no route to host", None)
+
+
+def test_a_host_where_no_module_runs():
+    host = one({"__npu_facts": {"failed": True, "msg": "The module interpreter was not found."}})
+    assert (host["unreachable"], host["error"]) == (False, "The module interpreter was not found.")
+
+
+def test_a_host_that_was_never_asked():
+    assert one({})["error"] == "its facts were not read"
+
+
+def test_a_host_that_went_away_between_the_two_calls():
+    gone = {"unreachable": True, "msg": "connection refused"}
+    host = one(dict(VARIABLES, __npu_validation=gone))
+    assert (host["unreachable"], host["error"]) == (True, "connection refused")

@@ -1,0 +1,185 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a real MindCluster v7.3.0 image needs of the DaemonSets: the rendered templates against upstream's contract."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import jinja2
+import pytest
+import yaml
+
+ROLES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "roles"))
+SHARED = {
+    "npu_namespace": "npu-operator",
+    "npu_image_pull_policy": "IfNotPresent",
+    "npu_image_pull_secrets": ["one", "two"],
+    "npu_tolerations": [{"key": "dedicated", "operator": "Exists"}],
+}
+PLUGIN = dict(
+    SHARED,
+    npu_device_plugin_image="registry.example/plugin:v7.3.0",
+    npu_device_plugin_driver_path="/var/lib/Ascend/driver",
+    npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
+)
+EXPORTER = dict(
+    SHARED,
+    npu_exporter_image="registry.example/exporter:v7.3.0",
+    npu_exporter_driver_path="/usr/local/Ascend/driver",
+    npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
+    npu_exporter_service_monitor_labels={"release": "prometheus"},
+)
+
+
+def render(role, template, variables):
+    """{kind: object} of a role's template."""
+    loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
+    environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.filters["to_json"] = json.dumps
+    text = environment.get_template(template).render(variables)
+    return {item["kind"]: item for item in yaml.safe_load_all(text) if item}
+
+
+def mounts(daemonset):
+    """{container path: (host path, type, read-only)} of a DaemonSet's only container."""
+    spec = daemonset["spec"]["template"]["spec"]
+    paths = {volume["name"]: volume["hostPath"] for volume in spec["volumes"]}
+    (container,) = spec["containers"]
+    assert sorted(paths) == sorted(mount["name"] for mount in container["volumeMounts"])
+    return {
+        mount["mountPath"]: (
+            paths[mount["name"]]["path"],
+            paths[mount["name"]].get("type"),
+            mount.get("readOnly", False),
+        )
+        for mount in container["volumeMounts"]
+    }
+
+
+COMMON_MOUNTS = {
+    "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", None, False),
+    "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", None, False),
+    "/usr/local/Ascend/driver": ("/var/lib/Ascend/driver", "Directory", True),
+    "/var/log/mindx-dl/devicePlugin": ("/var/log/mindx-dl/devicePlugin", "Directory", False),
+    "/tmp": ("/tmp", None, False),
+    "/etc/localtime": ("/etc/localtime", "File", True),
+}
+MOUNTS_910 = {
+    "/var/log/lingqu": ("/var/log/lingqu", "DirectoryOrCreate", False),
+    "/user/cluster-info/datatrace-config": ("/user/cluster-info/datatrace-config", "DirectoryOrCreate", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "name", "suffix", "extra_mounts"),
+    [
+        ("huawei-Ascend910", "ascend-device-plugin-daemonset", "910", MOUNTS_910),
+        ("huawei-Ascend310P", "ascend-device-plugin310p-daemonset", "310p", {}),
+        ("huawei-Ascend310", "ascend-device-plugin2-daemonset", "310", {}),
+    ],
+)
+def test_device_plugin(accelerator, name, suffix, extra_mounts):
+    objects = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)
+    assert sorted(objects) == ["ClusterRole", "ClusterRoleBinding", "DaemonSet", "ServiceAccount"]
+    daemonset = objects["DaemonSet"]
+    assert daemonset["metadata"] == {"name": name, "namespace": "npu-operator"}
+    assert mounts(daemonset) == dict(COMMON_MOUNTS, **extra_mounts)
+    spec = daemonset["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"accelerator": accelerator, "npuops.ascend/components": "enabled"}
+    assert spec["priorityClassName"] == "system-node-critical"
+    assert spec["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+    assert {"key": accelerator.replace("huawei-", "huawei.com/"), "operator": "Exists", "effect": "NoSchedule"} in spec[
+        "tolerations"
+    ]
+    assert spec["tolerations"][-1] == {"key": "dedicated", "operator": "Exists"}
+    (container,) = spec["containers"]
+    assert container["command"] == ["/bin/bash", "-c", "--"]
+    assert container["args"] == [
+        "device-plugin -useAscendDocker=true -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
+    ]
+    assert [variable["name"] for variable in container["env"]] == ["NODE_NAME", "HOST_IP"]
+    assert container["securityContext"]["privileged"] is True
+    assert container["image"] == "registry.example/plugin:v7.3.0"
+    assert daemonset["spec"]["selector"]["matchLabels"] == daemonset["spec"]["template"]["metadata"]["labels"]
+    # The ServiceAccount is the one that is bound, and the pod's.
+    account = objects["ServiceAccount"]["metadata"]
+    assert account == {"name": "ascend-device-plugin-sa-" + suffix, "namespace": "npu-operator"}
+    assert objects["ClusterRoleBinding"]["subjects"] == [dict(account, kind="ServiceAccount")]
+    assert objects["ClusterRoleBinding"]["roleRef"]["name"] == objects["ClusterRole"]["metadata"]["name"]
+    assert spec["serviceAccountName"] == account["name"]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "configmaps"),
+    [
+        ("huawei-Ascend910", ["get", "create", "update", "list", "watch"]),
+        ("huawei-Ascend310P", ["get", "create", "update"]),
+        ("huawei-Ascend310", ["get", "create", "update"]),
+    ],
+)
+def test_device_plugin_may_do_what_upstream_needs_and_no_more(accelerator, configmaps):
+    rules = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)["ClusterRole"]["rules"]
+    assert {rule["resources"][0]: rule["verbs"] for rule in rules} == {
+        "pods": ["get", "list", "update", "watch", "patch"],
+        "nodes": ["get", "patch"],
+        "nodes/proxy": ["get"],
+        "nodes/status": ["get", "patch", "update"],
+        "configmaps": configmaps,
+        "events": ["create"],
+    }
+    assert all(len(rule["resources"]) == 1 and rule["apiGroups"] == [""] for rule in rules)
+
+
+def test_not_on_the_soc_variant_of_the_310p():
+    spec = render("npu_device_plugin", "huawei-Ascend310P.yaml.j2", PLUGIN)["DaemonSet"]["spec"]["template"]["spec"]
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "servertype", "operator": "NotIn", "values": ["soc"]}]
+
+
+def test_exporter():
+    objects = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)
+    assert sorted(objects) == ["DaemonSet", "NetworkPolicy"]
+    daemonset = objects["DaemonSet"]
+    assert daemonset["metadata"] == {"name": "npu-exporter", "namespace": "npu-operator"}
+    spec = daemonset["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"workerselector": "dls-worker-node", "npuops.ascend/components": "enabled"}
+    assert spec["automountServiceAccountToken"] is False
+    (container,) = spec["containers"]
+    assert container["args"] == [
+        "umask 027;npu-exporter -port=8082 -ip=0.0.0.0 -updateTime=5"
+        " -logFile=/var/log/mindx-dl/npu-exporter/npu-exporter.log -logLevel=0 -containerMode=containerd"
+    ]
+    # Neither docker nor isulad nor /usr/local/dcmi: what is missing on the host would be created there.
+    assert mounts(daemonset) == {
+        "/var/log/mindx-dl/npu-exporter": ("/var/log/mindx-dl/npu-exporter", "Directory", False),
+        "/etc/localtime": ("/etc/localtime", "File", True),
+        "/usr/local/Ascend/driver": ("/usr/local/Ascend/driver", "Directory", True),
+        "/run/containerd": ("/run/containerd", None, True),
+        "/tmp": ("/tmp", None, False),
+    }
+    policy = objects["NetworkPolicy"]["spec"]
+    assert policy["podSelector"]["matchLabels"] == daemonset["spec"]["template"]["metadata"]["labels"]
+    assert policy["ingress"] == [{"from": EXPORTER["npu_exporter_scrapers"]}]
+
+
+def test_service_monitor_finds_the_exporter():
+    objects = render("npu_exporter", "service-monitor.yaml.j2", EXPORTER)
+    exporter = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)["DaemonSet"]["spec"]["template"]
+    service, monitor = objects["Service"], objects["ServiceMonitor"]
+    assert service["spec"]["selector"] == exporter["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    assert monitor["metadata"]["labels"] == {"release": "prometheus"}
+
+
+@pytest.mark.parametrize(("role", "variables"), [("npu_device_plugin", PLUGIN), ("npu_exporter", EXPORTER)])
+def test_every_template_begins_a_document(role, variables):
+    """The roles apply several of them as one text."""
+    for template in os.listdir(os.path.join(ROLES, role, "templates")):
+        with open(os.path.join(ROLES, role, "templates", template), encoding="utf-8") as stream:
+            lines = [line for line in stream.read().partition("#}\n")[2].splitlines() if not line.startswith("#")]
+        assert lines[0] == "---", template
+        assert render(role, template, variables)
