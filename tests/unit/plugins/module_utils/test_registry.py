@@ -243,6 +243,24 @@ def test_credentials_do_not_follow_a_redirect(basic):
         assert [header for dummy, path, header in store.requests] == [None]
 
 
+def test_credentials_do_not_follow_an_upload_to_another_server(basic):
+    with registry_server.Registry() as store:
+        handler = basic._server.RequestHandlerClass
+        original = handler.do_POST
+
+        def elsewhere(self):
+            if not basic.allowed(self.headers.get("Authorization")):
+                return original(self)
+            self.send_response(202)
+            self.send_header("Location", "http://%s%s1" % (store.address, self.path))
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+
+        handler.do_POST = elsewhere
+        client(basic).push_blob(REPOSITORY, registry_server.sha256(b"abc"), 3, io.BytesIO(b"abc"))
+        assert [(method, header) for method, dummy, header in store.requests] == [("PUT", None)]
+
+
 def test_the_password_is_not_sent_in_the_clear_when_the_registry_itself_uses_tls():
     one = RegistryClient("r.example", "alice", "s3cret")
     with pytest.raises(RegistryError, match="not encrypted; refused"):
