@@ -46,10 +46,11 @@ class Daemon:
 
     def dump(self, config=None):
         """The _containerd_config.Dump of the file ``config``, by default of the daemon's own; NpuError when it has an error."""
-        argv = [self.binary]
-        if config or self.explicit:
-            argv += ["-c", config or self.config]
-        result = _command.run(argv + ["config", "dump"], _DUMP_SECONDS)
+        if config or self.explicit or os.path.exists(self.config):
+            argv = [self.binary, "-c", config or self.config, "config", "dump"]
+        else:
+            argv = [self.binary, "config", "default"]  # containerd runs without a file, but 1.7 does not dump that
+        result = _command.run(argv, _DUMP_SECONDS)
         if result.timed_out:
             raise NpuError("%s config dump gave no answer within %d s" % (self.binary, _DUMP_SECONDS))
         if result.rc != 0:
@@ -267,6 +268,7 @@ def journal(unit, since):
     """The last complaints of ``unit`` in the journal since the time ``since`` (seconds), as text."""
     argv = ["journalctl", "-u", unit, "--since", "@%d" % since, "-n", "200", "-o", "cat", "--no-pager", "-q"]
     try:
+        _command.run(["journalctl", "--sync"], _SYSTEMCTL_SECONDS)
         result = _command.run(argv, _SYSTEMCTL_SECONDS)
     except FileNotFoundError:
         return ""
