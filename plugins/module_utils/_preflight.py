@@ -52,6 +52,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_status_file",
         "npu_rollout_timeout",
         "npu_validate_timeout",
+        "npu_driver_build",
         "npu_driver_digest",
         "npu_driver_chip",
         "npu_driver_ready_timeout",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 
 import pytest
 import yaml
@@ -382,3 +383,13 @@ def test_paused_nodes_are_labelled_but_not_waited_for():
 def test_components_that_are_off_are_not_waited_for():
     result = targets(judge(fleet()), ["a"], device_plugin=False, exporter=False)
     assert (result["daemonsets"], result["nodes"]) == ([], [])
+
+
+def test_the_example_inventory_names_real_variables():
+    names = set()
+    for path in ("inventory/hosts.yml", "inventory/group_vars/npu_nodes.yml"):
+        with open(os.path.join(CHECKOUT, path), encoding="utf-8") as stream:
+            names |= set(re.findall(r"^(?:# | *)(npu_[a-z_]+):", stream.read(), re.M))
+    groups = {"npu_nodes", "npu_inference"}
+    assert names - groups - _preflight.KNOWN_VARIABLES == set()
+    assert len(names) > 30
