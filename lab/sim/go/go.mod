@@ -4,6 +4,7 @@ go 1.24.0
 
 require (
 	google.golang.org/grpc v1.72.2
+	k8s.io/cri-api v0.34.4
 	k8s.io/kubelet v0.34.4
 )
 
