@@ -28,7 +28,7 @@ DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 
 # Where programs built with CANN look for the driver inside a container.
 TARGET = "/usr/local/Ascend/driver"
-LIBRARY_PATH = ":".join(TARGET + "/lib64/" + name for name in ("driver", "common"))
+LIBRARY_PATH = ":".join(TARGET + "/lib64" + name for name in ("/driver", "/common", ""))
 MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
 
 # Nodes that all containers with a chip get. The first is always there with a driver; of the others those that its driver makes.
