@@ -38,6 +38,9 @@ _CTR_PATHS = (
     ("/usr/local/bin/k3s", "ctr"),
 )
 
+# The lease that is made only to be removed.
+_SWEEP = "npuops-sweep"
+
 # Seconds for calls that only ask or remove.
 _SHORT = 60
 
@@ -77,15 +80,16 @@ class Containerd:
             self.purge()
 
     def purge(self):
-        """Remove mount, images, leases and credentials of ours; with them go content and snapshots."""
+        """Remove mount, images, leases and credentials of ours; with them go content and snapshots, before we return."""
         self._remove_credentials()
         self._unmount()
-        leases = self._list("leases")
-        if leases:
-            self._call(["leases", "rm", "--sync"] + leases, _SHORT)
         images = self._list("images")
         if images:
-            self._call(["images", "rm", "--sync"] + images, _SHORT)
+            self._call(["images", "rm"] + images, _SHORT)
+        # Removing a lease with --sync waits for containerd's garbage collection. Without it a layer that was fetched in
+        # part, or wrongly, would stay, and the next pull would go on with it.
+        self._call(["leases", "create", "--id", _SWEEP], _SHORT, check=False)
+        self._call(["leases", "rm", "--sync"] + sorted({_SWEEP}.union(self._list("leases"))), _SHORT)
 
     def pull(self, name, digest, client, repository, ca_file=None, timeout=1800):
         """Pull ``name@digest`` and unpack it; returns the reference to mount.

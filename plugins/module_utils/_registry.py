@@ -149,13 +149,8 @@ class RegistryClient:
         self._username = username
         self._password = password
         self._headers = {}
-        context = ssl.create_default_context()
-        if ca_file:
-            try:
-                context.load_verify_locations(ca_file)
-            except (OSError, ssl.SSLError) as exc:
-                raise NpuError("The registry's CA file %s cannot be used: %s" % (ca_file, exc)) from None
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        self._ca_file = ca_file
+        self._opener = None
 
     # Reading
 
@@ -272,6 +267,18 @@ class RegistryClient:
 
     # Inside
 
+    def _call(self, request):
+        """Send the request; the authorities to trust are read when there is something to ask, for that takes its time."""
+        if self._opener is None:
+            context = ssl.create_default_context()
+            if self._ca_file:
+                try:
+                    context.load_verify_locations(self._ca_file)
+                except (OSError, ssl.SSLError) as exc:
+                    raise NpuError("The registry's CA file %s cannot be used: %s" % (self._ca_file, exc)) from None
+            self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        return self._opener.open(request, timeout=self.timeout)
+
     def _get_manifest(self, repository, reference):
         headers = {"Accept": ", ".join(MANIFESTS + INDEXES)}
         path = "/v2/%s/manifests/%s" % (repository, reference)
@@ -339,7 +346,7 @@ class RegistryClient:
             # Unredirected: a blob may be delivered by a store that must not see our credentials.
             request.add_unredirected_header("Authorization", authorization)
         try:
-            return self._opener.open(request, timeout=self.timeout)
+            return self._call(request)
         except urllib.error.HTTPError:
             raise
         except (OSError, http.client.HTTPException) as exc:
@@ -462,7 +469,7 @@ class RegistryClient:
         if self._username:
             request.add_unredirected_header("Authorization", self._basic())
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
+            with self._call(request) as response:
                 document = self._json(self._read(response), "token")
         except urllib.error.HTTPError as exc:
             with exc:

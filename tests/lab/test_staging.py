@@ -98,7 +98,7 @@ def assert_clean(lab, node):
     """Nothing left in containerd, no credentials, no mount, no half release."""
     left = lab.ssh(
         node,
-        f"for kind in images leases content; do {CTR} $kind ls -q; done; {CTR} snapshots ls | tail -n +2; "
+        f"for kind in images leases content; do {CTR} $kind ls -q; done; {CTR} snapshots ls | tail -n +2; {CTR} content active | tail -n +2; "
         f"ls -A /run/npuops/staging | grep -v '^lock$'; grep npuops/staging /proc/self/mountinfo; "
         f"ls -A {ROOT}/releases 2>/dev/null | grep '^\\.[on]'; true",
     ).stdout
@@ -194,7 +194,7 @@ def test_corrupt_layer(lab, node, stage, token, tmp_path):
 def test_registry_that_fails_half_way(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
     token.faults = [("GET", "/blobs/", 503)]
-    failed(stage(token)[0], "503")
+    failed(stage(token)[0], "broke off")
     assert_clean(lab, node)
 
 
@@ -240,9 +240,9 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path):
         assert credentials == ["700", "600"]
         arguments = lab.ssh(node, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout
         assert "images pull" in arguments and token.password not in arguments and token.token not in arguments
-        lab.ssh(node, "kill -9 $(ps -o ppid= -p $(pgrep -f 'images pull --hosts-dir'))")
+        lab.ssh(node, "kill -9 $(ps -o ppid= -p $(pgrep -f '[i]mages pull --hosts-dir'))")
         assert (first.result()[0] or {"failed": True})["failed"]
-        lab.wait_for(lambda: lab.ssh(node, "pgrep -f 'images pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends")
+        lab.wait_for(lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends")
         go_on.set()
     assert releases(lab, node) == []
     token.faults = []

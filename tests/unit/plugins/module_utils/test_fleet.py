@@ -47,7 +47,9 @@ def state(*args, **kwargs):
 def test_ready():
     result = row()
     assert _fleet.healthy(result)
-    assert {key: result[key] for key in ("state", "reason", "chips", "driver_loaded", "cdi", "plugin", "allocatable")} == {
+    assert {
+        key: result[key] for key in ("state", "reason", "chips", "driver_loaded", "cdi", "plugin", "allocatable")
+    } == {
         "state": "ready",
         "reason": None,
         "chips": 8,

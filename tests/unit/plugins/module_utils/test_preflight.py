@@ -179,7 +179,10 @@ def test_node_not_ready():
     [
         ({"kubeletVersion": "v1.22.3"}, "the kubelet is v1.22.3; at least 1.24 is needed"),
         ({"containerRuntimeVersion": "containerd://1.6.33"}, "containerd is 1.6.33; CDI needs 1.7 or newer"),
-        ({"containerRuntimeVersion": "cri-o://1.34.0"}, "the node runs cri-o; only containerd 1.7 or newer is supported"),
+        (
+            {"containerRuntimeVersion": "cri-o://1.34.0"},
+            "the node runs cri-o; only containerd 1.7 or newer is supported",
+        ),
     ],
 )
 def test_versions(info, reason):
@@ -240,7 +243,9 @@ def test_each_reference_is_looked_up_once():
 
     verdicts = judge([host("a"), host("b"), host("c", fact=facts("d500", "boot-c"))], resolve=resolve)
     assert len(asked) == 2
-    assert all("does not let user 'x' read it" in verdict.reasons[0] for verdict in verdicts)
+    assert _preflight.report(verdicts, []).splitlines()[1:] == [
+        "  a, b, c: Registry registry.example does not let user 'x' read it"
+    ]
 
 
 def test_profile_and_image_can_be_given():

@@ -310,7 +310,7 @@ def test_a_ca_file_that_is_none(tmp_path):
     (tmp_path / "ca.pem").write_text("no certificate")
     for path in (tmp_path / "ca.pem", tmp_path / "missing.pem"):
         with pytest.raises(NpuError, match="CA file"):
-            RegistryClient("r.example", ca_file=str(path))
+            RegistryClient("r.example", ca_file=str(path)).resolve(REPOSITORY, TAG)
 
 
 def test_a_server_that_is_no_registry():

@@ -80,7 +80,12 @@ def pod(name="p", on="a", ready=False, image=IMAGE, **status):
     if ready:
         status["conditions"] = [{"type": "Ready", "status": "True"}]
     return {
-        "metadata": {"name": name, "namespace": "npu-operator", "uid": "uid-" + name, "ownerReferences": [{"uid": "ds"}]},
+        "metadata": {
+            "name": name,
+            "namespace": "npu-operator",
+            "uid": "uid-" + name,
+            "ownerReferences": [{"uid": "ds"}],
+        },
         "spec": {"nodeName": on, "containers": [{"image": image}]},
         "status": dict({"phase": "Pending"}, **status),
     }
@@ -149,7 +154,7 @@ def test_a_pod_of_the_old_template_does_not_count(api, cluster):
     """Right after an update the status still speaks of the old generation."""
     api.put(SETS, daemonset(generation=2, observed=1))
     api.put(PODS, pod(ready=True, image="old"))
-    assert "has not looked at the change yet" in failure(cluster)
+    assert "has not seen the change yet" in failure(cluster)
 
 
 def test_no_daemonset(cluster):
@@ -157,7 +162,8 @@ def test_no_daemonset(cluster):
 
 
 @pytest.mark.parametrize(
-    "text", ['failed to resolve reference "x": x: not found', "unauthorized: authentication required", "pull access denied"]
+    "text",
+    ['failed to resolve reference "x": x: not found', "unauthorized: authentication required", "pull access denied"],
 )
 def test_an_image_that_will_not_come_fails_at_once(api, cluster, text):
     api.put(SETS, daemonset(ready=0))
@@ -269,7 +275,10 @@ def test_too_few_chips(api, cluster):
     api.put(PODS, pod(ready=True))
     api.logs["p"] = "device 3 unhealthy"
     message = failure(cluster, nodes=[{"name": "a", "resource": CHIPS, "count": 8}])
-    assert "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3" in message
+    assert (
+        "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3"
+        in message
+    )
 
 
 def test_a_reason_that_many_nodes_share_is_told_once(api, cluster):

@@ -41,9 +41,11 @@ def names(kind):
 
 if arguments[1:] == ["ls", "-q"]:
     print("\\n".join(name.replace("%", "/") for name in names(arguments[0])))
+elif arguments[:3] == ["leases", "create", "--id"]:
+    open(state + "/leases/" + arguments[3], "w").close()
 elif arguments[1] == "rm":
-    assert arguments[2] == "--sync"
-    for name in arguments[3:]:
+    assert arguments[0] == "images" or arguments[2] == "--sync"
+    for name in [name for name in arguments[2:] if name != "--sync"]:
         os.unlink(state + "/" + arguments[0] + "/" + name.replace("/", "%"))
 elif arguments[:3] == ["images", "pull", "--help"]:
     print("--local  Fetch content from local client")

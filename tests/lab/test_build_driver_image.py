@@ -1,0 +1,91 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/build_driver_image.yml as a user runs it, with real .run files and registries that want a password."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+
+import driver_images
+import pytest
+import registry_server
+from lab import CHECKOUT, Lab
+
+KERNEL = driver_images.KERNEL
+TAG = "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3"
+PASSWORD = "pA55word of these tests"
+
+
+@pytest.fixture(params=["basic", "token"])
+def registry(request):
+    with registry_server.Registry(auth=request.param, password=PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A .run file, made with makeself as the real ones are."""
+    tree = driver_images.write_tree(tmp_path / "content" / "driver")
+    (tree / "version.info").rename(tmp_path / "content" / "version.info")
+    driver_images.write(tmp_path / "content" / "install.sh", b"#!/bin/sh\ntouch /npuops-was-installed\n", 0o755)
+    path = tmp_path / "Ascend-hdk-910b-npu-driver_25.5.0_linux-x86-64.run"
+    command = ["makeself", "--quiet", "--nomd5", "--sha256", str(tmp_path / "content"), str(path), "DRIVER", "./install.sh"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+@pytest.fixture
+def build(tmp_path, registry):
+    """Run the playbook with one entry; returns (exit status, all that was printed)."""
+
+    def run(*arguments, password=PASSWORD, **entry):
+        variables = tmp_path / "build.json"
+        variables.write_text(json.dumps({
+            "npu_driver_repository": f"{registry.address}/mlops/ascend-driver",
+            "npu_registry_username": "alice",
+            "npu_registry_password": password,
+            "npu_registry_plain_http": True,
+            "npu_driver_build": [entry],
+        }))
+        command = ["ansible-playbook", "-i", "localhost,", "npuops.ascend.build_driver_image", "-e", f"@{variables}", *arguments]
+        done = Lab(CHECKOUT / ".lab")._run(command, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_build_and_again(build, package, registry):
+    entry = {"package": str(package), "package_sha256": hashlib.sha256(package.read_bytes()).hexdigest(), "chip": "910b",
+             "kernel": KERNEL}
+    status, printed = build("--check", **entry)
+    assert status == 0 and "changed=1" in printed and registry.manifests == {}
+    status, printed = build("-vvv", **entry)
+    assert status == 0 and "changed=1" in printed and f"{registry.address}/mlops/ascend-driver:{TAG}" in printed
+    assert PASSWORD not in printed
+    manifest = json.loads(registry.manifests[("mlops/ascend-driver", TAG)][0])
+    assert manifest["annotations"]["npuops.ascend/kernel"] == KERNEL
+    assert manifest["annotations"]["npuops.ascend/chip"] == "910b"
+    status, printed = build(**entry)
+    assert status == 0 and "changed=0" in printed
+    assert len(registry.manifests) == 2
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        ({"password": "wr0ng-one"}, "does not let user 'alice' read mlops/ascend-driver"),
+        ({"kernel": "5.10.0", "os": "oe2203"}, f"no kernel modules for 5.10.0: the package has them for {KERNEL}"),
+        ({"package": "/nowhere.run"}, "/nowhere.run does not exist"),
+        ({"package_sha256": "0" * 64}, "it is another file, or damaged"),
+        ({"chip": "910B/x"}, "cannot be an image tag"),
+        ({"chips": "910b"}, "chips"),
+        ({"repository": "r.example/a:tag"}, "without a tag"),
+    ],
+)
+def test_bad_input(build, package, registry, change, text):
+    status, printed = build("-vvv", **{"package": str(package), "chip": "910b", "kernel": KERNEL, **change})
+    assert status != 0 and text in " ".join(printed.split()), printed[-3000:]
+    assert registry.manifests == {} and "wr0ng-one" not in printed
