@@ -16,6 +16,7 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._profile import image_profile, profile_tag
+from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._rollout import PLUGIN_SOCKETS
 
@@ -142,7 +143,9 @@ class Verdict:
             "profile": self.profile,
             "components": self.components,
             "upgrade_pending": self.upgrade_pending,
-            "expected_version": self.config["driver_version"] if self.wants_image and not self.upgrade_pending else None,
+            "expected_version": (
+                self.config["driver_version"] if self.wants_image and not self.upgrade_pending else None
+            ),
             "family_key": self.family.get("key"),
         }
 
@@ -432,12 +435,15 @@ def _resolve_images(candidates, resolve):
         if key not in answers:
             try:
                 answers[key] = (resolve(reference, verdict.config), None)
+            except ImageNotFound as exc:
+                told = " (profile %s)" % profile if profile else ""
+                answers[key] = (None, "no driver image %s%s: %s" % (reference, told, _one_line(exc.message)))
             except NpuError as exc:
-                answers[key] = (None, exc.message)
+                # The registry's trouble, not this image's: one line for all hosts.
+                answers[key] = (None, _one_line(exc.message))
         verdict.digest, problem = answers[key]
         if problem:
-            told = " (profile %s)" % profile if profile else ""
-            verdict.reasons.append("no driver image %s%s: %s" % (reference, told, _one_line(problem)))
+            verdict.reasons.append(problem)
 
 
 def _numbers(version):

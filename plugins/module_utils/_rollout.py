@@ -86,7 +86,7 @@ class Snapshot:
             if daemonset.object is None:
                 lines.append((daemonset.label, "there is no such DaemonSet"))
             elif not daemonset.observed:
-                lines.append((daemonset.label, "the controller manager has not looked at the change yet: is it running?"))
+                lines.append((daemonset.label, "the controller manager has not seen the change yet: is it running?"))
             unfinished = daemonset.unfinished_nodes()
             for name in unfinished:
                 lines.append((name, "%s: %s" % (daemonset.label, self._why_not_ready(daemonset, name))))
@@ -253,12 +253,9 @@ def pod_node(pod):
     name = pod["spec"].get("nodeName")
     if name:
         return name
-    required = (
-        ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        )
-        or {}
-    )
+    required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
     for term in required.get("nodeSelectorTerms") or []:
         for field in term.get("matchFields") or []:
             if field["key"] == "metadata.name" and field.get("values"):

@@ -122,9 +122,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 
 
 def _look(cluster, namespace, hosts):
-    pods = cluster.list(
-        "/api/v1/namespaces/%s/pods" % namespace, label_selector="%s=%s" % _fleet.PLUGIN_POD_LABEL
-    )
+    pods = cluster.list("/api/v1/namespaces/%s/pods" % namespace, label_selector="%s=%s" % _fleet.PLUGIN_POD_LABEL)
     return _fleet.rows(hosts, _fleet.node_views(cluster.nodes(), pods))
 
 

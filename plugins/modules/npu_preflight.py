@@ -12,7 +12,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Compares what the hosts said (M(npuops.ascend.npu_facts)) with the cluster and the registry, for all hosts in one call.
+  - Compares what the hosts said (M(npuops.ascend.npu_facts)) with the cluster and the registry, for all hosts in one
+    call.
   - Checks that each host is the node it claims to be (boot ID), that the node is C(Ready), that the driver image of
     each host's profile is in the registry, that the configuration has no unknown variables, and that the Kubernetes
     user may do what install needs.

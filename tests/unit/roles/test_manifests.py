@@ -37,7 +37,9 @@ EXPORTER = dict(
 def render(role, template, variables):
     """{kind: object} of a role's template."""
     loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
-    environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
+    environment = jinja2.Environment(
+        loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
+    )
     environment.filters["to_json"] = json.dumps
     text = environment.get_template(template).render(variables)
     return {item["kind"]: item for item in yaml.safe_load_all(text) if item}

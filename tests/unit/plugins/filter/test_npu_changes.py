@@ -49,4 +49,6 @@ def test_without_diff_mode():
 
 
 def test_a_single_object_has_no_list():
-    assert npu_changes({"changed": True, "method": "delete"}, "{kind: Secret, metadata: {name: s}}") == ["remove Secret s"]
+    assert npu_changes({"changed": True, "method": "delete"}, "{kind: Secret, metadata: {name: s}}") == [
+        "remove Secret s"
+    ]

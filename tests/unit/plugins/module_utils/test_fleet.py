@@ -112,11 +112,11 @@ def test_waiting_makes_sense(allocatable, better):
 def test_table():
     nodes = {name: node(name, allocatable={CHIPS: "8"}, **INSTALLED) for name in ("a", "worker-1")}
     entries = [host(), host("b", facts=dict(FACTS, chip_count=0, family=None, driver={}), validation=None)]
-    entries.append(host("c", facts=None, validation=None, error="no Python"))
+    entries.append(host("c", facts=None, validation=None, error="no sh"))
     entries[2]["config"]["node_name"] = "worker-1"
     assert _fleet.table(_fleet.rows(entries, _fleet.node_views(nodes, [plugin()]))) == [
         "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  PLUGIN   ALLOCATABLE             STATE",
         "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   running  8 huawei.com/Ascend910  ready",
         "b             -         -       -       2.1.5               -    -        -                       no chip",
-        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed: no Python",
+        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed: no sh",
     ]
