@@ -82,7 +82,8 @@ def driver_builds(lab: Lab) -> list[dict[str, str]]:
     release = os.uname().release
     builds = []
     for card, os_release in sorted({(node.card, node.os_release) for node in lab.nodes if node.card}):
-        fields = profile.parse_os_release((LAB_SOURCE / "files" / "os-release" / os_release).read_text(encoding="utf-8"))
+        file = LAB_SOURCE / "files" / "os-release" / os_release
+        fields = profile.parse_os_release(file.read_text(encoding="utf-8"))
         chip = simulation.CARDS[card].chip
         builds += [{"package": str(package), "chip": chip, "kernel": release,
                     "os": profile.kernel_and_os(release, fields)[1]}

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from .tasks import Graph, Step
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="lab", description="A real Kubernetes with simulated Ascend NPUs on this machine.",
+    parser = argparse.ArgumentParser(prog="lab", description="A real Kubernetes with simulated NPUs on this machine.",
                                      epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start the lab, or repair what is missing of it")
@@ -93,24 +94,27 @@ def _call(function, lab: Lab, keywords: dict, step: Step) -> None:
 
 def down(lab: Lab, purge: bool = False) -> None:
     """Remove everything of the lab from the machine; works on half a lab, too."""
+    others = [name for name in network.labs() if name != lab.name]
+    if purge and others:
+        raise LabError(f"--purge would remove the programs that {', '.join(others)} runs: take that down first")
     started = time.monotonic()
-    step = Step("down", Path(os.environ.get("TMPDIR", "/tmp")) / f"{lab.name}-down.log")
-    try:
-        if shutil.which("podman"):
-            graph = Graph(lab.logs / "down")
-            for node in lab.nodes:
-                graph.add(f"remove {node.name}", functools.partial(nodes.remove_node, lab, node))
-            graph.run()
-        daemons.stop_all(lab, step)
-        if shutil.which("ip"):
-            network.remove_network(lab, step)
-        shutil.rmtree(lab.state, ignore_errors=True)
-        if purge:
-            shutil.rmtree(lab.cache, ignore_errors=True)
-            if shutil.which("podman"):
-                rootfs.remove_images(step)
-    except LabError as exc:
-        raise LabError(f"{exc}\n  whole log: {step.log}") from exc
+    if shutil.which("podman"):
+        graph = Graph(lab.logs / "down")
+        for node in lab.nodes:
+            graph.add(f"remove {node.name}", functools.partial(nodes.remove_node, lab, node))
+        graph.run()
+    with Step("down", Path(tempfile.gettempdir()) / f"{lab.name}-down.log") as step:
+        try:
+            daemons.stop_all(lab, step)
+            if shutil.which("ip"):
+                network.remove_network(lab, step)
+            shutil.rmtree(lab.state, ignore_errors=True)
+            if purge:
+                shutil.rmtree(lab.cache, ignore_errors=True)
+                if shutil.which("podman"):
+                    rootfs.remove_images(step)
+        except LabError as exc:
+            raise LabError(f"{exc}\n  whole log: {step.log}") from exc
     step.log.unlink(missing_ok=True)
     print(f"{lab.name}: removed ({time.monotonic() - started:.1f} s)")
 
@@ -139,7 +143,7 @@ def status(lab: Lab) -> int:
 
 @contextlib.contextmanager
 def _alone(lab: Lab) -> Iterator[None]:
-    """One `up` or `down` at a time per lab. The lock is a name, not a file: it ends with the process and leaves nothing."""
+    """One `up` or `down` at a time per lab. The lock is a name, not a file: it ends with the process."""
     with socket.socket(socket.AF_UNIX) as lock:
         told = False
         while True:

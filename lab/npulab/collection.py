@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection itself, as a user has it installed: its library and its playbooks. The lab uses both and copies neither."""
+"""The collection as a user has it installed: its library and its playbooks. The lab uses both and copies neither."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ from .tasks import Step
 VARIABLE = "NPU_LAB_DAEMON"
 STOP_TIMEOUT = 2  # seconds until SIGKILL; what they write goes away with the lab
 
+_STARTED: list[subprocess.Popen] = []  # they outlive this process; Python wants them kept until then
+
 
 def running(lab: Lab) -> dict[str, int]:
     """Name and PID of the lab's running programs."""
@@ -46,9 +48,10 @@ def start(lab: Lab, step: Step, name: str, *command: object) -> None:
     step.say(f"starting {name}")
     lab.logs.mkdir(parents=True, exist_ok=True)
     with (lab.logs / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(  # pylint: disable=consider-using-with
+        process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
             env={**os.environ, VARIABLE: f"{lab.state}:{name}"}, start_new_session=True)
+    _STARTED.append(process)
     while name not in running(lab):  # the kernel shows a new program's environment a moment late
         if process.poll() is not None:
             raise LabError(f"{name} ended with status {process.returncode}; see {lab.logs / name}.log")
@@ -69,3 +72,5 @@ def stop_all(lab: Lab, step: Step) -> None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
+    for process in _STARTED:
+        process.poll()

@@ -34,7 +34,10 @@ def digest(*parts: bytes | str | Path) -> str:
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
-            files = sorted(p for p in part.rglob("*") if (p.is_file() or p.is_symlink()) and "__pycache__" not in p.parts) if part.is_dir() else [part]
+            files = [part]
+            if part.is_dir():
+                files = sorted(path for path in part.rglob("*")
+                               if (path.is_file() or path.is_symlink()) and "__pycache__" not in path.parts)
             for file in files:
                 content = os.readlink(file).encode() if file.is_symlink() else file.read_bytes()
                 total.update(f"{file.relative_to(part)}\0{os.lstat(file).st_mode:o}\0{len(content)}\0".encode())

@@ -30,7 +30,8 @@ PACKAGES = {
 }
 POLICY = Path("/usr/sbin/policy-rc.d")
 
-# Not namespaced. One lab needs about 100 inotify instances, the kernel allows root 128; systemd in a node raises file-max.
+# Not namespaced. One lab needs about 100 inotify instances, the kernel allows root 128; systemd in a node raises
+# file-max by itself.
 LIMITS = {Path("/proc/sys/fs/inotify/max_user_instances"): 1024, Path("/proc/sys/fs/file-max"): 0}
 LIMITS_BEFORE = Path("/run/npulab-limits.json")  # of all labs together: the first one writes it, the last one uses it
 

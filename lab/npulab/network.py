@@ -58,8 +58,13 @@ def remove_network(lab: Lab, step: Step) -> None:
     if _link_exists(lab.name):
         _let_bridge_through(lab, step, "-D")
         step.run("ip", "link", "delete", lab.name)
-    if not any(re.fullmatch(r"npulab\d+", link.name) for link in Path("/sys/class/net").iterdir()):
+    if not labs():
         machine.restore_limits()
+
+
+def labs() -> list[str]:
+    """Names of the labs on this machine, those of other checkouts too."""
+    return sorted(link.name for link in Path("/sys/class/net").iterdir() if re.fullmatch(r"npulab\d+", link.name))
 
 
 def _connect(lab: Lab, node: Node, step: Step) -> None:

@@ -54,4 +54,5 @@ def _inventory(lab: Lab) -> str:
     }
     hosts = "".join(f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n" for node in lab.nodes)
     settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
-    return f"---\n# Written by 'lab/lab up'; holds the registry's password.\nnpu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"
+    head = "---\n# Written by 'lab/lab up'; holds the registry's password.\n"
+    return f"{head}npu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"

@@ -40,6 +40,12 @@ class Step:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._file = log.open("a", encoding="utf-8", buffering=1)
 
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.started
@@ -96,7 +102,6 @@ class Step:
                 os.killpg(self._process.pid, signal.SIGTERM)
 
     def tail(self) -> list[str]:
-        self._file.flush()
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
 
 
@@ -127,7 +132,7 @@ class Graph:
                         for name in [name for name, needs in waiting.items() if needs <= done]:
                             del waiting[name]
                             step = Step(name, self.logs / f"{name.replace(' ', '-')}.log")
-                            running[pool.submit(self._functions[name], step)] = step
+                            running[pool.submit(_run, self._functions[name], step)] = step
                     finished, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
                     for future in finished:
                         step = running.pop(future)
@@ -150,6 +155,11 @@ class Graph:
                 raise
         if failure is not None:
             _explain(*failure)
+
+
+def _run(function: Callable[[Step], None], step: Step) -> None:
+    with step:
+        function(step)
 
 
 def _line(started: float, step: Step, text: str) -> None:
