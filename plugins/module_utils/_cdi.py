@@ -31,11 +31,11 @@ TARGET = "/usr/local/Ascend/driver"
 LIBRARY_PATH = ":".join(TARGET + "/lib64" + name for name in ("/driver", "/common", ""))
 MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
 
-# Nodes that all containers with a chip get. The first is always there with a driver; of the others those that its driver makes.
-_MANAGER = "davinci_manager"
+# Nodes that all containers with a chip get: these with every driver, and the family's others if its driver makes them.
+_REQUIRED = ("davinci_manager", "hisi_hdc")
 _NODES = {
-    "950": (_MANAGER, "asdrv_svm", "hisi_hdc"),
-    None: (_MANAGER, "devmm_svm", "hisi_hdc", "dvpp_cmdlist"),
+    "950": _REQUIRED + ("asdrv_svm",),
+    None: _REQUIRED + ("devmm_svm", "dvpp_cmdlist"),
 }
 
 # What else containers get where the host has it: DCMI as packages install it, and the network set-up of the chips.
@@ -62,8 +62,8 @@ def look(fs=""):
     present = chip_nodes(fs)
     numbers = chip_numbers(chips, present)
     nodes = list(_NODES.get(family.name if family else None, _NODES[None]))
-    if os.path.exists(fs + "/dev/" + _MANAGER):
-        nodes = [name for name in nodes if os.path.exists("%s/dev/%s" % (fs, name))]
+    if os.path.exists(fs + "/dev/" + _REQUIRED[0]):
+        nodes = [name for name in nodes if name in _REQUIRED or os.path.exists("%s/dev/%s" % (fs, name))]
     return Host(chips, family, numbers, [n for n in numbers if n not in present], nodes)
 
 

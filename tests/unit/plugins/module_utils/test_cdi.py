@@ -1,0 +1,171 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+
+@pytest.fixture
+def fs(tmp_path):
+    """A / with two 910B chips and their nodes."""
+    add_chips(tmp_path, 2)
+    (tmp_path / "dev").mkdir()
+    for name in ("davinci0", "davinci1", "davinci_manager", "devmm_svm", "hisi_hdc", "null"):
+        (tmp_path / "dev" / name).touch()
+    return tmp_path
+
+
+def add_chips(root, count, device="d802", subsystem="3003", first=0):
+    for number in range(first, first + count):
+        directory = root / "sys" / "bus" / "pci" / "devices" / ("0000:%02x:00.0" % number)
+        directory.mkdir(parents=True)
+        for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", device), ("subsystem_device", subsystem)):
+            (directory / name).write_text("0x%s\n" % value)
+
+
+def paths(edits):
+    return [node["path"] for node in edits["deviceNodes"]]
+
+
+def test_the_whole_spec(fs):
+    spec = _cdi.spec(_cdi.look(str(fs)), "/var/lib/Ascend", fs=str(fs))
+    assert spec["cdiVersion"] == "0.5.0" and spec["kind"] == "huawei.com/npu"
+    assert [device["name"] for device in spec["devices"]] == ["0", "1", "all"]
+    assert [paths(device["containerEdits"]) for device in spec["devices"]] == [
+        ["/dev/davinci0"], ["/dev/davinci1"], ["/dev/davinci0", "/dev/davinci1"],
+    ]
+    common = spec["containerEdits"]
+    assert paths(common) == ["/dev/davinci_manager", "/dev/hisi_hdc", "/dev/devmm_svm"]
+    assert [(mount["hostPath"], mount["containerPath"]) for mount in common["mounts"]] == [
+        ("/var/lib/Ascend/driver", "/usr/local/Ascend/driver"),
+        ("/var/lib/Ascend/driver/tools/npu-smi", "/usr/local/bin/npu-smi"),
+    ]
+    assert all(mount["options"] == ["ro", "nosuid", "nodev", "rbind", "rprivate"] for mount in common["mounts"])
+    assert common["env"] == [
+        "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:"
+        "/usr/local/Ascend/driver/lib64"
+    ]
+    text = _cdi.text(spec)
+    assert json.loads(text) == spec
+    for word in ("major", "minor", "fileMode", "ASCEND_VISIBLE_DEVICES", str(fs)):
+        assert word not in text
+
+
+def test_no_environment(fs):
+    assert "env" not in _cdi.spec(_cdi.look(str(fs)), "/x", "none", str(fs))["containerEdits"]
+
+
+@pytest.mark.parametrize(
+    "chips, present, numbers",
+    [
+        (2, [], [0, 1]),
+        (2, [0, 1], [0, 1]),
+        (3, [0, 2], [0, 1, 2]),
+        (2, [5], [0, 5]),
+        (1, [0, 1], [0, 1]),
+        (0, [], []),
+    ],
+)
+def test_chip_numbers(chips, present, numbers):
+    assert _cdi.chip_numbers(chips, present) == numbers
+
+
+def test_before_the_driver_is_loaded_it_is_the_same(fs):
+    (fs / "dev" / "dvpp_cmdlist").touch()
+    after = _cdi.spec(_cdi.look(str(fs)), "/x", fs=str(fs))
+    for path in (fs / "dev").iterdir():
+        path.unlink()
+    host = _cdi.look(str(fs))
+    assert host.missing == [0, 1]
+    assert _cdi.spec(host, "/x", fs=str(fs)) == after
+
+
+def test_duo_has_two_chips_per_function(tmp_path):
+    add_chips(tmp_path, 2, "d500", "0110")
+    assert _cdi.look(str(tmp_path)).numbers == [0, 1, 2, 3]
+
+
+def test_950_has_other_nodes(tmp_path):
+    add_chips(tmp_path, 1, "d806")
+    assert _cdi.look(str(tmp_path)).nodes == ["davinci_manager", "hisi_hdc", "asdrv_svm"]
+
+
+def test_two_families_are_refused(fs):
+    add_chips(fs, 1, "d500", first=9)
+    with pytest.raises(NpuError, match="different families"):
+        _cdi.look(str(fs))
+
+
+def test_packages_have_files_outside_of_the_tree(fs):
+    for path in ("usr/local/bin/npu-smi", "etc/hccn.conf"):
+        (fs / path).parent.mkdir(parents=True, exist_ok=True)
+        (fs / path).touch()
+    (fs / "usr/local/dcmi").mkdir()
+    assert _cdi.mounts("/usr/local/Ascend/", str(fs)) == [
+        ("/usr/local/Ascend/driver", "/usr/local/Ascend/driver"),
+        ("/usr/local/bin/npu-smi", "/usr/local/bin/npu-smi"),
+        ("/usr/local/dcmi", "/usr/local/dcmi"),
+        ("/etc/hccn.conf", "/etc/hccn.conf"),
+    ]
+
+
+def test_write_and_remove(fs, tmp_path):
+    path = str(tmp_path / "etc" / "cdi" / "huawei.com-npu.json")
+    wanted = _cdi.spec(_cdi.look(str(fs)), "/x")
+    assert _cdi.reason(path, None) is None
+    assert "does not exist" in _cdi.reason(path, wanted)
+    _cdi.write(path, wanted)
+    assert _cdi.reason(path, wanted) is None
+    assert os.listdir(os.path.dirname(path)) == ["huawei.com-npu.json"]
+    assert oct(os.stat(path).st_mode & 0o777) == "0o644"
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write("\n")
+    assert "not the spec of this host" in _cdi.reason(path, wanted)
+    assert "not to be used" in _cdi.reason(path, None)
+    _cdi.write(path, None)
+    assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("ascend.yaml", "cdiVersion: 0.6.0\nkind: huawei.com/npu # theirs\n"),
+        ("ascend.json", '{"cdiVersion": "0.5.0", "kind": "huawei.com/npu"}'),
+        ("ascend.yaml", "---\n\"kind\": 'huawei.com/npu'\n"),
+    ],
+)
+def test_other_writers_are_refused(fs, tmp_path, name, text):
+    directory = tmp_path / "etc" / "cdi"
+    directory.mkdir(parents=True)
+    (directory / name).write_text(text)
+    (directory / "nvidia.yaml").write_text("kind: nvidia.com/gpu\n")
+    (directory / "notes.txt").write_text(text)
+    path = str(directory / "huawei.com-npu.json")
+    with pytest.raises(NpuError, match="%s also describes" % name):
+        _cdi.reason(path, _cdi.spec(_cdi.look(str(fs)), "/x"))
+
+
+def test_broken_files_are_found(tmp_path):
+    for name, text in (("a.json", ""), ("b.yaml", " \n"), ("c.json", "{"), ("d.yaml", "kind: x/y\n"), ("e.json", "{}"), ("f", "")):
+        (tmp_path / name).write_text(text)
+    assert [os.path.basename(path) for path in _cdi.unreadable([str(tmp_path)])] == ["a.json", "b.yaml", "c.json"]
+
+
+def test_problem_says_what_differs(fs):
+    host = _cdi.look(str(fs))
+    spec = _cdi.spec(host, "/x", fs=str(fs))
+    assert _cdi.problem(spec, host, "/x", "env", str(fs)) is None
+    assert _cdi.problem(None, host, "/x", "env", str(fs)) == "there is no CDI spec"
+    assert _cdi.problem(spec, host, "/y", "env", str(fs)) == "the CDI spec has other mounts"
+    assert _cdi.problem(spec, host, "/x", "none", str(fs)) == "the CDI spec has other env"
+    assert _cdi.problem(dict(spec, devices=spec["devices"][1:]), host, "/x", "env", str(fs)) == (
+        "the CDI spec describes 1, all instead of 0, 1, all"
+    )
+    assert _cdi.problem({"devices": "x"}, host, "/x", "env", str(fs))
