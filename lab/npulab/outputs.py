@@ -30,8 +30,10 @@ def write_outputs(lab: Lab, step: Step) -> None:
 
 def link_kubectl(lab: Lab) -> None:
     lab.kubectl.parent.mkdir(parents=True, exist_ok=True)
-    lab.kubectl.unlink(missing_ok=True)
-    lab.kubectl.symlink_to(binaries.programs(lab, binaries.KUBERNETES) / "kubectl")
+    new = lab.kubectl.with_name("kubectl.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(binaries.programs(lab, binaries.KUBERNETES) / "kubectl")
+    new.replace(lab.kubectl)
 
 
 def _inventory(lab: Lab) -> str:

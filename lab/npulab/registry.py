@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An image registry with a user name and a password, and pushing OCI archives into it.
 
-`Registry` knows nothing of the lab's own instance, so a test can start another one beside it.
+`run_registry` knows nothing of the lab's own instance, so a test can start another one beside it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import io
 import json
 import secrets
 import tarfile
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import asdict, dataclass
@@ -23,6 +24,8 @@ from .collection import library
 from .files import write
 from .settings import Lab, LabError
 from .tasks import Step
+
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Credentials:
 def credentials(lab: Lab) -> Credentials:
     """Those of the lab's registry, made up once and kept in <state>/registry.json."""
     file = lab.state / "registry.json"
-    if not file.exists():
-        made = Credentials(lab.registry, "lab", secrets.token_urlsafe(18))
-        write(file, json.dumps(asdict(made), indent=2) + "\n", mode=0o600)
+    with _LOCK:  # several steps ask at once, and the first to ask makes them up
+        if not file.exists():
+            made = Credentials(lab.registry, "lab", secrets.token_urlsafe(18))
+            write(file, json.dumps(asdict(made), indent=2) + "\n", mode=0o600)
     return Credentials(**json.loads(file.read_text(encoding="utf-8")))
 
 
