@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
-    addons, binaries, controlplane, daemons, machine, network, nodes, outputs, pki, podman, registry, rootfs,
-    simulation,
+    addons, binaries, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs, simulation,
 )
 from .settings import Lab, LabError, current_lab
 from .tasks import Graph, Step
