@@ -54,4 +54,4 @@ lab-test: venv ## bad input and interruptions, on the running lab
 	@dev/lab-test
 
 bench: venv ## what a second run of install costs, beside ansible -m ping
-	@.venv/bin/python bench/install.py
+	@dev/bench
