@@ -65,7 +65,8 @@ class Registration:
     def with_endpoint(self, endpoint: str) -> bytes:
         """The same request for another socket."""
         return wire.encode(
-            wire.blob(_ENDPOINT, endpoint) if field.number == _ENDPOINT else field for field in wire.decode(self.message)
+            wire.blob(_ENDPOINT, endpoint) if field.number == _ENDPOINT else field
+            for field in wire.decode(self.message)
         )
 
 

@@ -295,9 +295,7 @@ class Session:
                     log.warning(
                         "cannot register at the kubelet, trying again: %s", complaint, extra={"resource": self.resource}
                     )
-                await bridge.changed.until(
-                    lambda: self._ended is not None or bridge.kubelet_identity != kubelet, delay
-                )
+                await bridge.changed.until(lambda: self._ended is not None or bridge.kubelet_identity != kubelet, delay)
                 delay = min(delay * 2, self._limits.retry_longest)
             finally:
                 await self._close(endpoint)

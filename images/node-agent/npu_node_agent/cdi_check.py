@@ -9,8 +9,9 @@ import os
 import re
 from typing import NamedTuple, Optional
 
+from ansible_collections.npuops.ascend.plugins.module_utils import _cdi
+
 from .cdi_spec import SpecFile
-from .translate import KIND
 
 _DEVICE = re.compile(r"v?davinci([0-9]+)")
 
@@ -24,18 +25,29 @@ class Host(NamedTuple):
 
 def problems(spec: SpecFile, host: Host, marker: Optional[dict]) -> list:
     """What is wrong, as sentences; empty when the spec fits the chips and the driver that is ready (``marker``)."""
+    found = list(_others(spec))
     try:
         document = spec.load()
-        return [*_kind(document), *_devices(document, host), *_mounts(document, host), *_release(host, marker)]
+        return [*found, *_kind(document), *_devices(document, host), *_mounts(document, host), *_release(host, marker)]
     except OSError as exc:
-        return ["it cannot be checked: %s" % exc]
+        return [*found, "it cannot be checked: %s" % exc]
     except (ValueError, TypeError, AttributeError, KeyError) as exc:
-        return ["%s is no CDI spec: %s" % (spec.path, exc)]
+        return [*found, "%s is no CDI spec: %s" % (spec.path, exc)]
+
+
+def _others(spec: SpecFile):
+    """One bad file beside ours takes every CDI device of the host away."""
+    directories = _cdi.directories_of(spec.path)
+    for path in _cdi.unreadable(directories):
+        if path != spec.path:
+            yield "%s beside it cannot be read, and with that no CDI device can be resolved" % path
+    for path in _cdi.other_writers(spec.path, directories):
+        yield "%s describes devices of the same kind, and containerd uses neither" % path
 
 
 def _kind(document: dict):
-    if document.get("kind") != KIND:
-        yield "its kind is %r, not %s" % (document.get("kind"), KIND)
+    if document.get("kind") != _cdi.KIND:
+        yield "its kind is %r, not %s" % (document.get("kind"), _cdi.KIND)
 
 
 def _devices(document: dict, host: Host):
@@ -50,7 +62,10 @@ def _devices(document: dict, host: Host):
 def _mounts(document: dict, host: Host):
     """Only what lies in the driver tree can be seen from here."""
     tree = host.driver_tree.rstrip("/") + "/"
-    edits = [document.get("containerEdits") or {}, *(device.get("containerEdits") or {} for device in document["devices"])]
+    edits = [
+        document.get("containerEdits") or {},
+        *(device.get("containerEdits") or {} for device in document["devices"]),
+    ]
     paths = {mount["hostPath"] for edit in edits for mount in edit.get("mounts") or ()}
     for path in sorted(paths):
         if (path + "/").startswith(tree) and not os.path.exists(path):

@@ -44,5 +44,8 @@ def _answer(request: bytes, metrics: Metrics) -> bytes:
     else:
         status, body = "404 Not Found", "/metrics or /healthz\n"
     content = body.encode("utf-8")
-    head = "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+    head = (
+        "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        "Content-Length: %d\r\nConnection: close\r\n\r\n"
+    )
     return (head % (status, len(content))).encode("ascii") + content

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
@@ -29,8 +30,7 @@ EVENT_REASON = "RebootRequired"
 EVENTS = "/api/v1/namespaces/default/events"
 
 HEALTHY = "healthy"
-_CONFLICT, _NOT_FOUND = 409, 404
-_ATTEMPTS = 3  # at a patch that somebody else's write came before
+_NOT_FOUND = 404
 _EVENT_REFRESH = 15 * 60  # seconds; API servers drop Events after an hour
 _RETRY_FIRST, _RETRY_LONGEST = 2.0, 60.0
 _LIMIT = 120  # seconds for one round of calls
@@ -68,7 +68,7 @@ class Reporter:
             await self._changed.until(lambda: self._wanted != self._done, refresh)
             wanted = self._wanted
             try:
-                await self._background.call(lambda: self._report(wanted), _LIMIT)
+                await self._background.call(functools.partial(self._report, wanted), _LIMIT)
                 if wanted != self._done:
                     log.info("the cluster knows: %s", "wedged" if isinstance(wanted, dict) else wanted)
                 self._done, delay, complaint = wanted, self._retry, None
@@ -84,17 +84,12 @@ class Reporter:
 
     def _report(self, wanted: Union[str, dict]) -> None:
         """All calls of one report; blocking."""
-        for attempt in range(_ATTEMPTS):
-            node = self._api.request("GET", "/api/v1/nodes/" + self._node)
-            patch = node_patch(node, wanted)
-            try:
-                if patch:
-                    patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
-                    self._api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
-                break
-            except ApiError as exc:
-                if exc.status != _CONFLICT or attempt == _ATTEMPTS - 1:
-                    raise
+        node = self._api.request("GET", "/api/v1/nodes/" + self._node)
+        patch = node_patch(node, wanted)
+        if patch:
+            # Somebody else's write in between is a conflict, and the next try starts from what they wrote.
+            patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
+            self._api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
         if isinstance(wanted, dict):
             self._refresh_event(node, wanted)
         elif patch:
@@ -159,7 +154,12 @@ def new_event(node: dict, name: str, marker: dict, now: str) -> dict:
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": "default"},
-        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata.get("uid", "")},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+        },
         "reason": EVENT_REASON,
         "message": "reason=recovery since=%s: %s" % (marker.get(SINCE), marker.get(REASON)),
         "type": "Warning",

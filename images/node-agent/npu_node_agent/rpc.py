@@ -71,7 +71,7 @@ class Client:
         return cls(channel)
 
     async def call(self, method: str, request: bytes, timeout: Optional[float]) -> bytes:
-        """One answer. Raises GRPCError as the server said it (DEADLINE_EXCEEDED past ``timeout`` seconds), or PeerGone."""
+        """One answer. Raises GRPCError as the server said it, DEADLINE_EXCEEDED past ``timeout`` s, or PeerGone."""
         try:
             self._check()
             return await grpclib.client.UnaryUnaryMethod(self._channel, method, bytes, bytes)(request, timeout=timeout)
@@ -172,7 +172,10 @@ class _Service:
     def __init__(self, unary: Mapping[str, Unary], streaming: Mapping[str, Streaming]) -> None:
         self._methods = {
             **{name: _handler(_answer(call), grpclib.const.Cardinality.UNARY_UNARY) for name, call in unary.items()},
-            **{name: _handler(_stream(call), grpclib.const.Cardinality.UNARY_STREAM) for name, call in streaming.items()},
+            **{
+                name: _handler(_stream(call), grpclib.const.Cardinality.UNARY_STREAM)
+                for name, call in streaming.items()
+            },
         }
 
     def __mapping__(self):

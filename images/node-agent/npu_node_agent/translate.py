@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Callable, Iterable, NamedTuple
 
+from ansible_collections.npuops.ascend.plugins.module_utils._cdi import KIND
+
 from . import api, wire
 
-KIND = "huawei.com/npu"
 VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
 _CHIP_PATH = re.compile(r"/dev/v?davinci([0-9]+)")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 
@@ -60,7 +59,7 @@ class Watch:
             started = time.monotonic()
             self._markers.poll()
             if self._generation != self._markers.generation:
-                self._failures = 0
+                self._failures = 0  # whatever was seen before belongs to another state
             try:
                 await self._look()
             except OSError as exc:
@@ -83,14 +82,13 @@ class Watch:
             self._markers.drop_suspended()
         state = self._state()
         if state in (MAINTENANCE, ABSENT):
-            self._failures = 0
             return
         self._check_cdi()
         before = self._markers.generation
         result = await self._probe.run()
         self._markers.poll()
         if self._markers.generation != before:
-            return  # what was seen belongs to another state; the next round comes at once
+            return  # the same; the next round comes at once
         self._metrics.probes.inc(result=result.outcome)
         if result.outcome == probe.OK:
             self._succeeded(result, state)

@@ -102,7 +102,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 def _read_bytes(data: bytes, position: int, length: int) -> tuple[bytes, int]:
     if position + length > len(data):
         raise WireError("message ends inside a field of %d bytes" % length)
-    return data[position:position + length], position + length
+    return data[position : position + length], position + length
 
 
 def _varint(number: int) -> bytes:

@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return 422, {"message": "involvedObject.namespace does not match event.namespace"}
             api.events[body["metadata"]["name"]] = body
             return 201, body
-        name = self.path[len(base) + 1:]
+        name = self.path[len(base) + 1 :]
         if name not in api.events:
             return 404, {"message": "not found"}
         if self.command == "DELETE":

@@ -185,9 +185,12 @@ class Plugin(rpc.DevicePluginServicer):
         self._close()
         self._thread.join(10)
 
-    def _close(self):
+    def end_streams(self):
         for waiting in list(self._queues):
             waiting.put(None)
+
+    def _close(self):
+        self.end_streams()
         if self._server is not None:
             self._server.stop(0).wait()
             self._server = None
@@ -207,8 +210,8 @@ class Plugin(rpc.DevicePluginServicer):
                 self.registrations += 1
                 while not self._ended.wait(0.05) and not self._stopping.is_set():
                     pass
-            self._close()
             self._stopping.wait(self.retry)
+            self._close()
 
     def _register(self):
         with grpc.insecure_channel("unix:" + os.path.join(self.directory, "kubelet.sock")) as channel:
@@ -265,7 +268,9 @@ class Plugin(rpc.DevicePluginServicer):
     def Allocate(self, request, context):
         self._before(request, context)
         answer = self.answer or self.device_specs
-        return pb.AllocateResponse(container_responses=[answer(list(c.devices_ids)) for c in request.container_requests])
+        return pb.AllocateResponse(
+            container_responses=[answer(list(c.devices_ids)) for c in request.container_requests]
+        )
 
     def GetPreferredAllocation(self, request, context):
         self._before(request, context)
@@ -334,12 +339,18 @@ class Agent:
     def start(self):
         tree = collections_tree(self._directory("tree"))
         arguments = [part for name, value in self.settings.items() for part in ("--" + name, str(value))]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((os.path.dirname(HERE), tree)), "PYTHONUNBUFFERED": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((os.path.dirname(HERE), tree)),
+            "PYTHONUNBUFFERED": "1",
+        }
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "npu_node_agent", *arguments], stdout=log, stderr=log, env=environment
             )
-        wait_for(lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None)
+        wait_for(
+            lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None
+        )
         return self
 
     def stop(self):

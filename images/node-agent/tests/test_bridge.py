@@ -29,6 +29,7 @@ def allocatable(kubelet, resource, expected, timeout=10):
 
 # Orders of starts
 
+
 def test_kubelet_agent_plugin(kubelet, agent, ready, plugins):
     agent.start()
     plugins()
@@ -62,6 +63,7 @@ def test_plugin_kubelet_agent(agent, ready, plugins, kubelet):
 
 
 # What passes through
+
 
 def test_registration_and_lists_pass_through(kubelet, agent, ready, plugins):
     agent.start()
@@ -119,8 +121,11 @@ def test_errors_of_the_plugin_reach_the_kubelet_unchanged(kubelet, agent, ready,
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
     plugin.error = (code, message)
-    for call, request in (("Allocate", pb.AllocateRequest()), ("GetPreferredAllocation", pb.PreferredAllocationRequest()),
-                          ("PreStartContainer", pb.PreStartContainerRequest())):
+    for call, request in (
+        ("Allocate", pb.AllocateRequest()),
+        ("GetPreferredAllocation", pb.PreferredAllocationRequest()),
+        ("PreStartContainer", pb.PreStartContainerRequest()),
+    ):
         with pytest.raises(grpc.RpcError) as raised:
             getattr(kubelet.stub(A910), call)(request, timeout=5)
         assert (raised.value.code(), raised.value.details()) == (code, message)
@@ -130,7 +135,8 @@ def test_errors_of_the_plugin_reach_the_kubelet_unchanged(kubelet, agent, ready,
 
 def test_two_resources_do_not_wait_for_each_other(kubelet, agent, ready, plugins, spec):
     agent.start()
-    slow, other = plugins(), plugins(A310, {"Ascend310P-0": HEALTHY})
+    slow = plugins()
+    plugins(A310, {"Ascend310P-0": HEALTHY})
     allocatable(kubelet, A910, FOUR)
     allocatable(kubelet, A310, ["Ascend310P-0"])
     slow.delay = 3
@@ -161,6 +167,7 @@ def test_a_call_the_kubelet_gives_up_leaves_nothing_behind(kubelet, agent, ready
 
 
 # Deaths and restarts
+
 
 def test_kubelet_restart(kubelet, agent, ready, plugins):
     agent.start()
@@ -251,6 +258,29 @@ def test_plugin_that_dies_for_good(kubelet, agent, ready, plugins):
     assert kubelet.allocatable(A310) == ["Ascend310P-0"]
 
 
+def test_plugin_that_ends_its_stream_in_order(kubelet, agent, ready, plugins):
+    agent.start()
+    plugin = plugins(retry=3)
+    allocatable(kubelet, A910, FOUR)
+    plugin.end_streams()
+    allocatable(kubelet, A910, [], 2)
+    allocatable(kubelet, A910, FOUR)
+    assert plugin.registrations == 2
+
+
+def test_connections_of_a_dead_plugins_endpoint_are_dropped(kubelet, agent, ready, plugins):
+    agent.start()
+    plugin = plugins()
+    allocatable(kubelet, A910, FOUR)
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(os.path.join(agent.kubelet_dir, kubelet.registrations[0].endpoint))
+        peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+        plugin.stop()
+        peer.settimeout(8)
+        while peer.recv(4096):
+            pass
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_agent_restart(kubelet, agent, ready, plugins, how):
     agent.start()
@@ -284,6 +314,7 @@ def test_our_registration_socket_is_made_again(agent, ready, plugins):
 
 
 # Markers
+
 
 def test_devices_are_unhealthy_while_the_driver_is_not_ready(kubelet, agent, ready, plugins):
     agent.start()
@@ -321,8 +352,10 @@ def test_garbage_on_the_sockets(kubelet, agent, ready, plugins):
     agent.start()
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
-    paths = [os.path.join(agent.plugin_dir, "kubelet.sock"),
-             os.path.join(agent.kubelet_dir, "npuops-huawei.com_Ascend910.sock")]
+    paths = [
+        os.path.join(agent.plugin_dir, "kubelet.sock"),
+        os.path.join(agent.kubelet_dir, "npuops-huawei.com_Ascend910.sock"),
+    ]
     for path in paths:
         for data in GARBAGE:
             with socket.socket(socket.AF_UNIX) as peer:
@@ -346,8 +379,14 @@ def test_registrations_that_make_no_sense_are_refused(kubelet, agent, ready, plu
     good = {"version": "v1beta1", "endpoint": "Ascend910.sock", "resource_name": A910}
     with grpc.insecure_channel("unix:" + os.path.join(agent.plugin_dir, "kubelet.sock")) as channel:
         register = rpc.RegistrationStub(channel).Register
-        for wrong in ({"version": "v1alpha1"}, {"endpoint": "../kubelet/kubelet.sock"}, {"endpoint": ""},
-                      {"endpoint": "nobody.sock"}, {"resource_name": "cpu"}, {"resource_name": "a/b/c"}):
+        for wrong in (
+            {"version": "v1alpha1"},
+            {"endpoint": "../kubelet/kubelet.sock"},
+            {"endpoint": ""},
+            {"endpoint": "nobody.sock"},
+            {"resource_name": "cpu"},
+            {"resource_name": "a/b/c"},
+        ):
             with pytest.raises(grpc.RpcError):
                 register(pb.RegisterRequest(**{**good, **wrong}), timeout=5)
         raw = channel.unary_unary("/v1beta1.Registration/Register")

@@ -34,8 +34,12 @@ def write(tmp_path, host):
         "cdiVersion": "0.5.0",
         "kind": "huawei.com/npu",
         "devices": [{"name": n, "containerEdits": {"deviceNodes": []}} for n in ("0", "1", "100", "all")],
-        "containerEdits": {"mounts": [{"hostPath": host.driver_tree + "/lib64", "containerPath": "/lib64"},
-                                      {"hostPath": "/elsewhere", "containerPath": "/x"}]},
+        "containerEdits": {
+            "mounts": [
+                {"hostPath": host.driver_tree + "/lib64", "containerPath": "/lib64"},
+                {"hostPath": "/elsewhere", "containerPath": "/x"},
+            ]
+        },
     }
 
     def put(change=lambda document: None, text=None):
@@ -64,7 +68,9 @@ def test_missing_then_there(host, tmp_path, write):
     assert problems(spec, host, READY) == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"]
+)
 def test_not_a_spec(host, write, text):
     assert "is no CDI spec" in problems(write(text=text), host, READY)[0]
 
@@ -91,3 +97,12 @@ def test_link_moved_under_a_loaded_driver(host, write):
     os.symlink("releases/25.0.0-6.6.0-ba9876543210/driver", host.driver_tree)
     expected = "it leads to the release 25.0.0-6.6.0-ba9876543210, but %s is loaded" % RELEASE
     assert problems(write(), host, READY) == [expected]
+
+
+def test_other_files_beside_it(host, tmp_path, write):
+    spec = write()
+    (tmp_path / "half.json").write_text("")
+    assert "half.json beside it cannot be read" in problems(spec, host, READY)[0]
+    (tmp_path / "half.json").unlink()
+    (tmp_path / "foreign.yaml").write_text("cdiVersion: 0.5.0\nkind: huawei.com/npu\n")
+    assert "foreign.yaml describes devices of the same kind" in problems(spec, host, READY)[0]

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 
 import pytest
-from fakes import wait_for
+from fakes import HERE, wait_for
 from npu_node_agent import config
 from npu_node_agent.bridge import endpoint_path
 
@@ -66,6 +69,11 @@ def test_stops_quickly_while_a_probe_hangs(agent, ready):
     assert time.monotonic() - before < 2
 
 
+def _listens(port):
+    with socket.socket() as peer:
+        return peer.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_pages(agent):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -73,6 +81,7 @@ def test_pages(agent):
     agent.settings["metrics-address"] = "127.0.0.1:%d" % port
     agent.start()
     base = "http://127.0.0.1:%d" % port
+    wait_for(lambda: _listens(port))
     with urllib.request.urlopen(base + "/healthz", timeout=5) as answer:
         assert answer.read() == b"ok\n"
     with urllib.request.urlopen(base + "/metrics", timeout=5) as answer:
@@ -88,9 +97,24 @@ def test_pages(agent):
         assert answer.read() == b"ok\n"
 
 
+def test_the_image_has_what_is_imported():
+    """The files of the collection that the Containerfile copies are those the agent loads."""
+    code = "import sys, npu_node_agent.main; print(*sys.modules)"
+    path = os.pathsep.join(sys.path)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True, text=True
+    ).stdout.split()
+    prefix = "ansible_collections.npuops.ascend.plugins.module_utils."
+    with open(os.path.join(os.path.dirname(HERE), "Containerfile"), encoding="utf-8") as stream:
+        copied = re.findall(r"plugins/module_utils/(\w+)\.py", stream.read())
+    assert sorted(copied) == sorted(name[len(prefix) :] for name in loaded if name.startswith(prefix))
+
+
 def test_names_of_sockets_fit_into_an_address():
     assert endpoint_path("/d", "huawei.com/Ascend310P-2c.1cpu") == "/d/npuops-huawei.com_Ascend310P-2c.1cpu.sock"
     directory = "/var/lib/kubelet/device-plugins"
-    assert endpoint_path(directory, "huawei.com/Ascend910-12c.3cpu.32g").endswith("/npuops-huawei.com_Ascend910-12c.3cpu.32g.sock")
+    assert endpoint_path(directory, "huawei.com/Ascend910-12c.3cpu.32g").endswith(
+        "/npuops-huawei.com_Ascend910-12c.3cpu.32g.sock"
+    )
     long = [endpoint_path(directory, "huawei.com/" + name * 60) for name in "ab"]
     assert long[0] != long[1] and all(len(path) <= 107 for path in long)

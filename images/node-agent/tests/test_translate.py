@@ -48,7 +48,15 @@ def test_virtual_npu():
 
 @pytest.mark.parametrize(
     "value, chips",
-    [("0", "0"), ("0,1", "0 1"), ("3, 1", "3 1"), ("0-3,7", "0 1 2 3 7"), ("Ascend910-5", "5"), ("007", "7"), ("1,1", "1")],
+    [
+        ("0", "0"),
+        ("0,1", "0 1"),
+        ("3, 1", "3 1"),
+        ("0-3,7", "0 1 2 3 7"),
+        ("Ascend910-5", "5"),
+        ("007", "7"),
+        ("1,1", "1"),
+    ],
 )
 def test_visible_devices(value, chips):
     envs = {"ASCEND_VISIBLE_DEVICES": value, "ASCEND_RUNTIME_OPTIONS": ""}
@@ -110,8 +118,12 @@ def test_each_container_by_itself():
 
 
 def test_unknown_fields_survive():
-    unknown = [wire.Field(1000, wire.VARINT, 2**64 - 1), wire.blob(1001, b"new"), wire.Field(1002, wire.FIXED64, b"8" * 8),
-               wire.Field(1003, wire.FIXED32, b"4444")]
+    unknown = [
+        wire.Field(1000, wire.VARINT, 2**64 - 1),
+        wire.blob(1001, b"new"),
+        wire.Field(1002, wire.FIXED64, b"8" * 8),
+        wire.Field(1003, wire.FIXED32, b"4444"),
+    ]
     inner = wire.encode([*wire.decode(Plugin.device_specs(["Ascend910-0"]).SerializeToString()), *unknown])
     message = translate.allocate(wire.encode([wire.blob(1, inner), *unknown]), provided_by)[0]
     outer = wire.decode(message)
@@ -149,3 +161,10 @@ def test_wire_never_fails_otherwise_than_with_its_error():
         except wire.WireError:
             continue
         assert wire.decode(wire.encode(fields)) == fields
+
+
+@pytest.mark.parametrize("endpoint", ["", ".", "..", "a/b.sock", "/a.sock", "../kubelet.sock", "a\0b"])
+def test_endpoints_outside_the_directory_are_refused(endpoint):
+    request = pb.RegisterRequest(version="v1beta1", resource_name="huawei.com/Ascend910", endpoint=endpoint)
+    with pytest.raises(ValueError, match="no file name"):
+        api.Registration.decode(request.SerializeToString())
