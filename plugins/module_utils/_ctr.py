@@ -80,7 +80,7 @@ class Containerd:
             self.purge()
 
     def purge(self):
-        """Remove mount, images, leases and credentials of ours; with them go content and snapshots, before we return."""
+        """Remove mount, images, leases and credentials of ours; content and snapshots go with them at once."""
         self._remove_credentials()
         self._unmount()
         images = self._list("images")
@@ -191,16 +191,21 @@ def explain(result, what, timeout, secrets=()):
         return NpuError("containerd did not finish %s within %d seconds" % (what, timeout))
     if said("no space left on device", "disk quota exceeded"):
         return NpuError("The disk of containerd (its root, often /var/lib/containerd) is full: %s" % line)
-    if said("pull access denied", "no basic auth credentials", "401 unauthorized", "403 forbidden", "authorization failed"):
+    if said(
+        "pull access denied", "no basic auth credentials", "401 unauthorized", "403 forbidden", "authorization failed"
+    ):
         return RegistryDenied("The registry did not let containerd pull %s: %s" % (what, line))
     if said("unexpected commit digest", "failed size validation", "invalid checksum", "mismatched image rootfs") or (
-        said("failed to extract layer", "failed to apply", "error unpacking", "unpack") and not said("permission denied")
+        said("failed to extract layer", "failed to apply", "error unpacking", "unpack")
+        and not said("permission denied")
     ):
         return NpuError(
             "%s is damaged: a layer is not what its manifest says, or cannot be unpacked. Push the image again. "
             "containerd says: %s" % (what, line)
         )
-    if said("containerd.sock", "failed to dial") and said("connection refused", "no such file", "permission denied", "deadline"):
+    if said("containerd.sock", "failed to dial") and said(
+        "connection refused", "no such file", "permission denied", "deadline"
+    ):
         return NpuError("containerd does not answer: %s" % line)
     if said("connection refused", "no such host", "i/o timeout", "no route to host", "network is unreachable", "x509:"):
         return RegistryUnreachable("containerd cannot reach the registry for %s: %s" % (what, line))

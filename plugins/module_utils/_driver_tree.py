@@ -63,7 +63,7 @@ def find(top, path=None):
         return tree
     found = []
     for directory, names, files in os.walk(top):
-        depth = directory[len(top):].count("/")
+        depth = directory[len(top) :].count("/")
         if "version.info" in files and is_tree(directory):
             found.append(directory)
             names[:] = []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules: what a .ko says about itself, in which order to load, what is loaded, whether signatures are demanded.
+"""Kernel modules: what a .ko says about itself, in which order to load, what is loaded, are signatures demanded.
 
 Reads ELF itself, because modinfo is not on every host, nor where images are built.
 
@@ -112,7 +112,9 @@ def order(depends):
     own = {}
     for path in sorted(depends):
         if module_name(path) in own:
-            raise NpuError("Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path))
+            raise NpuError(
+                "Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path)
+            )
         own[module_name(path)] = path
     foreign = set()
     done = []
@@ -122,7 +124,7 @@ def order(depends):
         if own[name] in done:
             return
         if name in above:
-            circle = above[above.index(name):] + [name]
+            circle = above[above.index(name) :] + [name]
             raise NpuError("Kernel modules depend on each other in a circle: %s" % " -> ".join(circle))
         above.append(name)
         for needed in sorted(depends[own[name]]):
@@ -187,12 +189,12 @@ def _section(content, wanted, path):
             header = struct.Struct(byte_order + "II4x4xII")
         sections = [header.unpack_from(content, table + index * entry_size) for index in range(count)]
         name_offset, name_size = sections[names][2:4]
-        strings = content[name_offset:name_offset + name_size]
+        strings = content[name_offset : name_offset + name_size]
         for name, dummy, offset, size in sections:
-            if strings[name:strings.index(b"\0", name)] == wanted.encode("ascii"):
+            if strings[name : strings.index(b"\0", name)] == wanted.encode("ascii"):
                 if offset + size > len(content):
                     raise ValueError
-                return content[offset:offset + size]
+                return content[offset : offset + size]
     except (struct.error, IndexError, ValueError):
         raise NpuError("%s is no kernel module, or damaged" % path) from None
     raise NpuError("%s is no kernel module: it has no %s section" % (path, wanted))

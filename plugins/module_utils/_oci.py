@@ -163,7 +163,10 @@ class Image:
             if there.digest != self.digest:
                 there_config = self.client.blob(self.repository, document["config"]["digest"])
                 # The packed layer depends on the version of zlib, what is in it does not.
-                if there_config != self.config or document.get("annotations") != json.loads(self.manifest)["annotations"]:
+                if (
+                    there_config != self.config
+                    or document.get("annotations") != json.loads(self.manifest)["annotations"]
+                ):
                     return "%s is another image (%s)" % (name, there.digest)
             self.digest = there.digest
             return None

@@ -216,7 +216,7 @@ class RegistryClient:
             path = urllib.parse.urljoin(self.base + path, link.group(1))
             if not path.startswith(self.base + "/"):
                 break
-            path = path[len(self.base):]
+            path = path[len(self.base) :]
         return tags
 
     def authorization(self, repository, actions="pull"):
@@ -244,7 +244,7 @@ class RegistryClient:
             return False
 
     def push_blob(self, repository, digest, size, stream):
-        """Upload ``size`` bytes of the binary file ``stream`` as ``digest`` unless it is there; returns whether it was sent."""
+        """Upload the ``size`` bytes of the file ``stream`` as ``digest`` unless that is there; True when it was not."""
         if self.has_blob(repository, digest):
             return False
         path = "/v2/%s/blobs/uploads/" % repository
@@ -268,7 +268,7 @@ class RegistryClient:
     # Inside
 
     def _call(self, request):
-        """Send the request; the authorities to trust are read when there is something to ask, for that takes its time."""
+        """Send the request. The authorities to trust are read when there is something to ask: it takes its time."""
         if self._opener is None:
             context = ssl.create_default_context()
             if self._ca_file:

@@ -23,7 +23,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._registry import Reg
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
-_CONTAINERD_ROOTS = ("/var/lib/containerd", "/var/lib/rancher/k3s/agent/containerd", "/var/lib/rancher/rke2/agent/containerd")
+_CONTAINERD_ROOTS = (
+    "/var/lib/containerd",
+    "/var/lib/rancher/k3s/agent/containerd",
+    "/var/lib/rancher/rke2/agent/containerd",
+)
 
 
 class Stager:
@@ -95,7 +99,7 @@ class Stager:
         return None
 
     def check(self):
-        """Everything that can be known before the pull; raises NpuError. Sets ``size``, what has to be fetched (bytes)."""
+        """Raise NpuError for what can be known before the pull. Sets ``size``: bytes to fetch."""
         manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
         try:
             self.size = sum(int(layer["size"]) for layer in manifest["layers"])
@@ -134,7 +138,7 @@ class Stager:
         return self.release
 
     def _find(self):
-        """The complete release of our digest and kernel, or None; NpuError when its version is not the one asked for."""
+        """The complete release of our digest and kernel, or None; NpuError when it is of another version."""
         for name in self.layout.releases():
             manifest = self.layout.manifest(name)
             if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
@@ -149,9 +153,7 @@ class Stager:
     def _copy(self, top):
         """Make the release from the image mounted at ``top``; returns its name."""
         tree = _driver_tree.find(top, self.path)
-        found = _driver_tree.inspect(
-            top, tree, self.kernel, self.machine, self.version, _kmod.signature_demand()
-        )
+        found = _driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, _kmod.signature_demand())
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
         target = os.path.join(directory, "driver")
@@ -183,7 +185,7 @@ class Stager:
 
 
 def check_place(root, size):
-    """Raise NpuError unless the driver can lie below ``root``: programs may run there, and there is room for ``size`` bytes of layers."""
+    """Raise NpuError unless programs may run below ``root`` and there is room for an image of ``size`` bytes."""
     place = existing(root)
     point, options = mount_of(place)
     if "noexec" in options:
@@ -192,7 +194,9 @@ def check_place(root, size):
             "npu_driver_root to a directory elsewhere" % (root, point)
         )
     if "ro" in options:
-        raise NpuError("%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point))
+        raise NpuError(
+            "%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point)
+        )
     needed = size * _SPACE_FACTOR + _SPACE_MARGIN
     places = {os.stat(place).st_dev: (root, place)}
     for directory in _CONTAINERD_ROOTS:

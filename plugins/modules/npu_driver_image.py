@@ -10,13 +10,14 @@ module: npu_driver_image
 short_description: Stage an Ascend driver image on an NPU host
 version_added: 0.1.0
 description:
-  - Gets the driver out of a container image and keeps it as a release below C(<root>/releases), complete or not at all.
+  - Gets the driver out of a container image and keeps it as a release below C(<root>/releases), complete or not at
+    all.
   - The image is pulled by digest with the host's own containerd in a namespace of its own, checked, copied, and removed
     from containerd again.
   - Refused with the reason are an image for another kernel, version or machine, one without a driver tree, unsigned
     modules on a host that demands signed ones, a place that is mounted C(noexec) or has not enough room.
-  - No link is touched, so whatever driver is loaded stays loaded, also after a reboot. M(npuops.ascend.npu_driver) brings
-    a release into effect.
+  - No link is touched, so whatever driver is loaded stays loaded, also after a reboot. M(npuops.ascend.npu_driver)
+    brings a release into effect.
 author:
   - npuops.ascend maintainers (@npuops)
 extends_documentation_fragment:

@@ -49,8 +49,8 @@ options:
     type: str
   os:
     description:
-      - The OS's word in image tags, for example V(oe2403sp3). Required unless O(profile) is given, or O(kernel) names it
-        as openEuler's and Kylin's do.
+      - The OS's word in image tags, for example V(oe2403sp3). Required unless O(profile) is given, or O(kernel) names
+        it as openEuler's and Kylin's do.
     type: str
   profile:
     description:

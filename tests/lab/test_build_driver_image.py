@@ -32,7 +32,16 @@ def package(tmp_path):
     (tree / "version.info").rename(tmp_path / "content" / "version.info")
     driver_images.write(tmp_path / "content" / "install.sh", b"#!/bin/sh\ntouch /npuops-was-installed\n", 0o755)
     path = tmp_path / "Ascend-hdk-910b-npu-driver_25.5.0_linux-x86-64.run"
-    command = ["makeself", "--quiet", "--nomd5", "--sha256", str(tmp_path / "content"), str(path), "DRIVER", "./install.sh"]
+    command = [
+        "makeself",
+        "--quiet",
+        "--nomd5",
+        "--sha256",
+        str(tmp_path / "content"),
+        str(path),
+        "DRIVER",
+        "./install.sh",
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -43,14 +52,26 @@ def build(tmp_path, registry):
 
     def run(*arguments, password=PASSWORD, **entry):
         variables = tmp_path / "build.json"
-        variables.write_text(json.dumps({
-            "npu_driver_repository": f"{registry.address}/mlops/ascend-driver",
-            "npu_registry_username": "alice",
-            "npu_registry_password": password,
-            "npu_registry_plain_http": True,
-            "npu_driver_build": [entry],
-        }))
-        command = ["ansible-playbook", "-i", "localhost,", "npuops.ascend.build_driver_image", "-e", f"@{variables}", *arguments]
+        variables.write_text(
+            json.dumps(
+                {
+                    "npu_driver_repository": f"{registry.address}/mlops/ascend-driver",
+                    "npu_registry_username": "alice",
+                    "npu_registry_password": password,
+                    "npu_registry_plain_http": True,
+                    "npu_driver_build": [entry],
+                }
+            )
+        )
+        command = [
+            "ansible-playbook",
+            "-i",
+            "localhost,",
+            "npuops.ascend.build_driver_image",
+            "-e",
+            f"@{variables}",
+            *arguments,
+        ]
         done = Lab(CHECKOUT / ".lab")._run(command, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -58,8 +79,12 @@ def build(tmp_path, registry):
 
 
 def test_build_and_again(build, package, registry):
-    entry = {"package": str(package), "package_sha256": hashlib.sha256(package.read_bytes()).hexdigest(), "chip": "910b",
-             "kernel": KERNEL}
+    entry = {
+        "package": str(package),
+        "package_sha256": hashlib.sha256(package.read_bytes()).hexdigest(),
+        "chip": "910b",
+        "kernel": KERNEL,
+    }
     status, printed = build("--check", **entry)
     assert status == 0 and "changed=1" in printed and registry.manifests == {}
     status, printed = build("-vvv", **entry)

@@ -67,17 +67,34 @@ def stage(lab, node, tmp_path):
         run_id = uuid.uuid4().hex
         result = tmp_path / f"result-{run_id}.json"
         playbook = tmp_path / f"stage-{run_id}.yml"
-        playbook.write_text(yaml.safe_dump([{
-            "hosts": node,
-            "gather_facts": False,
-            "tasks": [
-                {"npuops.ascend.npu_driver_image": options, "register": "staged", "ignore_errors": True},
-                {"ansible.builtin.copy": {"content": "{{ staged | to_json }}", "dest": str(result), "mode": "0600"},
-                 "delegate_to": "localhost", "connection": "local", "no_log": True, "check_mode": False,
-                 "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}},
-            ],
-        }]))
-        done = lab._run(["ansible-playbook", "-i", str(lab.inventory), str(playbook), *arguments], check=check, timeout=300)
+        playbook.write_text(
+            yaml.safe_dump(
+                [
+                    {
+                        "hosts": node,
+                        "gather_facts": False,
+                        "tasks": [
+                            {"npuops.ascend.npu_driver_image": options, "register": "staged", "ignore_errors": True},
+                            {
+                                "ansible.builtin.copy": {
+                                    "content": "{{ staged | to_json }}",
+                                    "dest": str(result),
+                                    "mode": "0600",
+                                },
+                                "delegate_to": "localhost",
+                                "connection": "local",
+                                "no_log": True,
+                                "check_mode": False,
+                                "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+                            },
+                        ],
+                    }
+                ]
+            )
+        )
+        done = lab._run(
+            ["ansible-playbook", "-i", str(lab.inventory), str(playbook), *arguments], check=check, timeout=300
+        )
         seen = json.loads(result.read_text()) if result.exists() else None
         return seen, done.stdout + done.stderr
 
@@ -171,19 +188,27 @@ def test_registry_down(lab, node, stage, token, bridge):
 
 def test_missing_tag(node, stage, token, tmp_path):
     publish(token, tmp_path, tag="25.5.0-910b-other")
-    failed(stage(token)[0], f"{token.address}/{REPOSITORY}:{TAG} does not exist. The registry has for the same version: 25.5.0-910b-other")
+    failed(
+        stage(token)[0],
+        f"{token.address}/{REPOSITORY}:{TAG} does not exist. The registry has for the same version: 25.5.0-910b-other",
+    )
 
 
 def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, kernel="5.10.0-60.18.0.50.oe2203.x86_64")
-    failed(stage(token)[0], f"no kernel modules for kernel {os.uname().release}, which this host runs; it has them for 5.10.0-60")
+    failed(
+        stage(token)[0],
+        f"no kernel modules for kernel {os.uname().release}, which this host runs; it has them for 5.10.0-60",
+    )
     assert releases(lab, node) == []
     assert_clean(lab, node)
 
 
 def test_corrupt_layer(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
-    token.faults = [("GET", "/blobs/", lambda content: content[:-8] + b"\0" * 8 if content[:2] == b"\x1f\x8b" else content)]
+    token.faults = [
+        ("GET", "/blobs/", lambda content: content[:-8] + b"\0" * 8 if content[:2] == b"\x1f\x8b" else content)
+    ]
     failed(stage(token)[0], "is damaged")
     assert releases(lab, node) == []
     assert_clean(lab, node)
@@ -236,13 +261,17 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         first = pool.submit(stage, token, check=False)
         assert asked.wait(60)
-        credentials = lab.ssh(node, "stat -c %a /run/npuops/staging /run/npuops/staging/hosts/*/hosts.toml").stdout.split()
+        credentials = lab.ssh(
+            node, "stat -c %a /run/npuops/staging /run/npuops/staging/hosts/*/hosts.toml"
+        ).stdout.split()
         assert credentials == ["700", "600"]
         arguments = lab.ssh(node, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout
         assert "images pull" in arguments and token.password not in arguments and token.token not in arguments
         lab.ssh(node, "kill -9 $(ps -o ppid= -p $(pgrep -f '[i]mages pull --hosts-dir'))")
         assert (first.result()[0] or {"failed": True})["failed"]
-        lab.wait_for(lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends")
+        lab.wait_for(
+            lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends"
+        )
         go_on.set()
     assert releases(lab, node) == []
     token.faults = []
@@ -265,8 +294,11 @@ def test_prune_keeps_what_is_in_use(lab, node, stage, token, tmp_path):
     for number in range(4):
         publish(token, tmp_path)
         names.append(stage(token)[0]["release"])
-    lab.ssh(node, f"ln -s releases/{names[0]}/driver {ROOT}/driver; mkdir /run/npuops-test-mount; "
-                  f"mount --bind {ROOT}/releases/{names[1]}/driver /run/npuops-test-mount")
+    lab.ssh(
+        node,
+        f"ln -s releases/{names[0]}/driver {ROOT}/driver; mkdir /run/npuops-test-mount; "
+        f"mount --bind {ROOT}/releases/{names[1]}/driver /run/npuops-test-mount",
+    )
     try:
         result = stage(token, prune=True)[0]
         assert result["removed"] == [names[2]]

@@ -66,7 +66,9 @@ def test_a_tree_that_fits(tmp_path):
     found = inspect(tmp_path, version="25.5.0")
     assert found.version == "25.5.0" and found.extra == {}
     assert found.plan[:2] == ["modprobe i2c_core required", "modprobe vfio optional"]
-    assert found.plan[2:] == ["insmod %s %s" % (path, "optional" if "vascend" in path else "required") for path in found.modules]
+    assert found.plan[2:] == [
+        "insmod %s %s" % (path, "optional" if "vascend" in path else "required") for path in found.modules
+    ]
     assert found.modules[0] == "host/drv_seclib_host.ko"
 
 
@@ -89,14 +91,18 @@ def test_another_version_than_asked_for(tmp_path):
 
 def test_another_kernel_names_both(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    with pytest.raises(NpuError, match=r"kernel 6\.8\.0-31-generic, which this host runs; it has them for 6\.6\.0-145") as caught:
+    with pytest.raises(
+        NpuError, match=r"kernel 6\.8\.0-31-generic, which this host runs; it has them for 6\.6\.0-145"
+    ) as caught:
         inspect(tmp_path, kernel="6.8.0-31-generic")
     assert caught.value.details == {"kernel": "6.8.0-31-generic", "kernels": [KERNEL]}
 
 
 def test_modules_for_several_kernels(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    driver_images.write(tmp_path / "driver/host_driver_binary/u/drv_pcie_host.ko", driver_images.module("6.8.0-31-generic"))
+    driver_images.write(
+        tmp_path / "driver/host_driver_binary/u/drv_pcie_host.ko", driver_images.module("6.8.0-31-generic")
+    )
     assert inspect(tmp_path, kernel="6.8.0-31-generic").modules == ["host_driver_binary/u/drv_pcie_host.ko"]
     assert len(inspect(tmp_path).modules) == len(driver_images.MODULES)
 
@@ -123,7 +129,9 @@ def test_modules_and_npu_smi_outside_the_tree_are_taken_along(tmp_path):
 def test_only_the_modules_of_a_host_with_whole_chips(tmp_path):
     tree = driver_images.write_tree(tmp_path / "driver")
     driver_images.write(tree / "host" / "ts_agent_vm.ko", driver_images.module())
-    driver_images.write(tree / "script" / "specific_func.inc", b'a=1\nmode_normal="%s"\n' % "|".join(driver_images.MODULES).encode())
+    driver_images.write(
+        tree / "script" / "specific_func.inc", b'a=1\nmode_normal="%s"\n' % "|".join(driver_images.MODULES).encode()
+    )
     assert not [line for line in inspect(tmp_path).plan if "ts_agent_vm" in line]
 
 

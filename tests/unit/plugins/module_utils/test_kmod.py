@@ -105,7 +105,11 @@ def test_the_same_module_twice_is_named(tmp_path):
 
 
 def test_loaded_modules_are_those_with_a_state(tmp_path):
-    for name, files in {"drv_pcie_host": ("initstate", "version"), "built_in": ("version",), "bare": ("initstate",)}.items():
+    for name, files in {
+        "drv_pcie_host": ("initstate", "version"),
+        "built_in": ("version",),
+        "bare": ("initstate",),
+    }.items():
         (tmp_path / name).mkdir()
         for file in files:
             (tmp_path / name / file).write_text("25.5.0\n" if file == "version" else "live\n")

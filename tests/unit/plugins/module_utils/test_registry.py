@@ -57,8 +57,20 @@ def test_references(text, registry, repository, tag, digest):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "r.example/", "r.example/A:b", "a:b c", "a@sha256:12", "a@md5:" + "a" * 64, "r.example:x/a", "-r.example/a", "a::b",
-     "https://r.example/a:1", "r.example/a:", "r.example/a:" + "x" * 129],
+    [
+        "",
+        "r.example/",
+        "r.example/A:b",
+        "a:b c",
+        "a@sha256:12",
+        "a@md5:" + "a" * 64,
+        "r.example:x/a",
+        "-r.example/a",
+        "a::b",
+        "https://r.example/a:1",
+        "r.example/a:",
+        "r.example/a:" + "x" * 129,
+    ],
 )
 def test_what_is_no_reference(text):
     with pytest.raises(NpuError, match="no image reference"):
@@ -269,8 +281,13 @@ def test_the_password_is_not_sent_in_the_clear_when_the_registry_itself_uses_tls
 
 @pytest.mark.parametrize(
     "status, expected, text",
-    [(500, RegistryUnreachable, "answered 500"), (503, RegistryUnreachable, "503"), (429, RegistryUnreachable, "limits the rate"),
-     (403, RegistryDenied, "does not let"), (418, RegistryError, "answered 418")],
+    [
+        (500, RegistryUnreachable, "answered 500"),
+        (503, RegistryUnreachable, "503"),
+        (429, RegistryUnreachable, "limits the rate"),
+        (403, RegistryDenied, "does not let"),
+        (418, RegistryError, "answered 418"),
+    ],
 )
 def test_what_the_registry_answers_becomes_a_sentence(basic, status, expected, text):
     image(basic)

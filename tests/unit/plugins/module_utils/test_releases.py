@@ -42,7 +42,12 @@ def test_name_has_version_kernel_and_the_start_of_the_digest():
 
 @pytest.mark.parametrize(
     "version, kernel, digest",
-    [("../25", "6.6", DIGEST), ("25.5.0", "6/6", DIGEST), ("25.5.0", "6.6", "sha256:xyz"), ("", "", "md5:0123456789ab")],
+    [
+        ("../25", "6.6", DIGEST),
+        ("25.5.0", "6/6", DIGEST),
+        ("25.5.0", "6.6", "sha256:xyz"),
+        ("", "", "md5:0123456789ab"),
+    ],
 )
 def test_name_refuses_what_could_leave_the_directory(version, kernel, digest):
     with pytest.raises(NpuError):
@@ -123,7 +128,9 @@ def test_no_link_to_what_is_not_complete(layout):
         layout.point("good", "25.5.0-6.1-aaaaaaaaaaaa")
 
 
-@pytest.mark.parametrize("target", ["releases", "releases/../driver", "/usr/local/Ascend/driver", "releases/a/b/driver"])
+@pytest.mark.parametrize(
+    "target", ["releases", "releases/../driver", "/usr/local/Ascend/driver", "releases/a/b/driver"]
+)
 def test_a_link_elsewhere_names_no_release(layout, target):
     release(layout)
     os.symlink(target, os.path.join(layout.root, "driver"))
@@ -134,9 +141,7 @@ def test_prune_keeps_what_links_mounts_and_the_caller_name(layout, monkeypatch):
     names = [release(layout, version, "sha256:" + digit * 64) for version, digit in zip("12345", "abcde")]
     layout.point("driver", names[0])
     layout.point("previous", names[1])
-    monkeypatch.setattr(
-        _releases, "mounted_paths", lambda: {"/", "/lib/Ascend/releases/%s/driver/lib64" % names[2]}
-    )
+    monkeypatch.setattr(_releases, "mounted_paths", lambda: {"/", "/lib/Ascend/releases/%s/driver/lib64" % names[2]})
     with layout.lock():
         assert layout.prune(keep=[names[3]]) == [names[4]]
         assert layout.releases() == names[:4]

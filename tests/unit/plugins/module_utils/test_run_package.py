@@ -133,8 +133,17 @@ def test_a_real_run_file_is_extracted_and_not_installed(package, tmp_path):
     run = tmp_path / "Ascend-hdk-910b-npu-driver_25.5.0_linux-x86-64.run"
     try:
         subprocess.run(
-            ["makeself", "--quiet", "--nox11", "--nomd5", "--sha256", str(package), str(run), "ASCEND DRIVER RUN PACKAGE",
-             "./install.sh"],
+            [
+                "makeself",
+                "--quiet",
+                "--nox11",
+                "--nomd5",
+                "--sha256",
+                str(package),
+                str(run),
+                "ASCEND DRIVER RUN PACKAGE",
+                "./install.sh",
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -206,7 +215,9 @@ def registry(request):
 
 def build(registry, tree, tmp_path, annotations=None):
     client = RegistryClient(registry.address, registry.username, registry.password, plain_http=True)
-    return _oci.Image(client, "mlops/ascend-driver", "25.5.0-x", layer(tree, tmp_path), "amd64", annotations or {"a": "b"})
+    return _oci.Image(
+        client, "mlops/ascend-driver", "25.5.0-x", layer(tree, tmp_path), "amd64", annotations or {"a": "b"}
+    )
 
 
 def test_an_image_is_pushed_once(registry, package, tmp_path):
@@ -245,5 +256,3 @@ def test_a_push_that_breaks_off_leaves_no_tag(registry, package, tmp_path):
     registry.faults = []
     image.push()
     assert image.reason() is None
-
-

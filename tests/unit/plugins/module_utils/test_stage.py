@@ -179,10 +179,14 @@ def test_an_image_becomes_a_release(host, registry, tmp_path):
     assert name == "25.5.0-%s-%s" % (driver_images.KERNEL, digest[7:19])
     layout = host.stager(registry).layout
     manifest = layout.manifest(name)
-    assert manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
+    assert (
+        manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
+    )
     tree = host.root / "releases" / name / "driver"
     assert set(manifest["files"]) == {
-        os.path.relpath(os.path.join(directory, file), str(tree)) for directory, dummy, files in os.walk(str(tree)) for file in files
+        os.path.relpath(os.path.join(directory, file), str(tree))
+        for directory, dummy, files in os.walk(str(tree))
+        for file in files
     }
     plan = (tree / "modules.load").read_text().splitlines()
     assert plan[-1] == "insmod host/drv_vascend.ko optional" and plan[0] == "modprobe i2c_core required"
@@ -235,8 +239,17 @@ def test_modes_are_safe_whatever_the_image_says(host, basic, tmp_path):
     finally:
         os.umask(previous)
     tree = host.root / "releases" / name / "driver"
-    modes = {path: stat.S_IMODE(os.lstat(os.path.join(str(tree), path)).st_mode) for path in ("tools/npu-smi", "device/secret.bin", "device", "host", "version.info")}
-    assert modes == {"tools/npu-smi": 0o755, "device/secret.bin": 0o400, "device": 0o755, "host": 0o755, "version.info": 0o444}
+    modes = {
+        path: stat.S_IMODE(os.lstat(os.path.join(str(tree), path)).st_mode)
+        for path in ("tools/npu-smi", "device/secret.bin", "device", "host", "version.info")
+    }
+    assert modes == {
+        "tools/npu-smi": 0o755,
+        "device/secret.bin": 0o400,
+        "device": 0o755,
+        "host": 0o755,
+        "version.info": 0o444,
+    }
     assert os.readlink(str(tree / "lib64" / "libx.so")) == "driver/libdcmi.so"
     for directory, names, files in os.walk(str(host.root)):
         for entry in names + files:
@@ -300,8 +313,11 @@ def test_a_bad_image_leaves_nothing_behind(host, basic, tmp_path, bad):
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(str(tree), "driver")
         layer = gzip.compress(packed.getvalue())
-        registry_manifest = {"mediaType": "application/vnd.oci.image.manifest.v1+json",
-                             "layers": [{"digest": basic.put_blob(layer), "size": len(layer)}], "config": {}}
+        registry_manifest = {
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "layers": [{"digest": basic.put_blob(layer), "size": len(layer)}],
+            "config": {},
+        }
         basic.put_manifest(REPOSITORY, TAG, json.loads(json.dumps(registry_manifest)))
     else:
         driver_images.push(basic, REPOSITORY, TAG, top)
@@ -416,7 +432,9 @@ def test_a_place_where_nothing_may_run_or_be_written(tmp_path, monkeypatch, opti
 
 
 def test_too_little_room_says_how_much_is_missing(tmp_path):
-    with pytest.raises(NpuError, match=r"Not enough room at .*: \d+ MiB are free, the driver image needs \d{9,} MiB") as caught:
+    with pytest.raises(
+        NpuError, match=r"Not enough room at .*: \d+ MiB are free, the driver image needs \d{9,} MiB"
+    ) as caught:
         _stage.check_place(str(tmp_path), 2**50)
     assert caught.value.details["needed_bytes"] > caught.value.details["free_bytes"] > 0
     _stage.check_place(str(tmp_path), 1000)
@@ -433,7 +451,9 @@ def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path):
 
 def test_selinux_types_the_policy_does_not_know_are_passed_over(tmp_path, monkeypatch):
     labels = {}
-    monkeypatch.setattr(_stage.os, "setxattr", lambda path, name, value, follow_symlinks: labels.update({path: value}), raising=False)
+    monkeypatch.setattr(
+        _stage.os, "setxattr", lambda path, name, value, follow_symlinks: labels.update({path: value}), raising=False
+    )
     monkeypatch.setattr(_stage, "_first_context", lambda types, selinux: types[-1].encode("ascii"))
     (tmp_path / "selinux").mkdir()
     (tmp_path / "selinux" / "context").write_text("")
@@ -458,17 +478,29 @@ class Said:
 @pytest.mark.parametrize(
     "text, rc, expected",
     [
-        ('ctr: failed to copy: httpReadSeeker: pull access denied, no basic auth credentials', 1, "did not let containerd pull X"),
-        ('ctr: failed commit on ref "layer-sha256:a": unexpected commit digest sha256:b: failed precondition', 1, "X is damaged"),
-        ('ctr: failed to extract layer sha256:a: archive/tar: invalid tar header', 1, "X is damaged"),
-        ('ctr: write /var/lib/containerd/x: no space left on device', 1, "is full"),
+        (
+            "ctr: failed to copy: httpReadSeeker: pull access denied, no basic auth credentials",
+            1,
+            "did not let containerd pull X",
+        ),
+        (
+            'ctr: failed commit on ref "layer-sha256:a": unexpected commit digest sha256:b: failed precondition',
+            1,
+            "X is damaged",
+        ),
+        ("ctr: failed to extract layer sha256:a: archive/tar: invalid tar header", 1, "X is damaged"),
+        ("ctr: write /var/lib/containerd/x: no space left on device", 1, "is full"),
         ('ctr: failed to dial "/run/containerd/containerd.sock": connection refused', 1, "containerd does not answer"),
-        ('ctr: failed to do request: Head "http://r/v2/": dial tcp 10.0.0.1:5000: connect: connection refused', 1, "cannot reach the registry"),
+        (
+            'ctr: failed to do request: Head "http://r/v2/": dial tcp 10.0.0.1:5000: connect: connection refused',
+            1,
+            "cannot reach the registry",
+        ),
         ('ctr: failed to resolve reference "X": X: not found', 1, "does not have X any more"),
-        ('ctr: failed to copy: unexpected EOF', 1, "broke off"),
-        ('', None, "did not finish X within 7 seconds"),
-        ('ctr: something new', 1, "something new"),
-        ('', 3, "no output, exit status 3"),
+        ("ctr: failed to copy: unexpected EOF", 1, "broke off"),
+        ("", None, "did not finish X within 7 seconds"),
+        ("ctr: something new", 1, "something new"),
+        ("", 3, "no output, exit status 3"),
     ],
 )
 def test_what_ctr_says_becomes_a_sentence(text, rc, expected):
@@ -479,21 +511,21 @@ def test_what_ctr_says_becomes_a_sentence(text, rc, expected):
 
 
 def test_a_secret_that_ctr_repeats_is_not_shown():
-    error = _ctr.explain(Said("ctr: bad header Basic c2VjcmV0, really c2VjcmV0"), "X", 7, secrets=["Basic c2VjcmV0", None])
+    error = _ctr.explain(
+        Said("ctr: bad header Basic c2VjcmV0, really c2VjcmV0"), "X", 7, secrets=["Basic c2VjcmV0", None]
+    )
     assert "c2VjcmV0" not in error.message
 
 
 def test_hosts_toml():
-    assert _ctr.hosts_toml("https://r.example", "Basic eA==", "/etc/ca.pem") == textwrap.dedent(
-        """\
+    assert _ctr.hosts_toml("https://r.example", "Basic eA==", "/etc/ca.pem") == textwrap.dedent("""\
         server = "https://r.example"
         [host."https://r.example"]
           capabilities = ["pull", "resolve"]
           ca = "/etc/ca.pem"
           [host."https://r.example".header]
             Authorization = "Basic eA=="
-        """
-    )
+        """)
 
 
 # Killed
@@ -525,8 +557,18 @@ def child_path(tmp_path):
 
 @pytest.mark.parametrize(
     "moment",
-    ["call 1", "call 3", "call 4", "call 5", "call 6", "Ascend/releases/.new-*", "Ascend/releases/.new-*/driver/host/*",
-     "Ascend/releases/.new-*/driver/modules.load", "Ascend/releases/25*", "call 8"],
+    [
+        "call 1",
+        "call 3",
+        "call 4",
+        "call 5",
+        "call 6",
+        "Ascend/releases/.new-*",
+        "Ascend/releases/.new-*/driver/host/*",
+        "Ascend/releases/.new-*/driver/modules.load",
+        "Ascend/releases/25*",
+        "call 8",
+    ],
 )
 def test_killed_at_any_time_and_repeated(host, basic, tmp_path, moment):
     """SIGKILL as soon as that many calls of ctr, or such a file, are seen."""
@@ -569,8 +611,16 @@ class PowerCut(BaseException):
 
 @pytest.mark.parametrize(
     "where",
-    ["_ctr.Containerd.pull", "_ctr.Containerd.mounted", "_driver_tree.inspect", "copy_tree", "_copy_file", "label", "digests",
-     "_releases.Layout.commit"],
+    [
+        "_ctr.Containerd.pull",
+        "_ctr.Containerd.mounted",
+        "_driver_tree.inspect",
+        "copy_tree",
+        "_copy_file",
+        "label",
+        "digests",
+        "_releases.Layout.commit",
+    ],
 )
 def test_cut_short_at_each_step_and_repeated(host, basic, tmp_path, monkeypatch, where):
     publish(basic, tmp_path)
