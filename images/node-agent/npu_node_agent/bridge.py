@@ -250,6 +250,8 @@ class Session:
             self.end("the plugin sent a list that cannot be read: %s" % exc)
         except (GRPCError, PeerGone) as exc:
             self.end("the plugin's stream broke: %s" % describe(exc))
+        finally:
+            self.end("nobody reads the plugin's stream any more")  # never leave healthy devices behind
 
     def _offered(self) -> Optional[bytes]:
         """The list as the kubelet shall see it now."""
