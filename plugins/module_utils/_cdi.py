@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CDI spec of a host: what a container that asks for huawei.com/npu=N gets.
 
-Version 0.5.0 of the format, which every containerd with CDI reads. Device numbers are left to containerd, which looks at the
-nodes when a container starts: majors change with every boot. Mounts go through the link ``driver``, so that the spec
-stays right when another release comes into effect. ASCEND_VISIBLE_DEVICES is never set: the exporter maps chips to pods
-by the devices a container has, and any value of that variable would win over them.
+Version 0.5.0 of the format, which every containerd with CDI reads. Device numbers are left to containerd, which
+looks at the nodes when a container starts: majors change with every boot. Mounts go through the link ``driver``, so
+that the spec stays right when another release comes into effect. ASCEND_VISIBLE_DEVICES is never set: the exporter
+maps chips to pods by the devices a container has, and any value of that variable would win over them.
 
 Private to npuops.ascend: no API, may change without notice.
 """
@@ -43,8 +43,8 @@ _HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 
 class Host:
-    """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips`` on PCI,
-    the family's name, and the common nodes."""
+    """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips``
+    on PCI, the family's name, and the common nodes."""
 
     def __init__(self, chips, family, numbers, missing, nodes):
         self.chips = chips
@@ -77,8 +77,8 @@ def chip_nodes(fs=""):
 
 
 def chip_numbers(chips, present):
-    """The numbers of the devices to describe: those that have nodes, and while there are fewer than ``chips``, the lowest free
-    ones too.
+    """The numbers of the devices to describe: those that have nodes, and while there are fewer than ``chips``, the
+    lowest free ones too.
 
     The driver makes the nodes some time after it is loaded; the spec is the same before and after.
     """
@@ -94,8 +94,8 @@ def chip_numbers(chips, present):
 def spec(host, root, library_path="env", fs=""):
     """The CDI spec as a dict.
 
-    ``root``: the directory with ``driver`` in it. ``library_path``: how containers find the driver's libraries: "env" sets
-    LD_LIBRARY_PATH (an image's own value is lost), "none" leaves that to the image.
+    ``root``: the directory with ``driver`` in it. ``library_path``: how containers find the driver's libraries:
+    "env" sets LD_LIBRARY_PATH (an image's own value is lost), "none" leaves that to the image.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
     devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
@@ -165,8 +165,8 @@ def reason(path, wanted):
     others = other_writers(path, directories_of(path))
     if others:
         raise NpuError(
-            "%s also describe%s devices of the kind %s. containerd uses none of those that two files describe: remove %s, "
-            "or the software that writes it" % (" and ".join(others), "s" if len(others) == 1 else "", KIND, others[0])
+            "%s: devices of the kind %s are described there, too, and containerd uses none that two files describe. "
+            "Remove it, or the software that writes it" % (" and ".join(others), KIND)
         )
     if not os.path.lexists(path):
         return "%s does not exist" % path
@@ -174,7 +174,7 @@ def reason(path, wanted):
 
 
 def write(path, wanted):
-    """Write the file, or remove it (``wanted`` None). containerd notices a rename within the directory, not one into it."""
+    """Write the file, or remove it (``wanted`` None). containerd does not notice a file moved in from elsewhere."""
     if wanted is None:
         os.unlink(path)
         fsync_directory(os.path.dirname(path))

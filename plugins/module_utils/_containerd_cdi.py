@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Switching CDI on in the host's containerd, so that it is on afterwards or everything is as it was.
 
-Look (``examine``), then act (``apply``). What counts in the end is what the running daemon says of itself, so a run that
-was killed between edit and restart is finished by the next one.
+Look (``examine``), then act (``apply``). What counts in the end is what the running daemon says of itself, so a run
+that was killed between edit and restart is finished by the next one.
 
 Private to npuops.ascend: no API, may change without notice.
 """
@@ -24,8 +24,8 @@ BACKUP_SUFFIX = ".npuops-backup"
 class Switch:
     """CDI of one ``daemon`` (a _containerd.Daemon); ``timeout``: seconds a restart may take until the CRI is ready.
 
-    After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or None), ``restart_required``, ``status`` (of the running daemon, None when it does
-    not answer), ``address``.
+    After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or
+    None), ``restart_required``, ``status`` (of the running daemon, None when it does not answer), ``address``.
     """
 
     def __init__(self, daemon, timeout=30):
@@ -44,13 +44,13 @@ class Switch:
         self.look()
         if not self.before.knows_cdi:
             raise NpuError(
-                "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd to 1.7 "
-                "or newer, then repeat" % self.daemon.version()
+                "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd "
+                "to 1.7 or newer, then repeat" % self.daemon.version()
             )
         if self.before.cri_disabled:
             raise NpuError(
-                "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot serve "
-                "Kubernetes. Remove cri from that list and restart containerd, then repeat" % self.daemon.config
+                "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot "
+                "serve Kubernetes. Remove cri from that list and restart containerd, then repeat" % self.daemon.config
             )
         self.address = self.daemon.address or self.before.address or _containerd.DEFAULT_ADDRESS
         problem = self._ask()
@@ -78,7 +78,8 @@ class Switch:
             self.before = self.daemon.dump()
         except NpuError as exc:
             raise NpuError(
-                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first; it says: %s"
+                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first; it "
+                "says: %s"
                 % (self.daemon.config, exc.message)
             ) from None
 
@@ -110,7 +111,7 @@ class Switch:
             # containerd's own words are better, if it does not like the file either.
             try:
                 daemon.dump()
-                said = "containerd accepts it, but npuops.ascend cannot follow it: %s. Set enable_cdi = true by hand" % exc
+                said = "containerd accepts it, but npuops.ascend cannot follow it: %s" % exc
             except NpuError as own:
                 said = "containerd says: %s" % own.message
             raise NpuError(
@@ -162,7 +163,7 @@ class Switch:
                 return edit
         raise NpuError(
             "There is no small edit that switches CDI on in containerd's configuration %s; nothing was changed. Set "
-            "enable_cdi = true in its CRI section by hand. Tried: %s" % (self.daemon.config, "; ".join(complaints) or "-")
+            "enable_cdi = true in its CRI section by hand. Tried: %s" % (self.daemon.config, "; ".join(complaints))
         )
 
     def _own_edit(self):
@@ -195,15 +196,15 @@ class Switch:
         if problem:
             self._restore()
             raise NpuError(
-                "%s was put back as it was, because with the edit in place containerd understood something else than with "
-                "the same edit beforehand: %s" % (edit.path, problem)
+                "%s was put back as it was, because with the edit in place containerd understood something else than "
+                "with the same edit beforehand: %s" % (edit.path, problem)
             )
 
     def _back_to_before(self, said):
         if self._undo is None:
             raise NpuError(
-                "containerd's CRI did not come back after a restart of %s. Its configuration was not changed by this run. "
-                "It says:\n%s" % (self.daemon.unit, said)
+                "containerd's CRI did not come back after a restart of %s. Its configuration was not changed by this "
+                "run. It says:\n%s" % (self.daemon.unit, said)
             )
         path = self._undo.path
         self._restore()
@@ -235,7 +236,7 @@ def _private_place():
 
 
 def _write(path, text, like):
-    """Replace what ``path`` (followed when it is a link) names, with owner, mode and SELinux label of the file ``like``."""
+    """Replace what ``path`` (maybe a link) names; owner, mode and SELinux label are those of ``like``."""
     path = os.path.realpath(path)
     try:
         if not os.path.isdir(os.path.dirname(path)):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd's configuration as text: where CDI is switched, the smallest edits that may switch it on, what a dump says.
+"""containerd's configuration as text: where CDI is switched, the smallest edits for it, what a dump says.
 
 What a file means is for containerd itself to say (``config dump``): releases differ in how they merge imported files
 (1.7 replaces a plugin's whole section, 2.x merges key by key) and in what they call the section. So this proposes
@@ -64,7 +64,7 @@ class Edit:
 
 
 def read(path):
-    """The text of ``path`` with its line ends; None when there is no such file. Raises ValueError when it is not UTF-8."""
+    """The text of ``path`` with its line ends; None when there is no such file. ValueError when it is not UTF-8."""
     try:
         with open(path, "rb") as stream:
             return stream.read().decode("utf-8")
@@ -134,8 +134,10 @@ def has_spec_dir(directories):
 
 
 def proposals(path, files):
-    """The edits worth trying, best first: where CDI is said to be off, else the last file that has the CRI section, else
-    the main file ``path``."""
+    """The edits worth trying, best first.
+
+    Where CDI is said to be off, else the last file that has the CRI section, else the main file ``path``.
+    """
     if not files:
         return [Edit(path, None, MINIMAL)]
     off, present = [], []
@@ -169,7 +171,7 @@ def is_our_edit(before, after):
 
 
 def write_candidate(directory, files, edit):
-    """Write the configuration with ``edit`` below the private ``directory``; returns the main file to give to containerd.
+    """Write the configuration with ``edit`` below the private ``directory``; returns the path of its main file.
 
     Every file goes there with its imports spelled out, so that relative paths and patterns mean what they mean in
     place, and the edited file is seen in its own.

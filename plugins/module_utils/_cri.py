@@ -30,7 +30,7 @@ class CriError(Exception):
 
 
 class CriStatus:
-    """``ready``: the condition RuntimeReady. ``cdi``: CDI is on in the running process. ``cdi_spec_dirs``: its directories."""
+    """``ready``: the condition RuntimeReady; ``cdi``: CDI is on in the running process, with ``cdi_spec_dirs``."""
 
     def __init__(self, ready, cdi, cdi_spec_dirs):
         self.ready = ready
@@ -39,7 +39,7 @@ class CriStatus:
 
 
 def status(address, timeout=5):
-    """The CriStatus of the runtime listening on the Unix socket ``address``, within ``timeout`` seconds; or CriError."""
+    """The CriStatus of the runtime at the Unix socket ``address``; CriError after ``timeout`` seconds at the latest."""
     try:
         answer = _call(address, _METHOD, _VERBOSE, timeout)
     except (OSError, struct.error) as exc:

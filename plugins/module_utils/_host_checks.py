@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does this host really offer its NPUs to containers: every place that must agree, each looked at, none believed.
 
-A check is a dict: ``name``, ``ok``, ``expected``, ``seen`` (both short texts) and ``message`` (what to do, or None). Checks do
-not depend on each other's outcome, so that one run tells everything that is wrong.
+A check is a dict: ``name``, ``ok``, ``expected``, ``seen`` (both short texts) and ``message`` (what to do, or None).
+Checks do not depend on each other's outcome, so that one run tells everything that is wrong.
 
 Private to npuops.ascend: no API, may change without notice.
 """
@@ -96,8 +96,8 @@ class Validation:
             len(present) == host.chips and not absent,
             "%d x /dev/davinciN and %s" % (host.chips, ", ".join(host.nodes)),
             "%d x /dev/davinciN%s" % (len(present), ", no " + ", ".join(absent) if absent else ""),
-            "Each chip on the PCI bus needs its node. systemctl status npu-driver and dmesg tell why one is missing; a chip "
-            "that fell off the bus needs a reboot of the host",
+            "Each chip on the PCI bus needs its node. systemctl status npu-driver and dmesg tell why one is missing; "
+            "a chip that fell off the bus needs a reboot of the host",
         )
 
     def _permissions(self):
@@ -133,9 +133,12 @@ class Validation:
             len(listed) == chips,
             "%d chips listed" % chips,
             "%d chips listed" % len(listed),
-            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a reboot",
+            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a "
+            "reboot",
         )
-        sick = ["NPU %s chip %s: %s" % (chip["npu"], chip["chip"], chip["health"]) for chip in listed if chip["health"] != "OK"]
+        sick = [
+            "NPU %s chip %s: %s" % (chip["npu"], chip["chip"], chip["health"]) for chip in listed if chip["health"] != "OK"
+        ]
         self._add(
             "health",
             not sick,
@@ -153,16 +156,18 @@ class Validation:
             tree is not None and tree == wanted,
             self.version or "a driver tree at %s/driver" % self.root,
             tree or "no version.info",
-            "%s; another driver than the one loaded comes into effect with npuops.ascend.upgrade only" % _sentence(INSTALL),
+            "%s. In place of a loaded driver another one comes with npuops.ascend.upgrade only" % _sentence(INSTALL),
         )
-        loaded = self.driver["loaded_version"] or ("loaded, without a version" if self.driver["loaded"] else "not loaded")
+        loaded = self.driver["loaded_version"]
+        if loaded is None:
+            loaded = "loaded, without a version" if self.driver["loaded"] else "not loaded"
         self._add(
             "loaded_driver",
             self.driver["loaded"] and self.driver["loaded_version"] in (None, tree),
             tree or "a driver",
             loaded,
-            "The modules in the kernel and the tree on disk belong together: libraries of another version fail with -8005. "
-            "Reboot the host, the boot unit loads the right ones (systemctl status npu-driver)",
+            "The modules in the kernel and the tree on disk belong together: libraries of another version fail with "
+            "-8005. Reboot the host, the boot unit loads the right ones (systemctl status npu-driver)",
         )
         if self.info:
             self._add(
@@ -234,7 +239,8 @@ class Validation:
             not wrong,
             "%s to %s" % bounds,
             ", ".join(sorted(seen)) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
-            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the driver",
+            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the "
+            "driver",
         )
 
     def _libraries(self):
@@ -245,7 +251,8 @@ class Validation:
             problem is None,
             "root's alone to write, up to /",
             problem or "as expected",
-            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown root, chmod go-w",
+            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown "
+            "root, chmod go-w",
         )
 
     def _cdi_spec(self):
@@ -283,9 +290,10 @@ class Validation:
             "cdi_files",
             not others and not broken,
             "no other spec of that kind, no broken file",
-            ", ".join(["%s is of the same kind" % other for other in others] + ["%s is broken" % other for other in broken])
+            ", ".join(["%s is of the same kind" % path for path in others] + ["%s is broken" % path for path in broken])
             or "as expected",
-            "containerd uses no device that two files describe, and none at all with a broken file in the directory: remove it",
+            "containerd uses no device that two files describe, and none at all with a broken file in the directory: "
+            "remove it",
         )
 
     def _mounted_version(self, document):

@@ -32,8 +32,8 @@ class Entry:
     """One table header, or one key with its value.
 
     ``kind``: "table", "array" ([[...]]) or "key". ``path``: the whole path as a tuple; elements of an array of tables
-    are counted as "#0", "#1". ``table``: the path of the header the key stands under. ``parts``: offsets (start, end) of
-    the key's parts as written. ``start``, ``end``: offsets of the statement; ``value``: offsets (start, end) of the value.
+    are counted as "#0", "#1". ``table``: the path of the header the key stands under. ``start``, ``end``: offsets of
+    the statement; ``parts``: offsets (start, end) of each of the key's names; ``value``: offsets of the value.
     ``braces``: the value is an inline table. ``inline``: the key stands inside of one.
     """
 
@@ -55,7 +55,7 @@ def scan(text):
 
 
 def flatten(text):
-    """The whole text as one dict: path -> value as written, without blanks around; tables without keys count as "{}"."""
+    """The whole text as one dict: path -> value as written, without blanks around. Each header counts as "{}"."""
     values = {}
     for entry in scan(text):
         if entry.kind != "key":
@@ -144,7 +144,7 @@ def set_key(text, table, key, value, header=None):
 
 
 def prepend_string(text, path, string):
-    """``text`` with ``string`` put in front of the others in the array at ``path``; raises KeyError without that array."""
+    """``text`` with ``string`` put in front in the array at ``path``; raises KeyError without that array."""
     for entry in scan(text):
         if entry.kind == "key" and entry.path == path:
             inside = entry.value[0] + 1

@@ -12,18 +12,19 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Makes sure that the containerd which serves this host's kubelet injects CDI devices and looks for them in C(/etc/cdi).
-    With CDI off, pods start without their devices and without an error.
+  - Makes sure that the containerd which serves this host's kubelet injects CDI devices and looks for them in
+    C(/etc/cdi). With CDI off, pods start without their devices and without an error.
   - Asks containerd itself, both its configuration (C(containerd config dump)) and the running process (its CRI socket),
     so that a run which was interrupted between edit and restart is finished by the next one.
-  - Edits the file that already holds the CRI section, the main one or one of its C(imports), and there one line. All else
-    stays byte for byte, and containerd has to confirm on a copy, before anything is written, that CDI is all that changes.
+  - Edits the file that already holds the CRI section, the main one or one of its C(imports), and there one line. All
+    else stays byte for byte, and containerd has to confirm on a copy, before anything is written, that CDI is all
+    that changes.
   - Keeps the original as C(<name>.npuops-backup) in the directory of the main configuration file.
-  - When the CRI does not answer after the restart, the old file is put back, containerd is restarted again, and the module fails
-    with what containerd said both times. Running pods are not touched by a restart. A unit whose C(KillMode) says
-    otherwise is refused.
-  - Refuses, without changing anything, containerd 1.6 and older, CRI-O, Docker without Kubernetes, and files that k3s, RKE2,
-    MicroK8s or k0s generate, and says what to do instead.
+  - When the CRI does not answer after the restart, the old file is put back, containerd is restarted again, and the
+    module fails with what containerd said both times. Running pods are not touched by a restart. A unit whose
+    C(KillMode) says otherwise is refused.
+  - Refuses, without changing anything, containerd 1.6 and older, CRI-O, Docker without Kubernetes, and files that
+    k3s, RKE2, MicroK8s or k0s generate, and says what to do instead.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host

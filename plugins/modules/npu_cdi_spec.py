@@ -12,13 +12,15 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Writes the file that tells the container runtime what a container with C(huawei.com/npu=N) gets, its C(/dev/davinciN), the
-    device nodes that all chips share, the driver tree read-only at C(/usr/local/Ascend/driver), and C(npu-smi).
+  - Writes the file that tells the container runtime what a container with C(huawei.com/npu=N) gets, its
+    C(/dev/davinciN), the device nodes that all chips share, the driver tree read-only at
+    C(/usr/local/Ascend/driver), and C(npu-smi).
   - There is one device per chip, named by its number, and C(all).
   - Paths go through C(driver) below O(root), and device numbers are left to the runtime, so that neither another driver
     release nor a reboot needs a new file.
   - On a host without a chip the file is removed.
-  - Refuses to work beside another spec file of the same kind, because containerd resolves no device that two files describe.
+  - Refuses to work beside another spec file of the same kind, because containerd resolves no device that two files
+    describe.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -38,7 +40,8 @@ options:
     default: present
   source:
     description:
-      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and C(/usr/local/Ascend).
+      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and
+        C(/usr/local/Ascend).
     type: str
     choices: [image, preinstalled]
     default: image

@@ -12,10 +12,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Compares all places that must agree, namely the PCI bus, the device nodes, what C(npu-smi) lists and calls healthy, the versions
-    in C(version.info), in the kernel and in C(npu-smi), the release the links name, the marker of the boot unit, the firmware range
-    the driver declares, who may write the driver's libraries, the CDI spec with all it mounts, and CDI in containerd's
-    configuration and in the containerd that runs.
+  - Compares all places that must agree, namely the PCI bus, the device nodes, what C(npu-smi) lists and calls
+    healthy, the versions in C(version.info), in the kernel and in C(npu-smi), the release the links name, the marker
+    of the boot unit, the firmware range the driver declares, who may write the driver's libraries, the CDI spec with
+    all it mounts, and CDI in containerd's configuration and in the containerd that runs.
   - Always runs all checks, so that one run tells everything that is wrong.
   - On a host without a chip there is nothing to check, and it is valid.
 extends_documentation_fragment:
@@ -25,7 +25,8 @@ extends_documentation_fragment:
 options:
   source:
     description:
-      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and C(/usr/local/Ascend).
+      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and
+        C(/usr/local/Ascend).
     type: str
     choices: [image, preinstalled]
     default: image
@@ -85,9 +86,10 @@ checks:
   contains:
     name:
       description:
-        - The check's name. One of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health), V(driver_version),
-          V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready), V(firmware),
-          V(library_ownership), V(cdi_spec), V(cdi_mounts), V(cdi_driver_version), V(cdi_files), V(cdi_config), V(cdi_running).
+        - The check's name. One of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health),
+          V(driver_version), V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready),
+          V(firmware), V(library_ownership), V(cdi_spec), V(cdi_mounts), V(cdi_driver_version), V(cdi_files),
+          V(cdi_config), V(cdi_running).
         - A check whose input is missing is left out. The one that looks for that input has failed then.
       type: str
     ok:

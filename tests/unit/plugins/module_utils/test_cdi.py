@@ -47,6 +47,8 @@ def test_the_whole_spec(fs):
         ("/var/lib/Ascend/driver", "/usr/local/Ascend/driver"),
         ("/var/lib/Ascend/driver/tools/npu-smi", "/usr/local/bin/npu-smi"),
     ]
+    nodes = [node for part in [spec] + spec["devices"] for node in part["containerEdits"]["deviceNodes"]]
+    assert {node["permissions"] for node in nodes} == {"rw"}
     assert all(mount["options"] == ["ro", "nosuid", "nodev", "rbind", "rprivate"] for mount in common["mounts"])
     assert common["env"] == [
         "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:"
@@ -148,7 +150,7 @@ def test_other_writers_are_refused(fs, tmp_path, name, text):
     (directory / "nvidia.yaml").write_text("kind: nvidia.com/gpu\n")
     (directory / "notes.txt").write_text(text)
     path = str(directory / "huawei.com-npu.json")
-    with pytest.raises(NpuError, match="%s also describes" % name):
+    with pytest.raises(NpuError, match="%s: devices of the kind huawei.com/npu" % name):
         _cdi.reason(path, _cdi.spec(_cdi.look(str(fs)), "/x"))
 
 

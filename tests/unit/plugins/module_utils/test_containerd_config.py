@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The edits, on a table of configuration files.
 
-fixtures/containerd/expected.json says, per file and containerd release, what the edit is. That real containerd agrees is
-tested in tests/lab/test_containerd.py with the same table.
+fixtures/containerd/expected.json says, per file and containerd release, what the edit is. That real containerd
+agrees is tested in tests/lab/test_containerd.py with the same table.
 """
 
 from __future__ import annotations

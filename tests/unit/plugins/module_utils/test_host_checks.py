@@ -1,7 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One healthy host in a directory, then one thing after the other broken on it: which checks fail, and what they say."""
+"""One healthy host in a directory, then one thing after the other broken on it: which checks fail, and what they
+say.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Daemon:
 
     def dump(self):
         return _containerd_config.Dump(
-            '[plugins."io.containerd.grpc.v1.cri"]\nenable_cdi = %s\ncdi_spec_dirs = ["/etc/cdi"]\n' % str(self.on).lower()
+            '[plugins."io.containerd.grpc.v1.cri"]\nenable_cdi = %s\ncdi_spec_dirs = ["/etc/cdi"]\n' %
+            str(self.on).lower()
         )
 
 
@@ -151,6 +154,12 @@ def test_chip_without_a_node(host):
     results = failed(host.validate())
     assert list(results) == ["device_nodes"]
     assert results["device_nodes"]["seen"] == "1 x /dev/davinciN, no /dev/davinci1, /dev/hisi_hdc"
+
+
+def test_node_without_a_chip(host):
+    host.node("davinci2", 2)
+    host.spec()
+    assert failed(host.validate())["device_nodes"]["seen"] == "3 x /dev/davinciN"
 
 
 def test_plain_file_instead_of_a_node(host):
@@ -309,8 +318,12 @@ def test_spec_of_another_tree(host):
 def test_foreign_and_broken_spec_files(host):
     host.write("etc/cdi/other.yaml", "kind: huawei.com/npu\n")
     host.write("var/run/cdi/empty.json", "")
-    seen = failed(host.validate())["cdi_files"]["seen"]
-    assert "other.yaml is of the same kind" in seen and "empty.json is broken" in seen
+    assert list(failed(host.validate())) == ["cdi_files"]
+    (host.root / "var/run/cdi/empty.json").unlink()
+    assert "other.yaml is of the same kind" in failed(host.validate())["cdi_files"]["seen"]
+    (host.root / "etc/cdi/other.yaml").unlink()
+    host.write("var/run/cdi/empty.json", "")
+    assert "empty.json is broken" in failed(host.validate())["cdi_files"]["seen"]
 
 
 def test_cdi_off_in_the_file(host):
@@ -320,7 +333,7 @@ def test_cdi_off_in_the_file(host):
 
 
 def test_cdi_off_in_the_process(host, monkeypatch):
-    monkeypatch.setattr(_cri, "status", lambda address, timeout=5: _cri.CriStatus(True, False, []))
+    monkeypatch.setattr(_cri, "status", lambda address, timeout=5: _cri.CriStatus(True, False, ["/etc/cdi"]))
     results = failed(host.validate())
     assert list(results) == ["cdi_running"] and "restarted" in results["cdi_running"]["message"]
 

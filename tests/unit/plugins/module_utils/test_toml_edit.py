@@ -33,6 +33,10 @@ def test_finds_what_a_toml_library_finds():
     }
 
 
+def test_quotation_marks_before_the_end_of_a_string():
+    assert _toml_edit.flatten('a = """x"""""\nb = \'\'\'\'y\'\'\'\n') == {("a",): '"""x"""""', ("b",): "\'\'\'\'y\'\'\'"}
+
+
 @pytest.mark.parametrize(
     "text, line",
     [
