@@ -156,7 +156,6 @@ msg:
 """
 
 import signal
-import sys
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -235,6 +234,11 @@ def prune(layout, module, keep):
         return layout.prune(keep)
 
 
+def stop(number, frame):
+    """End as after an error: whoever has something to put away does so."""
+    raise SystemExit(128 + number)
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
@@ -259,7 +263,7 @@ def main():
     )
     # A lost connection or a stopped job shall not leave credentials and a mount behind.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        signal.signal(number, stop)
     try:
         result, before, after = present(module) if module.params["state"] == "present" else absent(module)
     except NpuError as exc:
