@@ -52,7 +52,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="directory to build in")
     parser.add_argument("--test", action="store_true", help="run the tests")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts built at once (default: one per CPU)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts built at once (default: CPUs)")
     parser.add_argument("--go", default=shutil.which("go") or "go", help="Go compiler (default: from PATH)")
     options = parser.parse_args()
     if not options.out and not options.test:

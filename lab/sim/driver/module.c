@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: GPL-3.0-or-later
  */
 /* A kernel module as far as kmod looks: an ELF relocatable that says in .modinfo what it is. It has no code to run. */
-#define INFO(number, text) static const char info_##number[] __attribute__((section(".modinfo"), used, aligned(1))) = text
+#define INFO(number, text) \
+    static const char info_##number[] __attribute__((section(".modinfo"), used, aligned(1))) = text
 
 INFO(license, "license=GPL");
 INFO(author, "author=npuops.ascend lab");

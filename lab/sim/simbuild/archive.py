@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Image archives: an OCI layout in a tar, with docker's manifest.json for those who want that. Same input, same bytes."""
+"""Image archives: an OCI layout in a tar, with docker's manifest.json for who wants that. Same input, same bytes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def write_archive(target: Path, image: Image) -> None:
     def blob(content: bytes, media_type: str) -> dict:
         name = hashlib.sha256(content).hexdigest()
         blobs[name] = content
-        return {"mediaType": f"application/vnd.oci.image.{media_type}", "digest": f"sha256:{name}", "size": len(content)}
+        return {"mediaType": f"application/vnd.oci.image.{media_type}", "digest": f"sha256:{name}",
+                "size": len(content)}
 
     tars = [layer.tar() for layer in image.layers]
     layers = [blob(gzip.compress(tar, 6, mtime=0), "layer.v1.tar+gzip") for tar in tars]
@@ -86,7 +87,8 @@ def write_archive(target: Path, image: Image) -> None:
         content.add_directory(name)
     for name, data in sorted(blobs.items()):
         content.members.append((_member(f"blobs/sha256/{name}", data), data))
-    for name, value in (("oci-layout", {"imageLayoutVersion": "1.0.0"}), ("index.json", index), ("manifest.json", docker)):
+    layout = {"imageLayoutVersion": "1.0.0"}
+    for name, value in (("oci-layout", layout), ("index.json", index), ("manifest.json", docker)):
         content.members.append((_member(name, _json(value)), _json(value)))
     target.write_bytes(content.tar())
 

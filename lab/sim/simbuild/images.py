@@ -30,7 +30,7 @@ def make_images(go: str, directory: Path) -> None:
     if (golang.MODULE / "cmd" / "npu-exporter" / "main.go").exists():
         builders["exporter"] = exporter(go, programs, base)
     for name, image in builders.items():
-        key = digest(image.key(), (SOURCE / "simbuild" / "archive.py"))
+        key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
         unless_made(directory / f"{name}.tar", key, lambda target, image=image: write_archive(target, image))
 
 
@@ -72,14 +72,15 @@ def exporter(go: str, programs: Path, base: Layer) -> Image:
         "Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}"]})
 
 
+_DIRECTORIES = """dev etc etc/ld.so.conf.d home home/HwHiAiUser proc root run sys usr usr/bin usr/lib usr/lib64
+    usr/local usr/local/bin usr/local/sbin usr/sbin var var/lib var/log"""
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def base_layer(programs: Path) -> Layer:
     """A small glibc system with bash, busybox and ldconfig, from this machine's own files."""
     layer = Layer()
-    for name in ("etc", "etc/ld.so.conf.d", "proc", "root", "run", "sys", "dev", "usr", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64",
-                 "usr/local", "usr/local/bin", "usr/local/sbin", "var", "var/log", "var/lib", "home", "home/HwHiAiUser"):
+    for name in _DIRECTORIES.split():
         layer.add_directory(name)
     layer.add_directory("tmp", 0o1777)
     for name in ("bin", "sbin", "lib", "lib64"):

@@ -46,9 +46,10 @@ def _make(product: driver.Product, version: str, target: Path) -> None:
         driver.make_tree(product, version, tree)
         header = Path(work, "header.sh")
         header.write_text(_header(), encoding="utf-8")
-        run("makeself", "--header", header, "--gzip", "--complevel", "4", "--nomd5", "--sha256", "--nooverwrite", "--chown",
-            "--tar-format", "gnu", "--tar-extra", "--numeric-owner --owner=0 --group=0 --sort=name --mtime=@0",
-            "--tar-quietly", "--packaging-date", "simulated", "--help-header", tree / "driver" / "script" / "help.info",
+        run("makeself", "--header", header, "--gzip", "--complevel", "4", "--nomd5", "--sha256", "--nooverwrite",
+            "--chown", "--tar-format", "gnu", "--tar-quietly",
+            "--tar-extra", "--numeric-owner --owner=0 --group=0 --sort=name --mtime=@0",
+            "--packaging-date", "simulated", "--help-header", tree / "driver" / "script" / "help.info",
             tree, target, "ASCEND DRIVER RUN PACKAGE", "./driver/script/install.sh")
         target.chmod(0o755)
 
@@ -64,7 +65,7 @@ def _header() -> str:
         ("    --target)\n", _EXTRACT),
         ("    -q | --quiet)\n", '    -q | --quiet)\n\tinstaller_args="\\$installer_args --quiet"\n'),
         ('initargs="\\$@"\n', 'initargs="\\$@"\ninstaller_args=\n'),
-        ('\\"\\$script\\" \\$scriptargs \\"\\\\\\$@\\""; res=', '\\"\\$script\\" \\$scriptargs \\$installer_args"; res='),
+        ('\\$scriptargs \\"\\\\\\$@\\""; res=', '\\$scriptargs \\$installer_args"; res='),
     ):
         if old not in text:
             raise BuildError(f"{found[0]} is not as expected; it has no\n{old}")

@@ -16,12 +16,14 @@ from tests.silicon import Silicon
 SAMPLES = Path(__file__).parent / "npu-smi"
 
 # fields as in a reply of the silicon (go/internal/silicon/reply.go)
-B910 = {"family": "910B", "name": "910B3", "chips": 1, "chip": 0, "hbm": 65536, "product": "IT21HMDC_Bin5", "board": "0x60",
-        "device": "D802", "subvendor": "19E5", "subdevice": "3003", "serial": "1025C9048791", "cores": 20, "temp": 39,
+B910 = {"family": "910B", "name": "910B3", "chips": 1, "chip": 0, "hbm": 65536, "product": "IT21HMDC_Bin5",
+        "board": "0x60", "device": "D802", "subvendor": "19E5", "subdevice": "3003", "serial": "1025C9048791",
+        "cores": 20, "temp": 39,
         "mcu_temp": 36, "power": 1035, "ctrlcpu": 6, "used": 3277, "bus": "0000:C1:00.0"}
 DUO = {"family": "310P", "name": "310P3", "product": "Atlas 300I Duo", "card": 2944, "mcu_temp": 48, "power": 428}
 EIGHT = [{**B910, "card": card} for card in range(8)]
-TWO_ON_DUO = [{**DUO, "chip": 0, "temp": 45, "ddr": 44278, "used": 1000}, {**DUO, "chip": 1, "temp": 47, "ddr": 43693, "used": 1400}]
+TWO_ON_DUO = [{**DUO, "chip": 0, "temp": 45, "ddr": 44278, "used": 1000},
+              {**DUO, "chip": 1, "temp": 47, "ddr": 43693, "used": 1400}]
 
 
 def sample(name: str) -> list[str]:
@@ -68,8 +70,7 @@ class Tables(NpuSmi):
 
     def test_alarm(self) -> None:
         self.silicon.has({**EIGHT[0], "health": 2})
-        self.assertIn("| 0     910B3               | Alarm         | 103.5       39                0    / 0             |",
-                      self.prints("info"))
+        self.assertIn("| 0     910B3               | Alarm         | 103.5       39  ", self.prints("info")[6])
 
     def test_all_lines_of_a_duo_are_106_wide(self) -> None:
         self.silicon.has(*TWO_ON_DUO)
@@ -84,7 +85,8 @@ class OldTable(NpuSmi):
     version = "23.0.1"
 
     def test_910b(self) -> None:
-        self.silicon.has({**B910, "card": 4, "bus": "0000:01:00.0", "power": 936, "temp": 40, "used": 3161}, driver="23.0.1")
+        self.silicon.has({**B910, "card": 4, "bus": "0000:01:00.0", "power": 936, "temp": 40, "used": 3161},
+                         driver="23.0.1")
         self.assertEqual(sample("info_910B3_1card_23.0.1"), self.prints("info"))
 
 
@@ -104,9 +106,9 @@ class Lists(NpuSmi):
 
     def test_mapping_with_its_tabs(self) -> None:
         self.silicon.has(*EIGHT[:2])
-        wanted = [line.rstrip() for line in (SAMPLES / "info-m_910B3_first2cards_verbatim.txt").read_text().splitlines()]
+        wanted = (SAMPLES / "info-m_910B3_first2cards_verbatim.txt").read_text(encoding="utf-8").splitlines()
         result = self.silicon.npu_smi("info", "-m")
-        self.assertEqual(wanted, [line.rstrip() for line in result.stdout.splitlines()])
+        self.assertEqual([line.rstrip() for line in wanted], [line.rstrip() for line in result.stdout.splitlines()])
 
     def test_common_910b(self) -> None:
         self.silicon.has(EIGHT[0], {**EIGHT[1], "temp": 46, "mcu_temp": 40, "power": 1304})
@@ -119,7 +121,8 @@ class Lists(NpuSmi):
         for name in ("info-t-common_310P_Duo_excerpt", "info-t-health_310P_Duo_25.5.1", "info-t-product_310P_Duo",
                      "info-t-usages_310P_Duo_excerpt"):
             with self.subTest(name):
-                self.assertEqual(sample(name), self.prints("info", "-t", name.split("_")[0][len("info-t-"):], "-i", "2944"))
+                kind = name.split("_")[0].removeprefix("info-t-")
+                self.assertEqual(sample(name), self.prints("info", "-t", kind, "-i", "2944"))
 
     def test_fault_code(self) -> None:
         self.silicon.has({**EIGHT[0], "health": 1, "code": "80E01801"})

@@ -154,7 +154,8 @@ static void read_value(struct hal_chip *chip, const char *key, char *value)
 #define TEXT(name) {#name, offsetof(struct hal_chip, name), sizeof(((struct hal_chip *)0)->name)}
         NUMBER(phy), NUMBER(card), NUMBER(chip), NUMBER(result), NUMBER(health), NUMBER(temp), NUMBER(mcu_temp),
         NUMBER(power), NUMBER(used), NUMBER(hbm), NUMBER(ddr), NUMBER(cores), NUMBER(ctrlcpu), TEXT(bus), TEXT(family),
-        TEXT(name), TEXT(product), TEXT(device), TEXT(subvendor), TEXT(subdevice), TEXT(board), TEXT(serial), TEXT(code),
+        TEXT(name), TEXT(product), TEXT(device), TEXT(subvendor), TEXT(subdevice), TEXT(board),
+        TEXT(serial), TEXT(code),
     };
 
     for (char *c = value; *c; c++) {
@@ -185,7 +186,7 @@ static void read_chip(struct hal_state *state, char *line)
         }
     }
     reachable = probe("davinci", chip->phy);
-    /* The driver knows a chip whose device node somebody removed; a container sees no more than its nodes. */
+    /* The driver knows a chip whose node somebody removed; a container sees no more than its nodes. */
     if (reachable == 0 || (reachable == ENOENT && hal_on_host())) {
         chip->logic = state->count++;
     }

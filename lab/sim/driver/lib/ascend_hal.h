@@ -15,7 +15,8 @@ struct hal_chip {
     int card;  /* "NPU ID" */
     int chip;  /* "Chip ID": which one on the card */
     int result, health, temp, mcu_temp, power, used, hbm, ddr, cores, ctrlcpu;
-    char bus[24], family[8], name[24], product[48], device[8], subvendor[8], subdevice[8], board[8], serial[24], code[16];
+    char bus[24], family[8], name[24], product[48], device[8], subvendor[8], subdevice[8], board[8];
+    char serial[24], code[16];
 };
 
 struct hal_state {

@@ -61,7 +61,8 @@ static void hbm_table(const struct hal_state *state)
 
         printf("| %-5d %-20s| %-13s | %-11.1f %-17d %-5d/ %-13d |\n", chip->card, chip->name, health_text(chip->health),
                chip->power / 10.0, chip->temp, 0, 0);
-        printf("| %-26d| %-13s | %-11d %-5d/ %-10d %-5d/ %-13d |\n", chip->chip, chip->bus, 0, 0, 0, chip->used, chip->hbm);
+        printf("| %-26d| %-13s | %-11d %-5d/ %-10d %-5d/ %-13d |\n", chip->chip, chip->bus, 0, 0, 0, chip->used,
+               chip->hbm);
         if (last_of_card(state, i)) {
             rule('=', 27, 15, 52);
         } else {
@@ -90,9 +91,10 @@ static void plain_table(const struct hal_state *state)
     for (int i = 0; i < state->count; i++) {
         const struct hal_chip *chip = &state->chips[i];
 
-        printf("| %-7d %-22s| %-15s | %-12s %-17d %-6d/ %-13d |\n", chip->card, chip->name, health_text(chip->health), "NA",
-               chip->temp, 0, 0);
-        printf("| %-7d %-22d| %-15s | %-12d %-5d/ %-32d |\n", chip->chip, chip->logic, chip->bus, 0, chip->used, chip->ddr);
+        printf("| %-7d %-22s| %-15s | %-12s %-17d %-6d/ %-13d |\n", chip->card, chip->name, health_text(chip->health),
+               "NA", chip->temp, 0, 0);
+        printf("| %-7d %-22d| %-15s | %-12d %-5d/ %-32d |\n", chip->chip, chip->logic, chip->bus, 0, chip->used,
+               chip->ddr);
         rule(last_of_card(state, i) ? '=' : '-', 31, 17, 54);
     }
     if (strstr(state->chips[0].product, "Duo") == NULL) {

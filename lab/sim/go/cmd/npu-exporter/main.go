@@ -53,7 +53,8 @@ func run(options options) error {
 	if endpoint == "" {
 		endpoint = sockets[options.containerMode]
 	}
-	collector, err := exporter.NewCollector(&exporter.Containers{Endpoint: endpoint}, time.Duration(options.deviceResetTimeout)*time.Second)
+	limit := time.Duration(options.deviceResetTimeout) * time.Second
+	collector, err := exporter.NewCollector(&exporter.Containers{Endpoint: endpoint}, limit)
 	if err != nil {
 		return fmt.Errorf("new npu collector failed, error is %w", err)
 	}
@@ -114,9 +115,14 @@ func (o options) check() error {
 		name             string
 		value, low, high int
 	}{
-		{"the port", o.port, 1025, 40000}, {"the updateTime", o.updateTime, 1, 60}, {"concurrency", o.concurrency, 1, 512},
-		{"limitIPConn", o.limitIPConn, 1, 128}, {"limitTotalConn", o.limitTotalConn, 1, 512}, {"cacheSize", o.cacheSize, 1, 1024000},
-		{"profilingTime", o.profilingTime, 1, 2000}, {"hccsBWProfilingTime", o.hccsBWProfilingTime, 1, 1000},
+		{"the port", o.port, 1025, 40000},
+		{"the updateTime", o.updateTime, 1, 60},
+		{"concurrency", o.concurrency, 1, 512},
+		{"limitIPConn", o.limitIPConn, 1, 128},
+		{"limitTotalConn", o.limitTotalConn, 1, 512},
+		{"cacheSize", o.cacheSize, 1, 1024000},
+		{"profilingTime", o.profilingTime, 1, 2000},
+		{"hccsBWProfilingTime", o.hccsBWProfilingTime, 1, 1000},
 		{"deviceResetTimeout", o.deviceResetTimeout, 10, 600},
 	} {
 		if number.value < number.low || number.value > number.high {
@@ -129,8 +135,10 @@ func (o options) check() error {
 	if o.platform != "Prometheus" {
 		return errors.New("err platform input")
 	}
-	if (o.endpoint != "" && !strings.Contains(o.endpoint, ".sock")) || (o.containerd != "" && !strings.Contains(o.containerd, ".sock")) {
-		return errors.New("endpoint file is not sock address")
+	for _, socket := range []string{o.endpoint, o.containerd} {
+		if socket != "" && !strings.Contains(socket, ".sock") {
+			return errors.New("endpoint file is not sock address")
+		}
 	}
 	if requests, seconds := o.rate(); requests < 1 || seconds < 1 {
 		return errors.New("limitIPReq format error")

@@ -26,10 +26,15 @@ type function struct {
 
 // What a server has besides NPUs; the vendor of some is Huawei, too.
 var others = []function{
-	{address: "0000:00:00.0", vendor: 0x8086, device: 0x2020, subVendor: 0x19e5, subDevice: 0xd129, class: 0x060000, revision: 4},
-	{address: "0000:03:00.0", vendor: 0x19e5, device: 0x1711, subVendor: 0x19e5, subDevice: 0x0101, class: 0x030000, revision: 1},
-	{address: "0000:1a:00.0", vendor: 0x19e5, device: 0x0222, subVendor: 0x19e5, subDevice: 0x0051, class: 0x020000, revision: 0x45},
-	{address: "0000:3b:00.0", vendor: 0x144d, device: 0xa80a, subVendor: 0x144d, subDevice: 0xa801, class: 0x010802},
+	other("0000:00:00.0", 0x060000, 0x8086, 0x2020, 0xd129), // host bridge
+	other("0000:03:00.0", 0x030000, 0x19e5, 0x1711, 0x0101), // the management controller's graphics
+	other("0000:1a:00.0", 0x020000, 0x19e5, 0x0222, 0x0051), // network
+	other("0000:3b:00.0", 0x010802, 0x144d, 0xa80a, 0xa801), // disk
+}
+
+func other(address string, class uint32, vendor, device, subDevice uint16) function {
+	return function{address: address, class: class, vendor: vendor, device: device,
+		subVendor: vendor, subDevice: subDevice, revision: 1}
 }
 
 const acceleratorClass = 0x120000
@@ -66,14 +71,23 @@ func (f function) write(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
+	modalias := fmt.Sprintf("pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", f.vendor, f.device, f.subVendor, f.subDevice,
+		f.class>>16, f.class>>8&0xff, f.class&0xff)
 	files := map[string]string{
-		"vendor": hex(f.vendor), "device": hex(f.device), "subsystem_vendor": hex(f.subVendor), "subsystem_device": hex(f.subDevice),
-		"class": fmt.Sprintf("0x%06x", f.class), "revision": fmt.Sprintf("0x%02x", f.revision), "irq": "0", "enable": "1",
-		"numa_node": "0", "local_cpulist": "0-1", "resource": strings.TrimSpace(strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 13)),
-		"modalias": fmt.Sprintf("pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", f.vendor, f.device, f.subVendor, f.subDevice,
-			f.class>>16, f.class>>8&0xff, f.class&0xff),
-		"uevent": fmt.Sprintf("PCI_CLASS=%X\nPCI_ID=%04X:%04X\nPCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=%s", f.class, f.vendor, f.device,
-			f.subVendor, f.subDevice, f.address),
+		"vendor":           hex(f.vendor),
+		"device":           hex(f.device),
+		"subsystem_vendor": hex(f.subVendor),
+		"subsystem_device": hex(f.subDevice),
+		"class":            fmt.Sprintf("0x%06x", f.class),
+		"revision":         fmt.Sprintf("0x%02x", f.revision),
+		"irq":              "0",
+		"enable":           "1",
+		"numa_node":        "0",
+		"local_cpulist":    "0-1",
+		"resource":         strings.TrimSpace(strings.Repeat(strings.Repeat(" 0x0000000000000000", 3)[1:]+"\n", 13)),
+		"modalias":         modalias,
+		"uevent": fmt.Sprintf("PCI_CLASS=%X\nPCI_ID=%04X:%04X\nPCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=%s\nMODALIAS=%s",
+			f.class, f.vendor, f.device, f.subVendor, f.subDevice, f.address, modalias),
 	}
 	if f.virtfn != "" {
 		files["sriov_numvfs"], files["sriov_totalvfs"] = "1", "1"

@@ -27,8 +27,8 @@ func NewHealth(kind Kind, ids []string) *Health {
 	return h
 }
 
-// Look takes one reply in and returns what holds now. A driver that answers nothing changes nothing: only fault codes and
-// "not ready" count, so wedged chips stay healthy for ever.
+// Look takes one reply in and returns what holds now. A driver that answers nothing changes nothing: only fault codes
+// and "not ready" count, so wedged chips stay healthy for ever.
 func (h *Health) Look(reply query.Reply) map[string]bool {
 	if reply.Result == 0 {
 		for _, chip := range reply.Chips {

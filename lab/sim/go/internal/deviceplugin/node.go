@@ -59,7 +59,8 @@ func (n *Node) Label(chips []query.Chip) error {
 		return err
 	}
 	number := fmt.Sprint(noSuperPod)
-	annotations := cluster.Object{"baseDeviceInfos": string(text), "superPodID": number, "serverIndex": number, "serverType": ""}
+	annotations := cluster.Object{
+		"baseDeviceInfos": string(text), "superPodID": number, "serverIndex": number, "serverType": ""}
 	patch := cluster.Object{"metadata": cluster.Object{"labels": labels, "annotations": annotations}}
 	for range 3 {
 		if err = n.api.Patch("/api/v1/nodes/"+n.name+"/status", patch); err == nil {
@@ -98,7 +99,8 @@ func (n *Node) Report(all, unhealthy, used []string) error {
 	name := "mindx-dl-deviceinfo-" + n.name
 	err = n.createOrUpdate("/api/v1/namespaces/kube-system/configmaps", name, cluster.Object{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": cluster.Object{"name": name, "namespace": "kube-system", "labels": cluster.Object{"mx-consumer-cim": "true"}},
+		"metadata": cluster.Object{"name": name, "namespace": "kube-system",
+			"labels": cluster.Object{"mx-consumer-cim": "true"}},
 		"data": cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": "",
 			"Description": "Chips of the node; to take one back after a repair, remove it from ManuallySeparateNPU."},
 	})
@@ -128,15 +130,16 @@ func (n *Node) Event(id string, healthy bool) error {
 		"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "count": 1,
 		"metadata":       cluster.Object{"generateName": "ascend-device-plugin-", "namespace": "kube-system"},
 		"involvedObject": cluster.Object{"kind": "Node", "name": n.name, "namespace": "kube-system"},
-		"source":         cluster.Object{"component": "device-plugin", "host": n.name}, "firstTimestamp": now, "lastTimestamp": now,
+		"source":         cluster.Object{"component": "device-plugin", "host": n.name},
+		"firstTimestamp": now, "lastTimestamp": now,
 	})
 }
 
 func faultList(unhealthy []string) string {
 	faults := []map[string]any{}
 	for _, id := range unhealthy {
-		faults = append(faults, map[string]any{"fault_type": "CardUnhealthy", "npu_name": id, "large_model_fault_level": "SeparateNPU",
-			"fault_level": "SeparateNPU", "fault_handling": "SeparateNPU", "fault_code": "80E01801"})
+		faults = append(faults, map[string]any{"fault_type": "CardUnhealthy", "npu_name": id, "fault_code": "80E01801",
+			"fault_level": "SeparateNPU", "fault_handling": "SeparateNPU", "large_model_fault_level": "SeparateNPU"})
 	}
 	text, _ := json.Marshal(faults)
 	return string(text)

@@ -116,7 +116,8 @@ func (p *Pods) annotate(pod any, namespace, name string, ids []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return p.api.Patch("/api/v1/namespaces/"+namespace+"/pods/"+name, cluster.Object{"metadata": cluster.Object{"annotations": missing}})
+	patch := cluster.Object{"metadata": cluster.Object{"annotations": missing}}
+	return p.api.Patch("/api/v1/namespaces/"+namespace+"/pods/"+name, patch)
 }
 
 // Watch keeps a list and watch of the node's pods open, as upstream's informer does.
@@ -125,7 +126,8 @@ func (p *Pods) Watch(node string) {
 	for ; ; time.Sleep(5 * time.Second) {
 		list, err := p.api.Get(path)
 		if err == nil {
-			err = p.api.Watch(path + "&watch=true&timeoutSeconds=25&resourceVersion=" + cluster.Text(list, "metadata", "resourceVersion"))
+			version := cluster.Text(list, "metadata", "resourceVersion")
+			err = p.api.Watch(path + "&watch=true&timeoutSeconds=25&resourceVersion=" + version)
 		}
 		if err != nil {
 			logging.Error("list and watch pods: %v", err)

@@ -86,12 +86,14 @@ func (s *Server) GetDevicePluginOptions(context.Context, *v1beta1.Empty) (*v1bet
 }
 
 // GetPreferredAllocation is not there.
-func (s *Server) GetPreferredAllocation(context.Context, *v1beta1.PreferredAllocationRequest) (*v1beta1.PreferredAllocationResponse, error) {
+func (s *Server) GetPreferredAllocation(context.Context, *v1beta1.PreferredAllocationRequest) (
+	*v1beta1.PreferredAllocationResponse, error) {
 	return nil, errors.New("not support")
 }
 
 // PreStartContainer has nothing to do.
-func (s *Server) PreStartContainer(context.Context, *v1beta1.PreStartContainerRequest) (*v1beta1.PreStartContainerResponse, error) {
+func (s *Server) PreStartContainer(context.Context, *v1beta1.PreStartContainerRequest) (
+	*v1beta1.PreStartContainerResponse, error) {
 	return &v1beta1.PreStartContainerResponse{}, nil
 }
 
@@ -194,7 +196,8 @@ func (s *Server) answer(ids []string) *v1beta1.ContainerAllocateResponse {
 		paths = append(paths, "/dev/davinci"+strconv.Itoa(n))
 	}
 	for _, path := range paths {
-		response.Devices = append(response.Devices, &v1beta1.DeviceSpec{HostPath: path, ContainerPath: path, Permissions: "rw"})
+		spec := &v1beta1.DeviceSpec{HostPath: path, ContainerPath: path, Permissions: "rw"}
+		response.Devices = append(response.Devices, spec)
 	}
 	return response
 }

@@ -119,19 +119,23 @@ func TestAllocate(t *testing.T) {
 	for _, device := range answer.ContainerResponses[0].Devices {
 		paths = append(paths, device.HostPath+":"+device.Permissions)
 	}
-	if got := strings.Join(paths, " "); got != "/dev/davinci_manager:rw /dev/hisi_hdc:rw /dev/davinci0:rw /dev/davinci1:rw" {
+	want := "/dev/davinci_manager:rw /dev/hisi_hdc:rw /dev/davinci0:rw /dev/davinci1:rw"
+	if got := strings.Join(paths, " "); got != want {
 		t.Error(got)
 	}
-	if _, err := allocate(client, "nosuch-0"); err == nil || !strings.Contains(err.Error(), "code = Unknown desc = plugin doesn't have device nosuch-0") {
-		t.Error(err)
+	fails := func(err error, words string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "code = Unknown desc = "+words) {
+			t.Error(err)
+		}
 	}
-	if _, err := client.GetPreferredAllocation(context.Background(), &v1beta1.PreferredAllocationRequest{}); err == nil || !strings.Contains(err.Error(), "not support") {
-		t.Error(err)
-	}
+	_, err = allocate(client, "nosuch-0")
+	fails(err, "plugin doesn't have device nosuch-0")
+	_, err = client.GetPreferredAllocation(context.Background(), &v1beta1.PreferredAllocationRequest{})
+	fails(err, "not support")
 	reply = "result -8005\nend\n"
-	if _, err := allocate(client, "Ascend910-0"); err == nil || !strings.Contains(err.Error(), "get card list failed, error code: -8005") {
-		t.Error(err)
-	}
+	_, err = allocate(client, "Ascend910-0")
+	fails(err, "get card list failed, error code: -8005")
 }
 
 func TestAllocateForAscendsRuntime(t *testing.T) {
@@ -183,7 +187,8 @@ func TestRegistersAgainOnlyWhenTheStreamEnds(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	look := func(h *Health, result int, code string, own int) bool {
-		return h.Look(query.Reply{Result: result, Chips: []query.Chip{{"phy": "0", "code": code, "result": fmt.Sprint(own)}}})[h.ids[0]]
+		chip := query.Chip{"phy": "0", "code": code, "result": fmt.Sprint(own)}
+		return h.Look(query.Reply{Result: result, Chips: []query.Chip{chip}})[h.ids[0]]
 	}
 	events := NewHealth(kinds["910B"], []string{"Ascend910-0"})
 	if look(events, 0, "80E01801", 0) {

@@ -96,21 +96,24 @@ func zeros() []metric {
 			list = append(list, metric{prefix + name, needs, nil})
 		}
 	}
-	add(answers|onlyHBM, "npu_chip_info_hbm_", `bandwidth_utilization ecc_single_bit_error_cnt ecc_double_bit_error_cnt
-		ecc_total_single_bit_error_cnt ecc_total_double_bit_error_cnt ecc_single_bit_isolated_pages_cnt ecc_double_bit_isolated_pages_cnt`)
-	add(onlyHBM, "npu_chip_info_", `bandwidth_rx bandwidth_tx pcie_rx_cpl_bw pcie_rx_np_bw pcie_rx_p_bw pcie_tx_cpl_bw pcie_tx_np_bw
-		pcie_tx_p_bw rx_ecn_num rx_fcs_num`)
-	add(onlyHBM, "npu_chip_mac_", `rx_bad_oct_num rx_bad_pkt_num rx_pause_num rx_pfc_pkt_num tx_bad_oct_num tx_bad_pkt_num
-		tx_pause_num tx_pfc_pkt_num`)
-	add(onlyHBM, "npu_chip_optical_", `rx_power_0 rx_power_1 rx_power_2 rx_power_3 tx_power_0 tx_power_1 tx_power_2 tx_power_3`)
-	add(onlyHBM, "npu_chip_roce_", `new_pkt_rty_num out_of_order_num qp_status_err_num rx_all_pkt_num rx_cnp_pkt_num rx_err_pkt_num
-		tx_all_pkt_num tx_cnp_pkt_num tx_err_pkt_num unexpected_ack_num verification_err_num`)
+	add(answers|onlyHBM, "npu_chip_info_hbm_", "bandwidth_utilization")
+	add(answers|onlyHBM, "npu_chip_info_hbm_ecc_", `single_bit_error_cnt double_bit_error_cnt
+		total_single_bit_error_cnt total_double_bit_error_cnt single_bit_isolated_pages_cnt double_bit_isolated_pages_cnt`)
+	add(onlyHBM, "npu_chip_info_", "bandwidth_rx bandwidth_tx rx_ecn_num rx_fcs_num")
+	add(onlyHBM, "npu_chip_info_pcie_", "rx_cpl_bw rx_np_bw rx_p_bw tx_cpl_bw tx_np_bw tx_p_bw")
+	add(onlyHBM, "npu_chip_mac_", `rx_bad_oct_num rx_bad_pkt_num rx_pause_num rx_pfc_pkt_num
+		tx_bad_oct_num tx_bad_pkt_num tx_pause_num tx_pfc_pkt_num`)
+	add(onlyHBM, "npu_chip_optical_rx_power_", "0 1 2 3")
+	add(onlyHBM, "npu_chip_optical_tx_power_", "0 1 2 3")
+	add(onlyHBM, "npu_chip_roce_", `new_pkt_rty_num out_of_order_num qp_status_err_num unexpected_ack_num
+		verification_err_num rx_all_pkt_num rx_cnp_pkt_num rx_err_pkt_num tx_all_pkt_num tx_cnp_pkt_num tx_err_pkt_num`)
 	return list
 }
 
 func (m metric) there(chip query.Chip, up, used bool) bool {
 	hbm := chip.Number("hbm") > 0
-	return (m.needs&answers == 0 || up) && (m.needs&onlyHBM == 0 || hbm) && (m.needs&onlyDDR == 0 || !hbm) && (m.needs&pod == 0 || used)
+	met := func(need int, holds bool) bool { return m.needs&need == 0 || holds }
+	return met(answers, up) && met(onlyHBM, hbm) && met(onlyDDR, !hbm) && met(pod, used)
 }
 
 // Owner is the container that has a chip.
@@ -131,8 +134,8 @@ type page struct{ lines map[string][]string }
 
 func (p page) chip(chip query.Chip, up bool, owners map[int]Owner, at time.Time) {
 	owner, used := owners[chip.Number("phy")]
-	common := []string{"id", chip["phy"], "model_name", chip["name"] + "-Ascend-V1", "vdie_id", vdie(chip), "pcie_bus_info", chip["bus"],
-		"namespace", owner.Namespace, "pod_name", owner.Pod, "container_name", owner.Container}
+	common := []string{"id", chip["phy"], "model_name", chip["name"] + "-Ascend-V1", "vdie_id", vdie(chip),
+		"pcie_bus_info", chip["bus"], "namespace", owner.Namespace, "pod_name", owner.Pod, "container_name", owner.Container}
 	for _, m := range metrics {
 		if m.there(chip, up, used) {
 			value := 0.0
@@ -147,8 +150,8 @@ func (p page) chip(chip query.Chip, up bool, owners map[int]Owner, at time.Time)
 	name := ""
 	if used {
 		name = strings.Join([]string{owner.Namespace, owner.Pod, owner.Container}, "_")
-		p.add("npu_container_info", labels(append(append([]string{"npuID", chip["phy"]}, common[2:]...), "containerID", owner.ID,
-			"containerName", name)...), 1, at)
+		info := append([]string{"npuID", chip["phy"]}, common[2:]...)
+		p.add("npu_container_info", labels(append(info, "containerID", owner.ID, "containerName", name)...), 1, at)
 	}
 	process := append(append([]string{}, common[:len(common)-1]...), name, "process_id", "", "container_id", owner.ID)
 	p.add("npu_chip_info_process_info", labels(process...), 0, at)

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	with910B = query.Chip{"phy": "0", "name": "910B3", "hbm": "65536", "used": "3161", "temp": "38", "power": "936", "serial": "1", "code": "80E01801"}
-	with310P = query.Chip{"phy": "1", "name": "310P3", "hbm": "0", "ddr": "44278", "used": "1263", "temp": "38", "serial": "2"}
+	with910B = query.Chip{"phy": "0", "name": "910B3", "hbm": "65536", "used": "3161", "temp": "38", "code": "80E01801"}
+	with310P = query.Chip{"phy": "1", "name": "310P3", "hbm": "0", "ddr": "44278", "used": "1263", "temp": "38"}
 	owners   = map[int]Owner{0: {"space", "pod", "container", "id0"}}
 )
 
@@ -52,8 +52,8 @@ func TestNamesAreUpstreams(t *testing.T) {
 func TestWedged(t *testing.T) {
 	healthy := with910B
 	up, down := Text([]query.Chip{healthy}, true, nil, time.Now()), Text([]query.Chip{healthy}, false, nil, time.Now())
-	for _, name := range []string{"npu_chip_info_temperature", "npu_chip_info_power", "npu_chip_info_utilization", "npu_chip_info_hbm_used_memory"} {
-		if !names(up)[name] || names(down)[name] {
+	for _, name := range []string{"temperature", "power", "utilization", "hbm_used_memory"} {
+		if name = "npu_chip_info_" + name; !names(up)[name] || names(down)[name] {
 			t.Errorf("%s must be there when the driver answers, and only then", name)
 		}
 	}
@@ -67,8 +67,12 @@ func TestWedged(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	text := Text([]query.Chip{with910B}, true, owners, time.Now())
-	for _, part := range []string{`npu_chip_info_health_status{id="0",model_name="910B3-Ascend-V1",vdie_id="`,
-		`namespace="space",pod_name="pod",container_name="container"`, `npu_container_info{npuID="0",`, `containerName="space_pod_container"`} {
+	for _, part := range []string{
+		`npu_chip_info_health_status{id="0",model_name="910B3-Ascend-V1",vdie_id="`,
+		`namespace="space",pod_name="pod",container_name="container"`,
+		`npu_container_info{npuID="0",`,
+		`containerName="space_pod_container"`,
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s is missing in\n%s", part, text)
 		}

@@ -32,7 +32,8 @@ func Serve(address string, limits Limits, text func() string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: limit(mux, limits), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 1024}
+	server := &http.Server{Handler: limit(mux, limits), MaxHeaderBytes: 1024,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	return server.Serve(&limitedListener{Listener: listener, limits: limits, open: map[string]int{}})
 }
 

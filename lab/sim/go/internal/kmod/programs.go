@@ -60,32 +60,13 @@ func Rmmod(kernel Kernel, arguments []string, errs io.Writer) int {
 
 // Modprobe is modprobe(8), as far as boot scripts and container tools use it.
 func Modprobe(kernel Kernel, arguments []string, out, errs io.Writer) int {
-	var quiet, all, remove, dry, show bool
-	var names []string
-	for i := 0; i < len(arguments); i++ {
-		switch argument := arguments[i]; {
-		case argument == "--":
-			names = append(names, arguments[i+1:]...)
-			i = len(arguments)
-		case slices.Contains([]string{"-C", "--config", "-d", "--dirname", "-S", "--set-version"}, argument):
-			i++
-		case argument == "-D" || argument == "--show-depends":
-			show = true
-		case argument == "--quiet" || argument == "--all" || argument == "--remove" || argument == "--dry-run":
-			quiet, all, remove, dry = quiet || argument == "--quiet", all || argument == "--all", remove || argument == "--remove", dry || argument == "--dry-run"
-		case strings.HasPrefix(argument, "--"):
-		case strings.HasPrefix(argument, "-"):
-			quiet, all = quiet || strings.Contains(argument, "q"), all || strings.Contains(argument, "a")
-			remove, dry = remove || strings.Contains(argument, "r"), dry || strings.Contains(argument, "n")
-		default:
-			names = append(names, argument)
-		}
-	}
+	options, names := modprobeOptions(arguments)
+	quiet, remove, dry, show := options['q'], options['r'], options['n'], options['D']
 	if len(names) == 0 {
 		fmt.Fprintln(errs, "modprobe: ERROR: missing parameters. See -h.")
 		return 1
 	}
-	if !all && !remove {
+	if !options['a'] && !remove {
 		names = names[:1] // the rest are parameters
 	}
 	status := 0
@@ -107,6 +88,30 @@ func Modprobe(kernel Kernel, arguments []string, out, errs io.Writer) int {
 		}
 	}
 	return status
+}
+
+// modprobeOptions splits a command line into options, by their letters, and names.
+func modprobeOptions(arguments []string) (map[rune]bool, []string) {
+	long := map[string]rune{"--quiet": 'q', "--all": 'a', "--remove": 'r', "--dry-run": 'n', "--show-depends": 'D'}
+	withValue := []string{"-C", "--config", "-d", "--dirname", "-S", "--set-version"}
+	options, names := map[rune]bool{}, []string{}
+	for i := 0; i < len(arguments); i++ {
+		switch argument := arguments[i]; {
+		case argument == "--":
+			return options, append(names, arguments[i+1:]...)
+		case slices.Contains(withValue, argument):
+			i++
+		case strings.HasPrefix(argument, "--"):
+			options[long[argument]] = true
+		case strings.HasPrefix(argument, "-"):
+			for _, letter := range argument[1:] {
+				options[letter] = true
+			}
+		default:
+			names = append(names, argument)
+		}
+	}
+	return options, names
 }
 
 // LoadWithDependencies loads an installed module or one of the kernel's own.
@@ -196,7 +201,8 @@ func Lsmod(sysfs string, out io.Writer) int {
 		for i := range holders {
 			holders[i] = filepath.Base(holders[i])
 		}
-		fmt.Fprintf(out, "%-24s %9s  %s %s\n", filepath.Base(directory), read(directory, "coresize"), read(directory, "refcnt"), strings.Join(holders, ","))
+		fmt.Fprintf(out, "%-24s %9s  %s %s\n", filepath.Base(directory), read(directory, "coresize"),
+			read(directory, "refcnt"), strings.Join(holders, ","))
 	}
 	return 0
 }

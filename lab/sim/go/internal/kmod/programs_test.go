@@ -43,22 +43,31 @@ func TestWordsOfKmod(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &kernel{map[string][]string{"used": nil}, map[string]error{"used": errors.New("is in use by: user")}}
+	type buffer = bytes.Buffer
+	insmod := func(arguments ...string) func(*buffer) int {
+		return func(b *buffer) int { return Insmod(k, arguments, b) }
+	}
+	modprobe := func(arguments ...string) func(*buffer) int {
+		return func(b *buffer) int { return Modprobe(k, arguments, b, b) }
+	}
 	for _, test := range []struct {
-		run    func(*bytes.Buffer) int
+		run    func(*buffer) int
 		status int
 		words  string
 	}{
-		{func(b *bytes.Buffer) int { return Insmod(k, []string{"/nowhere/a.ko"}, b) }, 1, "could not load module /nowhere/a.ko: No such file or directory"},
-		{func(b *bytes.Buffer) int { return Insmod(k, []string{text}, b) }, 1, "could not insert module " + text + ": Invalid module format"},
-		{func(b *bytes.Buffer) int { return Insmod(k, nil, b) }, 1, "missing filename"},
-		{func(b *bytes.Buffer) int { return Rmmod(k, []string{"used"}, b) }, 1, "rmmod: ERROR: Module used is in use by: user"},
-		{func(b *bytes.Buffer) int { return Modprobe(k, []string{"no_such_thing"}, b, b) }, 1, "modprobe: FATAL: Module no_such_thing not found in directory /lib/modules/"},
-		{func(b *bytes.Buffer) int { return Modprobe(k, []string{"-q", "no_such_thing"}, b, b) }, 1, ""},
-		{func(b *bytes.Buffer) int { return Modprobe(k, []string{"-a", "fat", "vfat"}, b, b) }, 0, ""},
-		{func(b *bytes.Buffer) int { return Modprobe(k, []string{"--", "overlay", "parameter=1"}, b, b) }, 0, ""},
+		{insmod("/nowhere/a.ko"), 1, "could not load module /nowhere/a.ko: No such file or directory"},
+		{insmod(text), 1, "could not insert module " + text + ": Invalid module format"},
+		{insmod(), 1, "missing filename"},
+		{func(b *buffer) int { return Rmmod(k, []string{"used"}, b) }, 1, "rmmod: ERROR: Module used is in use by: user"},
+		{modprobe("nothing"), 1, "modprobe: FATAL: Module nothing not found in directory /lib/modules/"},
+		{modprobe("-q", "nothing"), 1, ""},
+		{modprobe("-a", "fat", "vfat"), 0, ""},
+		{modprobe("--", "overlay", "parameter=1"), 0, ""},
 	} {
 		var out bytes.Buffer
-		if status := test.run(&out); status != test.status || !strings.Contains(out.String(), test.words) || (test.words == "" && out.Len() > 0) {
+		status := test.run(&out)
+		noisy := test.words == "" && out.Len() > 0
+		if status != test.status || !strings.Contains(out.String(), test.words) || noisy {
 			t.Errorf("status %d, wanted %d with %q:\n%s", status, test.status, test.words, out.String())
 		}
 	}

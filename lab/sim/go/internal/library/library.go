@@ -53,7 +53,7 @@ func find(name string) (string, error) {
 	if match := regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(name) + ` .*=> (\S+)$`).FindSubmatch(out); match != nil {
 		return filepath.EvalSymlinks(string(match[1]))
 	}
-	return "", fmt.Errorf("cannot found valid driver lib, %s is in no directory of LD_LIBRARY_PATH nor in the loader's cache", name)
+	return "", fmt.Errorf("cannot found valid driver lib, %s is neither in LD_LIBRARY_PATH nor in the loader's cache", name)
 }
 
 // trusted checks that only root can have put the file where it is.

@@ -83,7 +83,7 @@ func handOver(path string) {
 	uid, _ := strconv.Atoi(owner.Uid)
 	gid, _ := strconv.Atoi(owner.Gid)
 	mode := os.FileMode(0o660)
-	if info, err := os.ReadFile("/etc/ascend_install.info"); err == nil && strings.Contains(string(info), "Driver_Install_For_All=yes") {
+	if info, _ := os.ReadFile("/etc/ascend_install.info"); strings.Contains(string(info), "Driver_Install_For_All=yes") {
 		mode = 0o666
 	}
 	if err := os.Chown(path, uid, gid); err == nil {

@@ -44,7 +44,8 @@ func (s *Silicon) showModules(broken faults.Set) {
 		directory := filepath.Join(top, module.Name)
 		users := s.users(module.Name)
 		content := map[string]string{
-			"initstate": "live", "refcnt": strconv.Itoa(len(users)), "coresize": strconv.FormatInt(module.Size, 10), "taint": "OE",
+			"initstate": "live", "taint": "OE",
+			"refcnt": strconv.Itoa(len(users)), "coresize": strconv.FormatInt(module.Size, 10),
 		}
 		if module.InTree {
 			content["taint"] = ""
@@ -78,41 +79,45 @@ func (s *Silicon) showHolders(directory string, users []string) {
 
 // showLostFunctions lets a PCI function read as ones, as it does when its link is gone.
 func (s *Silicon) showLostFunctions(broken faults.Set) {
+	lost := map[string]bool{}
 	for _, chip := range s.chips {
-		directory := filepath.Join(s.run, "pci", chip.Function.Address)
-		kept := filepath.Join(s.run, "pci-kept", chip.Function.Address)
-		if broken.Hits("chip-lost", chip.Phy) {
-			for name, text := range map[string]string{"revision": "0xff", "config": strings.Repeat("\xff", 256)} {
-				if content, err := os.ReadFile(filepath.Join(directory, name)); err == nil && !strings.HasPrefix(string(content), text) {
-					if os.MkdirAll(kept, 0o755) == nil && os.WriteFile(filepath.Join(kept, name), content, 0o644) == nil {
-						show(filepath.Join(directory, name), text)
-					}
-				}
-			}
-		} else if !s.cardHit(broken, chip.Card) {
-			for _, name := range []string{"revision", "config"} {
-				if content, err := os.ReadFile(filepath.Join(kept, name)); err == nil {
-					os.WriteFile(filepath.Join(directory, name), content, 0o644) //nolint:errcheck // /run is writable
-					os.Remove(filepath.Join(kept, name))
-				}
-			}
+		lost[chip.Function.Address] = lost[chip.Function.Address] || broken.Hits("chip-lost", chip.Phy)
+	}
+	for address, gone := range lost {
+		directory, kept := filepath.Join(s.run, "pci", address), filepath.Join(s.run, "pci-kept", address)
+		_, err := os.Stat(kept)
+		if gone && err != nil {
+			keep(directory, kept)
+			show(filepath.Join(directory, "revision"), "0xff")
+			show(filepath.Join(directory, "config"), ones)
+		} else if !gone && err == nil {
+			keep(kept, directory)
+			os.RemoveAll(kept)
 		}
 	}
 }
 
-// cardHit says whether a mate on the same card is lost: they share one PCI function.
-func (s *Silicon) cardHit(broken faults.Set, card int) bool {
-	for _, chip := range s.chips {
-		if chip.Card == card && broken.Hits("chip-lost", chip.Phy) {
-			return true
+var ones = strings.Repeat("\xff", 256)
+
+// keep copies what changes when a link is lost.
+func keep(from, to string) {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		log.Print(err)
+	}
+	for _, name := range []string{"revision", "config"} {
+		content, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), content, 0o644)
+		}
+		if err != nil {
+			log.Print(err)
 		}
 	}
-	return false
 }
 
 // show writes a file as sysfs would have it, unless it says so already.
 func show(path, text string) {
-	if !strings.HasPrefix(text, "\xff") {
+	if text != ones {
 		text += "\n"
 	}
 	if content, err := os.ReadFile(path); err == nil && string(content) == text {

@@ -103,13 +103,13 @@ func chipLine(c hardware.Chip, broken faults.Set) string {
 		key   string
 		value any
 	}{
-		{"phy", c.Phy}, {"card", c.Card}, {"chip", c.Index}, {"chips", c.Chips}, {"bus", c.Function.Bus()}, {"family", c.Family},
-		{"name", c.Name}, {"product", c.Product}, {"device", strings.ToUpper(strings.TrimPrefix(c.Function.Device, "0x"))},
-		{"subvendor", strings.ToUpper(strings.TrimPrefix(c.Function.SubsystemVendor, "0x"))},
-		{"subdevice", strings.ToUpper(strings.TrimPrefix(c.Function.SubsystemDevice, "0x"))},
-		{"board", c.Board}, {"serial", fmt.Sprintf("1025C90487%02d", c.Card%100)}, {"cores", c.AICores},
-		{"result", result}, {"health", health[state]}, {"code", code}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
-		{"power", 936 + 3*c.Phy}, {"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"ctrlcpu", 6},
+		{"phy", c.Phy}, {"card", c.Card}, {"chip", c.Index}, {"bus", c.Function.Bus()},
+		{"family", c.Family}, {"name", c.Name}, {"product", c.Product}, {"board", c.Board},
+		{"device", bare(c.Function.Device)}, {"subvendor", bare(c.Function.SubsystemVendor)},
+		{"subdevice", bare(c.Function.SubsystemDevice)}, {"serial", fmt.Sprintf("1025C90487%02d", c.Card%100)},
+		{"result", result}, {"health", health[state]}, {"code", code},
+		{"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"cores", c.AICores}, {"ctrlcpu", 6},
+		{"power", 936 + 3*c.Phy}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
 	}
 	var line strings.Builder
 	line.WriteString("chip")
@@ -118,3 +118,6 @@ func chipLine(c hardware.Chip, broken faults.Set) string {
 	}
 	return line.String() + "\n"
 }
+
+// bare is a PCI ID without 0x, in capitals.
+func bare(id string) string { return strings.ToUpper(strings.TrimPrefix(id, "0x")) }

@@ -6,6 +6,7 @@ package silicon
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,8 @@ func lab(t *testing.T, chips int) *Silicon {
 	}
 	node := hardware.Node{}
 	for i := range chips {
-		node.Functions = append(node.Functions, hardware.Function{Address: "0000:c" + string(rune('1'+i)) + ":00.0", Device: "0xd802"})
+		address := fmt.Sprintf("0000:c%d:00.0", i+1)
+		node.Functions = append(node.Functions, hardware.Function{Address: address, Device: "0xd802"})
 	}
 	s, err := New(node, 0, filepath.Join(top, "run"), filepath.Join(top, "dev"))
 	if err != nil {
@@ -119,28 +121,31 @@ func TestDelay(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	says := func(words string) func(*Silicon) bool {
+		return func(s *Silicon) bool { return strings.Contains(s.Reply("npu-smi"), words) }
+	}
 	for kind, test := range map[string]struct {
 		words string
 		holds func(*Silicon) bool
 	}{
-		"wedge":       {"", func(s *Silicon) bool { return strings.HasPrefix(s.Reply(""), "result -8005\n") }},
-		"chip-lost":   {"1", func(s *Silicon) bool { return chips(s) == 2 && !strings.Contains(s.Reply(""), "phy=1 ") }},
+		"wedge":       {"", says("result -8005\n")},
+		"chip-lost":   {"1", func(s *Silicon) bool { return chips(s) == 2 && !says("phy=1 ")(s) }},
 		"fewer-chips": {"2", func(s *Silicon) bool { return chips(s) == 1 }},
-		"not-ready":   {"0", func(s *Silicon) bool { return strings.Contains(s.Reply(""), "result=-8012") }},
-		"alarm":       {"0 80E01801 Critical", func(s *Silicon) bool { return strings.Contains(s.Reply(""), "health=3 code=80E01801") }},
+		"not-ready":   {"0", says("result=-8012 ")},
+		"alarm":       {"0 80E01801 Critical", says("health=3 code=80E01801 ")},
 		"no-dev-node": {"0", func(s *Silicon) bool {
 			_, there := s.wantedDevices(faults.Read())["davinci0"]
 			return !there && chips(s) == 3
 		}},
 		"wrong-version": {"1.2.3", func(s *Silicon) bool {
 			content, _ := os.ReadFile(filepath.Join(s.run, "module", "drv_pcie_host", "version"))
-			return strings.Contains(s.Reply(""), "driver 1.2.3\n") && string(content) == "1.2.3\n"
+			return says("driver 1.2.3\n")(s) && string(content) == "1.2.3\n"
 		}},
 		"slow-devices": {"60", func(s *Silicon) bool { return chips(s) == 0 }},
 		"smi-fails": {"-8020", func(s *Silicon) bool {
-			return strings.Contains(s.Reply("npu-smi"), "smi_fails -8020\n") && !strings.Contains(s.Reply("device-plugin"), "smi_fails")
+			return says("smi_fails -8020\n")(s) && !strings.Contains(s.Reply("device-plugin"), "smi_fails")
 		}},
-		"smi-garbage": {"", func(s *Silicon) bool { return strings.Contains(s.Reply("npu-smi"), "smi_garbage 1\n") }},
+		"smi-garbage": {"", says("smi_garbage 1\n")},
 		"load-fails": {"ts_agent", func(s *Silicon) bool {
 			err := s.Load(kmod.Info{Name: "ts_agent", InTree: true})
 			s.Unload("ts_agent") //nolint:errcheck // may not be loaded

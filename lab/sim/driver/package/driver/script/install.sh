@@ -49,7 +49,8 @@ parse() {
             *) die 0x0004 "Unrecognized parameters: $argument. Try './xxx.run --help' for more information." ;;
         esac
     done
-    [ -n "$operation" ] || die 0x0004 "Only support one type: full/run/docker/devel/upgrade/uninstall, operation failed!"
+    [ -n "$operation" ] ||
+        die 0x0004 "Only support one type: full/run/docker/devel/upgrade/uninstall, operation failed!"
 }
 
 check() {
@@ -65,7 +66,7 @@ check() {
         install)
             before=${before:-$(installed Firmware_Install_Path_Param)}
             [ -z "$(installed UserName)" ] || [ "$(installed UserName)" = "$user" ] ||
-                die 0x0095 "The user and group are not same with last installation, do not support overwriting installation"
+                die 0x0095 "The user and group are not same with last installation"
             ;;
     esac
     path=${path:-${before:-/usr/local/Ascend}}
@@ -77,7 +78,8 @@ check() {
 
 copy_tree() {
     rm -rf "$path/driver"
-    mkdir -p "$path" /usr/local/dcmi /usr/local/bin /usr/local/sbin || die 0x0003 "The install path $path cannot be made"
+    mkdir -p "$path" /usr/local/dcmi /usr/local/bin /usr/local/sbin ||
+        die 0x0003 "The install path $path cannot be made"
     cp -a driver "$path/driver" || die 0x0085 "copy failed"
     # As in Huawei's packages: libdcmi.so is one directory higher in the package than where it is installed.
     mv "$path/driver/lib64/libdcmi.so" "$path/driver/lib64/driver/libdcmi.so"
