@@ -63,10 +63,14 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
         if stdin is not None:
             process.stdin.write(stdin.encode("utf-8"))
             process.stdin.close()
-        rc = _wait(process, timeout)
-        if rc is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            _wait(process, 1)
+        rc = None
+        try:
+            rc = _wait(process, timeout)
+        finally:
+            # Past the limit, or we are told to end (a signal handler raises).
+            if rc is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                _wait(process, 1)
         out.seek(0)
         err.seek(0)
         return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))

@@ -246,8 +246,9 @@ def test_disk_too_small_and_noexec(lab, node, stage, token, tmp_path):
     assert stage(token)[0]["changed"]
 
 
-def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path):
-    """SIGKILL for the module, as the kernel or a person does it; nothing of it may go on."""
+@pytest.mark.parametrize("signal", ["KILL", "TERM"])
+def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, signal):
+    """Nothing of the module may go on, and after a signal that can be heard nothing may be left."""
     publish(token, tmp_path)
     asked, go_on = threading.Event(), threading.Event()
 
@@ -267,11 +268,13 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path):
         assert credentials == ["700", "600"]
         arguments = lab.ssh(node, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout
         assert "images pull" in arguments and token.password not in arguments and token.token not in arguments
-        lab.ssh(node, "kill -9 $(ps -o ppid= -p $(pgrep -f '[i]mages pull --hosts-dir'))")
+        lab.ssh(node, f"kill -{signal} $(ps -o ppid= -p $(pgrep -f '[i]mages pull --hosts-dir'))")
         assert (first.result()[0] or {"failed": True})["failed"]
         lab.wait_for(
             lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends"
         )
+        if signal == "TERM":
+            assert_clean(lab, node)
         go_on.set()
     assert releases(lab, node) == []
     token.faults = []
