@@ -9,7 +9,6 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import ctypes
-import ctypes
 import os
 import signal
 import subprocess
