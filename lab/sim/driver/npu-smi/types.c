@@ -42,12 +42,17 @@ void print_list(const struct hal_state *state)
         return;
     }
     line("Total Count", "%d\n", count);
-    for (int i = 0; i < count; i++) {
-        dcmi_get_device_num_in_card(cards[i], &chips);
-        line("NPU ID", "%d", cards[i]);
+    for (int i = 0; i < state->count; i++) {
+        const struct hal_chip *chip = &state->chips[i];
+
+        if (i > 0 && chip->card == state->chips[i - 1].card) {
+            continue;
+        }
+        dcmi_get_device_num_in_card(chip->card, &chips);
+        line("NPU ID", "%d", chip->card);
         if (!has_hbm(state)) {
-            line("Product Name", "%s", state->chips[0].product);
-            line("Serial Number", "%s", state->chips[0].serial);
+            line("Product Name", "%s", chip->product);
+            line("Serial Number", "%s", chip->serial);
         }
         line("Chip Count", "%d\n", chips);
     }

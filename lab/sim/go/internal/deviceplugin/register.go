@@ -24,7 +24,7 @@ import (
 const (
 	firstRetry = 10 * time.Second
 	nextRetry  = 5 * time.Second
-	lookEvery  = 4 * time.Second
+	lookEvery  = 5 * time.Second
 )
 
 // Serve registers with the kubelet and does so again when the kubelet's stream has ended or on SIGHUP; nothing else,

@@ -106,7 +106,7 @@ func chipLine(c hardware.Chip, broken faults.Set) string {
 		{"phy", c.Phy}, {"card", c.Card}, {"chip", c.Index}, {"bus", c.Function.Bus()},
 		{"family", c.Family}, {"name", c.Name}, {"product", c.Product}, {"board", c.Board},
 		{"device", bare(c.Function.Device)}, {"subvendor", bare(c.Function.SubsystemVendor)},
-		{"subdevice", bare(c.Function.SubsystemDevice)}, {"serial", fmt.Sprintf("1025C90487%02d", c.Card%100)},
+		{"subdevice", bare(c.Function.SubsystemDevice)}, {"serial", fmt.Sprintf("1025C90%05d", 48700+c.Phy-c.Index)},
 		{"result", result}, {"health", health[state]}, {"code", code},
 		{"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"cores", c.AICores}, {"ctrlcpu", 6},
 		{"power", 936 + 3*c.Phy}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
