@@ -136,14 +136,12 @@ class Validation:
             "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a "
             "reboot",
         )
-        sick = [
-            "NPU %s chip %s: %s" % (chip["npu"], chip["chip"], chip["health"]) for chip in listed if chip["health"] != "OK"
-        ]
+        sick = [chip for chip in listed if chip["health"] != "OK"]
         self._add(
             "health",
             not sick,
             "OK for every chip",
-            ", ".join(sick) or "OK for %d chips" % len(listed),
+            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in sick) or "OK for %d chips" % len(listed),
             "npu-smi info -t health -i NPU says more; a chip that stays unhealthy needs a reset or a reboot",
         )
 
