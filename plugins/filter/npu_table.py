@@ -12,7 +12,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - The table of M(npuops.ascend.npu_fleet_info), from what a play has already read.
-positional: nodes
+positional: nodes, came_through
 options:
   _input:
     description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
@@ -23,12 +23,19 @@ options:
     description: RV(npuops.ascend.npu_rollout#module:nodes).
     type: dict
     required: true
+  came_through:
+    description: Inventory names of the hosts on which nothing failed.
+    type: list
+    elements: str
+    required: true
 """
 
 EXAMPLES = r"""
 - name: Show the fleet
   ansible.builtin.debug:
-    msg: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) | npuops.ascend.npu_table(rollout.nodes) }}"
+    msg: >-
+      {{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars)
+         | npuops.ascend.npu_table(rollout.nodes, ansible_play_hosts) }}
   run_once: true
 """
 
@@ -42,8 +49,10 @@ _value:
 from ansible_collections.npuops.ascend.plugins.module_utils import _fleet
 
 
-def npu_table(hosts, nodes):
+def npu_table(hosts, nodes, came_through):
     """See DOCUMENTATION."""
+    failed = "it failed in this run, see its message above"
+    hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]
     return _fleet.table(_fleet.rows(hosts, nodes))
 
 

@@ -12,23 +12,23 @@ import contextlib
 import json
 import re
 import signal
+import sys
 
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 try:
+    import yaml
     from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
-except ImportError:  # tools that only read this file have no kubernetes.core
-    AUTH_ARG_SPEC = {}
-
-try:
-    import yaml
     from kubernetes.client.rest import ApiException
+    from kubernetes.dynamic.exceptions import ResourceNotFoundError
     from urllib3.exceptions import HTTPError
-except ImportError:  # AnsibleK8SModule says which library is missing
-    pass
+except ImportError as import_error:
+    _MISSING = str(import_error)
+    AUTH_ARG_SPEC = {}
+else:
+    _MISSING = None
 
 # Contract (names people use with kubectl).
 LABEL_PRESENT = "openfuyao.com/npu.present"
@@ -50,16 +50,16 @@ class Conflict(NpuError):
     """Somebody changed the object since it was read."""
 
 
-def k8s_module(argument_spec, **kwargs):
-    """An AnsibleModule that takes kubernetes.core's authentication options beside ``argument_spec``."""
-    return AnsibleK8SModule(argument_spec=dict(AUTH_ARG_SPEC, **argument_spec), supports_check_mode=True, **kwargs)
-
-
-def connect(module):
-    """A Cluster for the module's authentication options, K8S_AUTH_* or the kubeconfig. Raises NpuError."""
+def connect(options):
+    """A Cluster for kubernetes.core's authentication ``options`` (a dict, others in it are ignored), K8S_AUTH_* or the
+    kubeconfig. Raises NpuError.
+    """
+    if _MISSING:
+        raise NpuError("Ansible's Python, %s, lacks what talks to Kubernetes: %s." % (sys.executable, _MISSING))
+    options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
     try:
         with _deadline(_ANSWER_SECONDS):
-            return Cluster(get_api_client(module).client)
+            return Cluster(get_api_client(**options))
     except CoreException as exc:
         raise NpuError(
             "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
@@ -82,11 +82,24 @@ class Cluster:
     """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
 
     def __init__(self, client):
-        self._client = client
+        """``client``: kubernetes.core's K8SClient."""
+        self._discovery = client
+        self._client = client.client
 
     @property
     def address(self):
         return self._client.configuration.host
+
+    def path(self, kind, api_version, namespace, name):
+        """The URL path of an object. Raises NpuError for a kind that the cluster does not know."""
+        try:
+            return self._discovery.resource(kind, api_version).path(name=name, namespace=namespace)
+        except ResourceNotFoundError:
+            raise NpuError("The cluster knows no %s of %s. Is its operator installed?" % (kind, api_version))
+        except ApiException as exc:
+            raise _refused(self.address, exc)
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
 
     def request(self, method, path, body=None, text=False, **params):
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
@@ -118,8 +131,8 @@ class Cluster:
             if not token:
                 return items
 
-    def merge_patch(self, path, body):
-        return self.request("patch", path, body=body, content_type="application/merge-patch+json")
+    def merge_patch(self, path, body, **params):
+        return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
 
     def may(self, verb, resource, group="", namespace=None):
         """Whether the user of this client may ``verb`` the resource (in any namespace without ``namespace``)."""

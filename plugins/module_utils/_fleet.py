@@ -91,6 +91,11 @@ def healthy(row):
     return row["state"] in _GOOD
 
 
+def line(row):
+    """Host, state and reason, for people."""
+    return "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
+
+
 def may_get_better(all_rows):
     """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
     return any(row["state"] in ("not ready", "no plugin", "degraded") for row in all_rows)

@@ -457,6 +457,27 @@ def _one_line(text):
 
 # --- what the verdicts ask of the cluster ---
 
+# What install creates: (resource, group, in our namespace).
+_CREATED = [("namespaces", "", False), ("daemonsets", "apps", True)]
+_CREATED_FOR_PLUGIN = [
+    ("serviceaccounts", "", True),
+    ("clusterroles", "rbac.authorization.k8s.io", False),
+    ("clusterrolebindings", "rbac.authorization.k8s.io", False),
+]
+_CREATED_FOR_EXPORTER = [("networkpolicies", "networking.k8s.io", True)]
+
+
+def permissions(namespace, device_plugin, exporter):
+    """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None)."""
+    created = _CREATED if device_plugin or exporter else []
+    created = created + (_CREATED_FOR_PLUGIN if device_plugin else []) + (_CREATED_FOR_EXPORTER if exporter else [])
+    return [("patch", "nodes", "", None)] + [
+        (verb, resource, group, namespace if own else None)
+        for resource, group, own in created
+        for verb in ("get", "create", "patch")
+    ]
+
+
 DAEMONSETS = {
     "huawei-Ascend910": "ascend-device-plugin-daemonset",
     "huawei-Ascend310P": "ascend-device-plugin310p-daemonset",

@@ -24,6 +24,10 @@ _TOLERATED = re.compile(
 )
 _PULL = ("ErrImagePull", "ImagePullBackOff")
 _NEVER = ("InvalidImageName", "ErrImageNeverPull")
+# What containerd and the kubelet put before the cause.
+_PULL_WORDS = re.compile(
+    r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": '
+)
 _PULL_NEVER = re.compile(r"not found|manifest unknown|unauthorized|denied|no basic auth|forbidden", re.I)
 
 
@@ -319,7 +323,8 @@ def _why_container_waits(container, warnings, log_line):
         reason, message = waiting.get("reason", ""), waiting.get("message", "")
         if reason in _PULL + _NEVER:
             told = [event["message"] for event in warnings if "Failed to pull image" in event.get("message", "")]
-            return "cannot get its image %s: %s" % (container.get("image"), (told or [message or reason])[-1])
+            told = _PULL_WORDS.sub("", (told or [message or reason])[-1])
+            return "cannot get its image %s: %s" % (container.get("image"), told)
         ended = (container.get("lastState") or {}).get("terminated")
         if ended:
             return "keeps ending: %s, %d restarts%s" % (

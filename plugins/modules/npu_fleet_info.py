@@ -14,7 +14,7 @@ author:
 description:
   - Puts together what the hosts said and what the cluster says about their nodes.
   - Hosts that are down, nodes that are not C(Ready), and NPU nodes that no host stands for are in the table too.
-  - Runs on the controller.
+  - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
@@ -42,7 +42,6 @@ EXAMPLES = r"""
 - name: Look at the fleet
   npuops.ascend.npu_fleet_info:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
-  delegate_to: localhost
   run_once: true
   register: fleet
 
@@ -113,51 +112,3 @@ problems:
   type: list
   elements: str
 """
-
-import functools
-import time
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-
-
-def _look(cluster, namespace, hosts):
-    pods = cluster.list("/api/v1/namespaces/%s/pods" % namespace, label_selector="%s=%s" % _fleet.PLUGIN_POD_LABEL)
-    return _fleet.rows(hosts, _fleet.node_views(cluster.nodes(), pods))
-
-
-def run(module):
-    cluster = _cluster.connect(module)
-    look = functools.partial(_look, cluster, module.params["namespace"], module.params["hosts"])
-    deadline = time.monotonic() + module.params["wait_timeout"]
-    rows = look()
-    while time.monotonic() < deadline and _fleet.may_get_better(rows):
-        time.sleep(1)
-        rows = look()
-    return {
-        "fleet": rows,
-        "table": _fleet.table(rows),
-        "problems": [
-            "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
-            for row in rows
-            if row["host"] and not _fleet.healthy(row)
-        ],
-    }
-
-
-def main():
-    module = _cluster.k8s_module(
-        {
-            "hosts": {"type": "list", "elements": "dict", "required": True},
-            "namespace": {"type": "str", "default": "npu-operator"},
-            "wait_timeout": {"type": "int", "default": 0},
-        }
-    )
-    try:
-        module.exit_json(changed=False, **run(module))
-    except NpuError as exc:
-        module.fail_json(msg=exc.message, **exc.details)
-
-
-if __name__ == "__main__":
-    main()

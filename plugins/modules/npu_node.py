@@ -17,7 +17,7 @@ description:
     so that nobody's concurrent change is lost.
   - The label C(npuops.ascend/components) is left alone on a node with the annotation C(npuops.ascend/maintenance) and
     on a node where it is V(paused).
-  - Runs on the controller.
+  - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
@@ -62,7 +62,6 @@ EXAMPLES = r"""
       - name: npu-b
         labels:
           npuops.ascend/components: paused
-  delegate_to: localhost
   run_once: true
 """
 
@@ -73,49 +72,3 @@ nodes:
   type: list
   elements: str
 """
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-
-
-def _as_text(values):
-    """Label values are strings; YAML may have made 25.5 a number or yes a boolean."""
-    return {key: None if value is None else str(value) for key, value in values.items()}
-
-
-def main():
-    module = _cluster.k8s_module(
-        {
-            "nodes": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "labels": {"type": "dict", "default": {}},
-                    "annotations": {"type": "dict", "default": {}},
-                },
-            },
-        }
-    )
-    wanted = [
-        {"name": entry["name"], "labels": _as_text(entry["labels"]), "annotations": _as_text(entry["annotations"])}
-        for entry in module.params["nodes"]
-    ]
-    try:
-        changes = _cluster.apply_metadata(_cluster.connect(module), wanted, module.check_mode)
-    except NpuError as exc:
-        module.fail_json(msg=exc.message, **exc.details)
-    result = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
-    if changes:
-        result["msg"] = "Labels of %s" % ", ".join(result["nodes"])
-    if module._diff:
-        result["diff"] = {
-            "before": {change["name"]: change["before"] for change in changes},
-            "after": {change["name"]: change["after"] for change in changes},
-        }
-    module.exit_json(**result)
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ description:
     each host's profile is in the registry, that the configuration has no unknown variables, and that the Kubernetes
     user may do what install needs.
   - Fails when anything is wrong with any host, and lists everything at once.
-  - Runs on the controller. The registry is asked from there too.
+  - Runs inside Ansible on the controller, whatever host the task is for. The registry is asked from there too.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
@@ -117,7 +117,6 @@ EXAMPLES = r"""
 - name: Judge all hosts
   npuops.ascend.npu_preflight:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
-  delegate_to: localhost
   run_once: true
   register: preflight
 """
@@ -186,105 +185,3 @@ blocked:
   returned: failure
   type: dict
 """
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _preflight
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
-
-# What install does in the cluster: (resource, group, in our namespace).
-_CREATED_ALWAYS = [("namespaces", "", False), ("daemonsets", "apps", True)]
-_CREATED_FOR_PLUGIN = [
-    ("serviceaccounts", "", True),
-    ("clusterroles", "rbac.authorization.k8s.io", False),
-    ("clusterrolebindings", "rbac.authorization.k8s.io", False),
-]
-_CREATED_FOR_EXPORTER = [("networkpolicies", "networking.k8s.io", True)]
-
-
-def _missing_permissions(cluster, namespace, device_plugin, exporter):
-    created = _CREATED_ALWAYS if device_plugin or exporter else []
-    created = created + (_CREATED_FOR_PLUGIN if device_plugin else []) + (_CREATED_FOR_EXPORTER if exporter else [])
-    needed = [("patch", "nodes", "", None)] + [
-        (verb, resource, group, namespace if own else None)
-        for resource, group, own in created
-        for verb in ("get", "create", "patch")
-    ]
-    return [
-        "the Kubernetes user may not %s" % _cluster.describe_permission(*permission)
-        for permission in needed
-        if not cluster.may(*permission)
-    ]
-
-
-def _resolve(reference_text, config):
-    """The digest of a reference. Raises NpuError."""
-    reference = parse_reference(reference_text)
-    client = RegistryClient(
-        reference.registry,
-        username=config["registry_username"],
-        password=config["registry_password"],
-        plain_http=config["registry_plain_http"],
-        ca_file=config["registry_ca_file"],
-    )
-    return client.resolve(reference.repository, reference.digest or reference.tag).digest
-
-
-def _config_spec():
-    spec = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
-    spec["registry_password"] = {"type": "str", "no_log": True}
-    spec["registry_plain_http"] = {"type": "bool"}
-    spec["registry_ca_file"] = {"type": "path"}
-    return spec
-
-
-def run(module):
-    cluster = _cluster.connect(module)
-    namespace, device_plugin = module.params["namespace"], module.params["device_plugin"]
-    reasons = _missing_permissions(cluster, namespace, device_plugin, module.params["exporter"])
-    ours = []
-    if device_plugin:
-        ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
-        reasons += foreign
-    verdicts = _preflight.judge(module.params["hosts"], cluster.nodes(), _resolve, ours, device_plugin)
-    problem = _preflight.report(verdicts, reasons)
-    if problem:
-        raise NpuError(problem, blocked={verdict.name: verdict.reasons for verdict in verdicts if verdict.reasons})
-    return {
-        "hosts": {verdict.name: verdict.result() for verdict in verdicts},
-        "ready": [verdict.name for verdict in verdicts if verdict.status == _preflight.READY],
-        "no_chip": [verdict.name for verdict in verdicts if verdict.status == _preflight.SKIPPED],
-        "plan": [verdict.line() for verdict in verdicts],
-        "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
-    }
-
-
-def main():
-    module = _cluster.k8s_module(
-        {
-            "hosts": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "facts": {"type": "dict"},
-                    "error": {"type": "str"},
-                    "unreachable": {"type": "bool", "default": False},
-                    "variables": {"type": "list", "elements": "str", "default": []},
-                    "validation": {"type": "dict"},
-                    "config": {"type": "dict", "default": {}, "options": _config_spec()},
-                },
-            },
-            "namespace": {"type": "str", "default": "npu-operator"},
-            "device_plugin": {"type": "bool", "default": True},
-            "exporter": {"type": "bool", "default": True},
-        }
-    )
-    try:
-        module.exit_json(changed=False, **run(module))
-    except NpuError as exc:
-        module.fail_json(msg=exc.message, **exc.details)
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ description:
     offer their chips as allocatable resources.
   - When that does not come, fails with the reason of each node, taken from the pods' states, Events and last log
     lines. An image that does not exist, or that may not be pulled, fails at once.
-  - Runs on the controller.
+  - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
@@ -77,7 +77,6 @@ EXAMPLES = r"""
     nodes:
       - {name: npu-a, resource: huawei.com/Ascend910, count: 8}
       - {name: npu-b, resource: huawei.com/Ascend910, count: 8}
-  delegate_to: localhost
   run_once: true
 """
 
@@ -108,48 +107,3 @@ nodes:
   returned: success, not in check mode
   type: dict
 """
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _rollout
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-
-
-def main():
-    module = _cluster.k8s_module(
-        {
-            "daemonsets": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "namespace": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "nodes": {"type": "list", "elements": "str"},
-                },
-            },
-            "nodes": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "resource": {"type": "str", "required": True},
-                    "count": {"type": "int", "required": True},
-                },
-            },
-            "timeout": {"type": "int", "default": 300},
-        }
-    )
-    if module.check_mode:
-        # What the tasks before would have changed is not there to be waited for.
-        module.exit_json(changed=False, msg="Would wait for the rollout")
-    params = module.params
-    try:
-        snapshot = _rollout.wait(_cluster.connect(module), params["daemonsets"], params["nodes"], params["timeout"])
-    except NpuError as exc:
-        module.fail_json(msg=exc.message, **exc.details)
-    views = _fleet.node_views(snapshot.nodes, snapshot.all_pods())
-    module.exit_json(changed=False, daemonsets=snapshot.summary(), nodes=views)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,6 +15,13 @@ _DISCOVERY = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "groups": []},
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "resources": [
+            {"name": "namespaces", "singularName": "", "kind": "Namespace", "namespaced": False, "verbs": []},
+            {"name": "configmaps", "singularName": "", "kind": "ConfigMap", "namespaced": True, "verbs": []},
+        ],
+    },
 }
 
 
@@ -83,6 +90,9 @@ class ApiServer:
         if path.endswith("/selfsubjectaccessreviews"):
             wanted = body["spec"]["resourceAttributes"]
             return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) not in self.denied}}
+        if method == "POST":
+            self.put(path, body)
+            return 201, body
         if path in self.objects:
             return 200, self._page(list(self.objects[path].values()), query)
         collection, _slash, name = path.rpartition("/")
@@ -93,8 +103,11 @@ class ApiServer:
             if path.rpartition("/")[2] in ("nodes", "pods", "events", "daemonsets"):
                 return 200, {"metadata": {}, "items": []}
             return 404, {"kind": "Status", "message": "%s not found" % path}
+        if method == "DELETE":
+            del self.objects[collection][name]
+            return 200, {"kind": "Status"}
         if method == "PATCH":
-            return self._patch(collection, name, body)
+            return self._patch(collection, name, body, bool(query.get("dryRun")))
         return 200, item
 
     @staticmethod
@@ -103,13 +116,14 @@ class ApiServer:
         metadata = {"continue": str(start + limit)} if start + limit < len(items) else {}
         return {"metadata": metadata, "items": items[start : start + limit]}
 
-    def _patch(self, collection, name, body):
+    def _patch(self, collection, name, body, dry_run):
         self.on_patch()
         item = copy.deepcopy(self.objects[collection][name])
-        if body["metadata"].pop("resourceVersion", None) not in (None, item["metadata"]["resourceVersion"]):
+        if body.get("metadata", {}).pop("resourceVersion", None) not in (None, item["metadata"]["resourceVersion"]):
             return 409, {"kind": "Status", "message": "the object has been modified"}
         _merge(item, body)
-        self.put(collection, item)
+        if not dry_run:
+            self.put(collection, item)
         return 200, item
 
 
@@ -141,7 +155,7 @@ def _handler(api):
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = _serve
+        do_GET = do_POST = do_PATCH = do_DELETE = _serve
 
         def log_message(self, *_args):
             pass

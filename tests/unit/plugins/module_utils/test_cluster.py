@@ -14,18 +14,6 @@ from kubernetes_stub import ApiServer, node
 NODES = "/api/v1/nodes"
 
 
-class Module:
-    """What connect() needs of AnsibleK8SModule."""
-
-    check_mode = server_side_dry_run = False
-
-    def __init__(self, **params):
-        self.params = params
-
-    def requires(self, *_args, **_kwargs):
-        pass
-
-
 @pytest.fixture(autouse=True)
 def discovery_cache(monkeypatch, tmp_path):
     """kubernetes.core keeps what it learns of an API server in the temporary directory."""
@@ -40,37 +28,37 @@ def api():
 
 @pytest.fixture
 def cluster(api):
-    return _cluster.connect(Module(host=api.address, api_key="token"))
+    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def test_unreachable():
     with pytest.raises(NpuError, match=r"cannot be reached: .*Connection refused\. Check the server address"):
-        _cluster.connect(Module(host="https://127.0.0.1:9", api_key="token"))
+        _cluster.connect({"host": "https://127.0.0.1:9", "api_key": "token"})
 
 
 def test_no_kubeconfig(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(NpuError, match=r"No usable credentials .*npu_kubernetes_auth"):
-        _cluster.connect(Module(kubeconfig=str(tmp_path / "missing")))
+        _cluster.connect({"kubeconfig": str(tmp_path / "missing")})
 
 
 def test_broken_kubeconfig(tmp_path):
     (tmp_path / "config").write_text("a: [", encoding="utf-8")
     with pytest.raises(NpuError, match="credentials cannot be read"):
-        _cluster.connect(Module(kubeconfig=str(tmp_path / "config")))
+        _cluster.connect({"kubeconfig": str(tmp_path / "config")})
 
 
 def test_no_answer(monkeypatch, api):
     monkeypatch.setattr(_cluster, "_ANSWER_SECONDS", 1)
-    monkeypatch.setattr(_cluster, "get_api_client", lambda _module: __import__("time").sleep(20))
+    monkeypatch.setattr(_cluster, "get_api_client", lambda **_options: __import__("time").sleep(20))
     with pytest.raises(NpuError, match="did not answer within 1 s"):
-        _cluster.connect(Module(host=api.address, api_key="token"))
+        _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def test_credentials_not_accepted(api):
     api.faults[("GET", "/version")] = (401, "Unauthorized")
     with pytest.raises(NpuError, match="does not accept the credentials"):
-        _cluster.connect(Module(host=api.address, api_key="token"))
+        _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def test_forbidden_names_verb_and_resource(api, cluster):

