@@ -187,7 +187,7 @@ def write(path, wanted):
 
 def directories_of(path):
     """Where containerd looks for specs, with the directory of ``path`` first."""
-    return [os.path.dirname(path)] + [directory for directory in DIRECTORIES[1:]]
+    return [os.path.dirname(path)] + list(DIRECTORIES[1:])
 
 
 def problem(document, host, root, library_path, fs=""):

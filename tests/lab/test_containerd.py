@@ -138,7 +138,8 @@ class Node:
 
     def restore(self):
         self.write(self.saved, "/tmp/containerd.tar.gz.base64")
-        self.sh(f"rm -rf {DROP_IN} /etc/containerd && base64 -d /tmp/containerd.tar.gz.base64 | tar -C /etc -xz"
+        self.sh(f"rm -f {DROP_IN}; rmdir {pathlib.Path(DROP_IN).parent} 2>/dev/null; rm -rf /etc/containerd"
+                " && base64 -d /tmp/containerd.tar.gz.base64 | tar -C /etc -xz && rm /tmp/containerd.tar.gz.base64"
                 " && systemctl daemon-reload && systemctl reset-failed containerd && systemctl restart containerd")
         self.lab.wait_for(lambda: "restart_required" in self.switch("--check"), 30, f"{self.name}: containerd")
 
