@@ -41,11 +41,11 @@ class ActionModule(ClusterAction):
     def act(self, params):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        reasons = [
-            "the Kubernetes user may not %s" % _cluster.describe_permission(*permission)
-            for permission in _preflight.permissions(namespace, device_plugin, params["exporter"])
-            if not cluster.may(*permission)
-        ]
+        needed = _preflight.permissions(namespace, device_plugin, params["exporter"])
+        missing = [permission for permission in needed if not cluster.may(*permission)]
+        reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
+        if any(verb == "list" for verb, *_resource in missing):
+            raise NpuError(_preflight.report([], reasons))
         ours = []
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)

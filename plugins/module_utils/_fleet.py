@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _ro
 
 PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
 
-READY, NO_CHIP = "ready", "no chip"
+READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
 _GOOD = (READY, NO_CHIP)
 
 _COLUMNS = (
@@ -101,12 +101,28 @@ def may_get_better(all_rows):
     return any(row["state"] in ("not ready", "no plugin", "degraded") for row in all_rows)
 
 
+def details(row):
+    """What is wrong with a row and what to do about it, as lines: too long for a cell."""
+    lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
+    wrong = _wrong(row["checks"]) if row["state"] == INVALID else []
+    for check in wrong:
+        lines.append("  %s" % _finding(check))
+        lines.append("    -> %s" % check["message"])
+    if not wrong and row["reason"]:
+        lines.append("  %s" % row["reason"])
+    return lines
+
+
 def table(all_rows):
-    """The rows as aligned lines, the heading first."""
+    """The rows as aligned lines, the heading first; below it the details of those that are not in order."""
     lines = [[heading for heading, _key in _COLUMNS]]
     lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    for row in all_rows:
+        if not healthy(row):
+            text += [""] + details(row)
+    return text
 
 
 def _cell(row, key):
@@ -115,7 +131,7 @@ def _cell(row, key):
     if key == "allocatable_text":
         return "%d %s" % (row["allocatable"], row["resource"]) if row["resource"] else "-"
     if key == "state_text":
-        return row["state"] + (": " + row["reason"] if row["reason"] else "")
+        return row["state"] + (": " + row["reason"] if row["reason"] and healthy(row) else "")
     if key == "node" and row["host"] not in (None, row["node"]):
         return "%s (%s)" % (row["node"], row["host"])
     return str(row[key] or "-")
@@ -208,9 +224,9 @@ def _state(host, facts, row, view):
         return "maintenance", "its components are %s" % (view["components"] or "off")
     if facts.get("problems"):
         return "blocked", facts["problems"][0]
-    wrong = [check for check in row["checks"] if not check["ok"]]
+    wrong = _wrong(row["checks"])
     if wrong:
-        return "invalid", "; ".join("%(name)s: %(message)s" % check for check in wrong)
+        return INVALID, "; ".join(_finding(check) for check in wrong)
     if not view["components"]:
         return "not installed", None
     if view["plugin"] != "running":
@@ -218,6 +234,15 @@ def _state(host, facts, row, view):
     if row["allocatable"] != row["chips"]:
         return "degraded", "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
     return READY, "; ".join(_remarks(row, view)) or None
+
+
+def _wrong(checks):
+    """The failed checks; first what the boot unit says, for most of the others follow from that."""
+    return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
+
+
+def _finding(check):
+    return "%(name)s: %(seen)s (expected: %(expected)s)" % check
 
 
 def _remarks(row, view):

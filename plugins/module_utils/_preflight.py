@@ -468,10 +468,13 @@ _CREATED_FOR_EXPORTER = [("networkpolicies", "networking.k8s.io", True)]
 
 
 def permissions(namespace, device_plugin, exporter):
-    """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None)."""
+    """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None).
+
+    What has the verb list, preflight itself cannot do without.
+    """
     created = _CREATED if device_plugin or exporter else []
     created = created + (_CREATED_FOR_PLUGIN if device_plugin else []) + (_CREATED_FOR_EXPORTER if exporter else [])
-    return [("patch", "nodes", "", None)] + [
+    return [("list", "nodes", "", None), ("list", "daemonsets", "apps", None), ("patch", "nodes", "", None)] + [
         (verb, resource, group, namespace if own else None)
         for resource, group, own in created
         for verb in ("get", "create", "patch")

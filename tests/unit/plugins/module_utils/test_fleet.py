@@ -17,6 +17,8 @@ FACTS = {
     "problems": [],
 }
 VALID = {"valid": True, "version": "25.5.0", "checks": [{"name": "cdi_running", "ok": True, "message": None}]}
+WRONG = {"name": "npu_smi", "ok": False, "expected": "8 chips", "seen": "7 chips", "message": "Look at dmesg"}
+UNIT_FAILED = {"name": "driver_ready", "ok": False, "expected": "it", "seen": "insmod failed", "message": "See journal"}
 INSTALLED = {"labels": {"openfuyao.com/npu.present": "", "npuops.ascend/components": "enabled"}}
 
 
@@ -61,8 +63,10 @@ def test_ready():
 
 
 def test_states_and_reasons():
-    wrong = {"name": "npu_smi", "ok": False, "message": "npu-smi answers -8005"}
-    assert state(host(validation={"valid": False, "checks": [wrong]})) == ("invalid", "npu_smi: npu-smi answers -8005")
+    assert state(host(validation={"valid": False, "checks": [WRONG]})) == (
+        "invalid",
+        "npu_smi: 7 chips (expected: 8 chips)",
+    )
     assert state(host(facts=None, unreachable=True, error="no route")) == ("unreachable", "no route; the node is Ready")
     assert state(host(facts=None, error="no Python")) == ("failed", "no Python")
     assert state(host(facts=dict(FACTS, chip_count=0))) == ("no chip", None)
@@ -118,5 +122,20 @@ def test_table():
         "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  PLUGIN   ALLOCATABLE             STATE",
         "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   running  8 huawei.com/Ascend910  ready",
         "b             -         -       -       2.1.5               -    -        -                       no chip",
-        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed: no sh",
+        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed",
+        "",
+        "c: failed",
+        "  no sh",
+    ]
+
+
+def test_details_begin_with_what_the_boot_unit_says():
+    entry = host(validation={"valid": False, "checks": [WRONG, UNIT_FAILED]})
+    assert _fleet.table([row(entry)])[2:] == [
+        "",
+        "a: invalid",
+        "  driver_ready: insmod failed (expected: it)",
+        "    -> See journal",
+        "  npu_smi: 7 chips (expected: 8 chips)",
+        "    -> Look at dmesg",
     ]

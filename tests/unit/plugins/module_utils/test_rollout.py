@@ -19,7 +19,7 @@ EVENTS = "/api/v1/namespaces/npu-operator/events"
 IMAGE = "registry.example/plugin:v7.3.0"
 CHIPS = "huawei.com/Ascend910"
 LABELS = {"accelerator": "huawei-Ascend910"}
-WANTED = [{"namespace": "npu-operator", "name": "plugin", "nodes": ["a"]}]
+WANTED = ({"namespace": "npu-operator", "name": "plugin", "nodes": ["a"]},)
 
 
 @pytest.fixture(autouse=True)
