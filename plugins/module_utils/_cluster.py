@@ -176,6 +176,8 @@ def _deadline(seconds):
 
 
 def _unreachable(address, exc):
+    pool = getattr(exc, "pool", None)
+    address = address or ("%s:%s" % (pool.host, pool.port) if pool is not None else "")
     cause = getattr(exc, "reason", None) or exc
     text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
     return NpuError(

@@ -32,7 +32,9 @@ def cluster(api):
 
 
 def test_unreachable():
-    with pytest.raises(NpuError, match=r"cannot be reached: .*Connection refused\. Check the server address"):
+    with pytest.raises(
+        NpuError, match=r"at 127.0.0.1:9 cannot be reached: .*Connection refused\. Check the server address"
+    ):
         _cluster.connect({"host": "https://127.0.0.1:9", "api_key": "token"})
 
 
