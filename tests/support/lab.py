@@ -61,9 +61,17 @@ class Lab:
             command += ["-e", json.dumps(variables)]
         return self._run(command, check=check, timeout=timeout, env=env)
 
-    def fault(self, node: str, kind: str) -> None:
-        """Make the simulated hardware of a node misbehave: lab/fault NODE KIND."""
-        self._run([str(CHECKOUT / "lab" / "fault"), node, kind], timeout=300)
+    def module(self, host: str, name: str, **options: object) -> dict:
+        """Run one module of the collection on a host and return its result, failed or not."""
+        command = ["ansible", host, "-i", str(self.inventory), "-m", f"npuops.ascend.{name}"]
+        command += ["-a", json.dumps(options)] if options else []  # an empty object is taken for free-form text
+        result = self._run(command, check=False, env={
+            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"})
+        return json.loads(result.stdout)["plays"][0]["tasks"][0]["hosts"][host]
+
+    def fault(self, node: str, *words: str) -> None:
+        """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
+        self._run([str(CHECKOUT / "lab" / "fault"), node, *words], timeout=300)
 
     @staticmethod
     def wait_for(condition, timeout: float, what: str, interval: float = 1.0):

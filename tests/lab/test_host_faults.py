@@ -1,0 +1,95 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Broken hardware on an installed host: which check says what. The last test reboots the host with a broken driver."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+
+NODE = "npu-a"
+CHIPS = 8
+RESOURCE = "huawei.com/Ascend910"
+
+
+@pytest.fixture
+def broken(lab):
+    """Break the host: broken(kind, ...). It is whole again afterwards, and proved to be."""
+    yield lambda *words: lab.fault(NODE, *words)
+    lab.fault(NODE, "clear")
+    lab.wait_for(lambda: lab.module(NODE, "npu_validate", fail=False).get("valid"), 120, f"{NODE} is whole again")
+
+
+# What is broken -> the check that must say so, what it saw, and a part of what it advises.
+FAULTS = {
+    "wedge": ("npu_smi", "no answer", "-8005"),
+    "smi-fails": ("npu_smi", "no answer", "-8020"),
+    "smi-garbage": ("npu_smi", "no answer", "cannot read"),
+    "fewer-chips": ("npu_smi", f"{CHIPS - 1} chips listed", "dmesg"),
+    "alarm": ("health", "NPU 0 chip 0: Alarm", "reset or a reboot"),
+    "no-dev-node": ("device_nodes", f"{CHIPS - 1} x /dev/davinciN, no /dev/davinci0", "fell off the bus"),
+    "wrong-version": ("loaded_driver", "24.1.rc2.2", "Reboot the host"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_fault_is_named(lab, broken, kind):
+    name, seen, advice = FAULTS[kind]
+    broken(kind)
+
+    def failed_check():
+        checks = lab.module(NODE, "npu_validate", fail=False)["checks"]
+        return [check for check in checks if check["name"] == name and not check["ok"]]
+
+    (check,) = lab.wait_for(failed_check, 30, f"{kind} makes the check {name} fail")
+    assert check["seen"] == seen
+    assert advice in check["message"]
+
+
+def test_npu_smi_that_hangs_is_not_waited_for(lab, broken):
+    broken("smi-hangs")
+    begun = time.monotonic()
+    result = lab.module(NODE, "npu_validate", timeout=3)
+    assert time.monotonic() - begun < 30
+    assert result["failed"] and "hangs in the driver" in result["msg"], result
+    # The one that hangs is gone, or the next one could not ask.
+    lab.fault(NODE, "clear")
+    lab.wait_for(lambda: lab.module(NODE, "npu_validate", fail=False)["valid"], 60, f"{NODE} answers again")
+
+
+def test_playbook_names_host_and_check(lab, broken):
+    broken("fewer-chips")
+    result = lab.playbook("validate", f"--limit={NODE}", "-e", "npu_validate_timeout=5", check=False)
+    assert result.returncode != 0
+    assert re.search(rf"{NODE}: invalid\s+npu_smi: {CHIPS - 1} chips listed", result.stdout), result.stdout
+
+
+def test_node_joins_without_its_driver_and_says_why(lab, broken):
+    """The driver does not load in this boot: the node is Ready and offers no chip; install repairs it afterwards."""
+    broken("load-fails")
+    boot_id = lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id").stdout
+    lab.ssh(NODE, "systemctl reboot", check=False)
+
+    def joined():
+        status = lab.node(NODE)["status"]
+        ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+        return status["nodeInfo"]["bootID"] != boot_id.strip() and ready["status"] == "True"
+
+    lab.wait_for(joined, 180, f"{NODE} is Ready in a new boot")
+    failed = lab.wait_for(
+        lambda: lab.ssh(NODE, "cat /run/npuops/driver-failed", check=False).stdout, 60, "the boot unit gives up")
+    assert "drv_pcie_host" in json.loads(failed)["reason"]
+    assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
+    lab.wait_for(
+        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE, "0") == "0", 60, f"{NODE} offers no {RESOURCE}")
+    status = lab.playbook("status").stdout
+    assert re.search(rf"{NODE}: invalid\s+driver_ready: .*drv_pcie_host", status), status
+
+    lab.fault(NODE, "clear")
+    lab.playbook("install")
+    lab.wait_for(
+        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 180, f"{NODE} offers its chips")
