@@ -53,7 +53,7 @@ class ActionModule(ClusterAction):
         verdicts = _preflight.judge(params["hosts"], cluster.nodes(), _resolve, ours, device_plugin)
         problem = _preflight.report(verdicts, reasons)
         if problem:
-            raise NpuError(problem, blocked={verdict.name: verdict.reasons for verdict in verdicts if verdict.reasons})
+            raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == _preflight.READY],

@@ -436,8 +436,8 @@ def _resolve_images(candidates, resolve):
             try:
                 answers[key] = (resolve(reference, verdict.config), None)
             except ImageNotFound as exc:
-                told = " (profile %s)" % profile if profile else ""
-                answers[key] = (None, "no driver image %s%s: %s" % (reference, told, _one_line(exc.message)))
+                told = " for the profile %s" % profile if profile else ""
+                answers[key] = (None, "no driver image%s: %s" % (told, _one_line(exc.message)))
             except NpuError as exc:
                 # The registry's trouble, not this image's: one line for all hosts.
                 answers[key] = (None, _one_line(exc.message))

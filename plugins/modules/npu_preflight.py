@@ -181,7 +181,8 @@ service_monitors:
   returned: success
   type: bool
 blocked:
-  description: Reasons by inventory name.
+  description: Inventory names of the hosts that are not in order.
   returned: failure
-  type: dict
+  type: list
+  elements: str
 """

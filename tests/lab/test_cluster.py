@@ -157,8 +157,9 @@ def test_unreachable_host(refused, overriding):
 
 def test_image_missing_for_one_host(lab, refused, overriding):
     message = refused(*overriding({"npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"}}))
-    reference = f"{lab.variable('npu_driver_repository')}:{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
-    assert f"npu-c: no driver image {reference} (profile " in message
+    profile = f"{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
+    reference = f"{lab.variable('npu_driver_repository')}:{profile}"
+    assert f"npu-c: no driver image for the profile {profile}: {reference} does not exist" in message
     assert "1 of 4 hosts" in message
 
 

@@ -111,16 +111,18 @@ def test_check_mode_writes_nothing(api, cluster):
     assert not [request for request in api.requests if request[0] == "PATCH"]
 
 
-def test_a_concurrent_change_survives(api, cluster):
+def test_what_changes_between_reading_and_writing_is_judged_again(api, cluster):
+    """Somebody pauses the node in that moment: the write that would undo it is refused, and not tried again."""
     api.put(NODES, node("a"))
+    paused = {"npuops.ascend/components": "paused"}
 
     def interfere():
         api.on_patch = lambda: None
-        api.put(NODES, node("a", labels={"theirs": "1"}))
+        api.put(NODES, node("a", labels=paused))
 
     api.on_patch = interfere
-    _cluster.apply_metadata(cluster, [wanted("a", {"ours": "1"})])
-    assert api.objects[NODES]["a"]["metadata"]["labels"] == {"theirs": "1", "ours": "1"}
+    _cluster.apply_metadata(cluster, [wanted("a", {"npuops.ascend/components": "enabled", "ours": "1"})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == dict(paused, ours="1")
 
 
 def test_missing_nodes_stop_before_the_first_write(api, cluster):
