@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import pathlib
 
-import collection  # noqa: F401  pylint: disable=unused-import  makes the checkout importable
+# It makes the checkout importable.
+import collection  # noqa: F401  pylint: disable=unused-import
 import pytest
 from lab import CHECKOUT, Lab
 

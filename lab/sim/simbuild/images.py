@@ -130,5 +130,3 @@ def _libraries(*programs: Path) -> list[Path]:
 
 def _first(*paths: str) -> Path:
     return next(Path(path) for path in paths if Path(path).exists())
-
-

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "lab"))
+LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
+sys.path.insert(0, LAB_SOURCE)
 
 from npulab import daemons, podman, registry, settings  # noqa: E402
 from npulab.files import digest, new_directory, write  # noqa: E402
@@ -101,7 +102,7 @@ def test_cache_directory_is_complete_or_absent(tmp_path):
 
 
 def test_leftover_of_a_killed_build_goes(tmp_path):
-    code = (f"import os, signal, sys; sys.path.insert(0, {sys.path[0]!r}); from pathlib import Path\n"
+    code = (f"import os, signal, sys; sys.path.insert(0, {LAB_SOURCE!r}); from pathlib import Path\n"
             f"from npulab.files import new_directory\n"
             f"with new_directory(Path({str(tmp_path / 'thing')!r})): os.kill(os.getpid(), signal.SIGKILL)")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
