@@ -26,6 +26,9 @@ PACKAGE_ROOT = "/usr/local/Ascend"
 # The modules that every generation of the driver has.
 PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
 
+# How the names of all of its modules begin, in old and new driver packages.
+MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
+
 _RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
 
 
@@ -109,7 +112,9 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
     except NpuError:
         version = None
     modules = _kmod.loaded(fs + "/sys/module")
+    # Also a driver that got stuck half-way is loaded: no other one can take its place in this boot.
     present = [name for name in PROBE_MODULES if name in modules]
+    present += sorted(name for name in modules if name.startswith(MODULE_PREFIXES) and name not in present)
     facts = {
         "root": root,
         "managed": release is not None,

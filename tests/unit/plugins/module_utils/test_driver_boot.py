@@ -302,3 +302,17 @@ def test_confirm_moves_previous_first(npu_host):
 def test_time_beyond_systemds(host, timeout):
     with pytest.raises(NpuError, match="1 to 800"):
         activation(host, "x", timeout=timeout)
+
+
+def test_driver_that_got_stuck_half_way_is_not_mixed_with_another(npu_host):
+    """Some modules of this boot's release are in the kernel: another one waits, this one gets its second try."""
+    old = npu_host.release("a")
+    install(npu_host, old)
+    npu_host.set("fail-drv_pcie_host")
+    assert reboot(npu_host, "boot-2") == [0, 1]
+    os.unlink(os.path.join(npu_host.fake, "fail-drv_pcie_host"))
+    made, done = install(npu_host, npu_host.release("b"))
+    assert made.pending and old in made.pending
+    assert done == ["load the driver %s of this boot" % old]
+    assert npu_host.json("run/npuops/driver-ready")["release"] == old
+    assert made.links() == {"driver": old, "good": old}
