@@ -107,15 +107,11 @@ class Activation:
     def plan(self):
         """What would change, as a list of phrases; NpuError when the driver cannot be brought into effect.
 
-        When another driver is loaded, that one stays, and ``pending`` says so.
+        Nothing would when another driver is loaded: then ``pending`` says so.
         """
         self._check()
         if self.pending:
-            # The driver of this boot stays; one that did not come up gets another try.
-            self.release = self.facts["loaded_release"]
-            if self.release and self.facts["release"] == self.release and not self.ready():
-                self.changes.append(Change("load the driver %s of this boot" % self.release, self._start))
-            return [change.reason for change in self.changes]
+            return []
         self._add(_host_setup.accounts(self.fs))
         self._add(_host_setup.log_directories(self.components, self.fs))
         if self.source == "image":

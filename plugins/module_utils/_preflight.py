@@ -57,7 +57,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_driver_digest",
         "npu_driver_chip",
         "npu_driver_ready_timeout",
-        "npu_driver_upgrade_pending",
+        "npu_driver_keep_release",
         "npu_runtime_library_path",
         "npu_runtime_restart",
         "npu_runtime_restart_parallel",
@@ -99,7 +99,7 @@ class Verdict:
         self.image = self.digest = self.profile = None
         self.wants_image = False
         self.components = "enabled"
-        self.upgrade_pending = False
+        self.keep_release = None
 
     @property
     def family(self):
@@ -142,9 +142,9 @@ class Verdict:
             "digest": self.digest,
             "profile": self.profile,
             "components": self.components,
-            "upgrade_pending": self.upgrade_pending,
+            "keep_release": self.keep_release,
             "expected_version": (
-                self.config["driver_version"] if self.wants_image and not self.upgrade_pending else None
+                self.config["driver_version"] if self.wants_image and not self.keep_release else None
             ),
             "family_key": self.family.get("key"),
         }
@@ -255,7 +255,7 @@ def _check_loaded(verdict):
     wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
     if driver.get("loaded_release") in (None, wanted):
         return
-    verdict.upgrade_pending = True
+    verdict.keep_release = driver["loaded_release"]
     verdict.notes.append(
         "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
         % (driver["loaded_release"], wanted)

@@ -78,7 +78,7 @@ def test_a_host_in_order():
         "digest": DIGEST,
         "profile": "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
         "components": "enabled",
-        "upgrade_pending": False,
+        "keep_release": None,
     }
 
 
@@ -263,7 +263,7 @@ def test_a_loaded_driver_is_not_replaced(loaded, pending):
     driver = {"loaded": True, "managed": True, "loaded_release": loaded}
     verdict = only(host(fact=facts(boot_id="boot-a", driver=driver)))
     assert verdict.status == "ready"
-    assert verdict.upgrade_pending is pending
+    assert verdict.keep_release == (loaded if pending else None)
     assert ("npuops.ascend.upgrade" in " ".join(verdict.notes)) is pending
 
 
