@@ -5,7 +5,7 @@
 # Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit python38 sanity lint docs-lint build molecule lab-test bench
+.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build molecule lab-test bench
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -30,7 +30,10 @@ lock: ## write requirements-dev.lock anew
 	@dev/lock
 
 unit: venv ## the library and the boot scripts, without a lab
-	@.venv/bin/python -m pytest -q
+	@dev/unit
+
+node-agent: venv ## the tests of the node agent
+	@dev/node-agent
 
 python38: venv ## what runs on hosts, with Python 3.8
 	@dev/python38
