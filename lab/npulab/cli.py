@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
-    addons, binaries, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs, simulation,
+    addons, binaries, collection, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs, simulation,
 )
 from .settings import Lab, LabError, current_lab
 from .tasks import Graph, Step
@@ -70,6 +70,7 @@ def up(lab: Lab) -> None:
     for module in binaries.MODULES:
         add(module.name, binaries.build, *previous, module=module)
         previous = (module.name,)
+    add("venv", collection.make_venv, "packages")
     add("simulation", simulation.build_simulation, "packages")
     add("node image", rootfs.make_image, "packages")
     add("certificates", pki.make_pki, "packages")
@@ -83,7 +84,7 @@ def up(lab: Lab) -> None:
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
     add("pull secrets", addons.make_pull_secrets, "control plane", "files")
-    add("driver images", addons.build_driver_images, "registry server", "simulation")
+    add("driver images", addons.build_driver_images, "registry server", "simulation", "venv")
     graph.run()
 
 

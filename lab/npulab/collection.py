@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 import sys
 import threading
 from pathlib import Path
 from types import ModuleType
 
-from .settings import CHECKOUT, Lab, LabError
+from .settings import CHECKOUT, Lab
 from .tasks import Step
 
 TREE = CHECKOUT / ".cache" / "collections"
@@ -27,13 +26,14 @@ def library(name: str) -> ModuleType:
         return importlib.import_module(f"ansible_collections.npuops.ascend.plugins.module_utils.{name}")
 
 
+def make_venv(lab: Lab, step: Step) -> None:
+    """Make .venv, in which Ansible is; does nothing when it is there, and waits for another one who is making it."""
+    step.run(CHECKOUT / "dev" / "venv", cwd=CHECKOUT)
+
+
 def run_playbook(lab: Lab, step: Step, name: str, *arguments: object) -> None:
     """Run a playbook of the collection as its user would."""
-    program = CHECKOUT / ".venv" / "bin" / "ansible-playbook"
-    found = str(program) if program.exists() else shutil.which("ansible-playbook")
-    if not found:
-        raise LabError("there is no ansible-playbook: run 'make venv' first (or 'make lab', which does it)")
-    step.run(found, CHECKOUT / "playbooks" / f"{name}.yml", *arguments, cwd=CHECKOUT,
+    step.run(CHECKOUT / ".venv" / "bin" / "ansible-playbook", CHECKOUT / "playbooks" / f"{name}.yml", *arguments, cwd=CHECKOUT,
              env={"ANSIBLE_COLLECTIONS_PATH": str(_installed()), "ANSIBLE_NOCOLOR": "1",
                   "ANSIBLE_LOCAL_TEMP": str(lab.state / "ansible")})
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -99,7 +100,8 @@ class Step:
         with self._lock:
             self._stopped = True
             if self._process:
-                os.killpg(self._process.pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+                    os.killpg(self._process.pid, signal.SIGTERM)
 
     def tail(self) -> list[str]:
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
