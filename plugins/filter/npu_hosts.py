@@ -47,6 +47,7 @@ _value:
 """
 
 from ansible_collections.npuops.ascend.plugins.module_utils._preflight import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import explain
 
 _SECRET = ("registry_username", "registry_password")
 
@@ -73,7 +74,7 @@ def _host(name, variables, credentials):
         "variables": [key for key in variables if key.startswith("npu_")],
     }
     if not host["facts"]:
-        host["error"] = facts.get("msg") or "its facts were not read"
+        host["error"] = explain(facts) or facts.get("msg") or "its facts were not read"
     elif host["unreachable"]:
         host["error"] = validation.get("msg")
     return host

@@ -155,6 +155,12 @@ def test_unreachable_host(refused, overriding):
     assert "--limit 'npu_nodes:!<host>'" in message
 
 
+def test_host_without_python(refused, overriding):
+    message = refused(*overriding({"npu-b": {"ansible_python_interpreter": "/usr/bin/python3.6"}}))
+    assert "npu-b: no Python can be run there (" in message
+    assert "Python 3.8 or newer" in message
+
+
 def test_image_missing_for_one_host(lab, refused, overriding):
     message = refused(*overriding({"npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"}}))
     profile = f"{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
