@@ -46,14 +46,18 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
     login = credentials(lab)
     basic = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
     config = json.dumps({"auths": {login.address: {"auth": basic}}})
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     pull_secrets = [{
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
         "metadata": {"name": PULL_SECRET, "namespace": where},
         "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
     } for where in (NAMESPACE, "default")]
-    manifest = {"apiVersion": "v1", "kind": "List", "items": [namespace, *pull_secrets]}
-    step.run(lab.kubectl, "--kubeconfig", lab.kubeconfig, "apply", "--server-side", "--field-manager=lab", "-f", "-",
+    manifest = {"apiVersion": "v1", "kind": "List", "items": pull_secrets}
+    kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
+    # The namespace is install's from its first run on. To apply it here would rewrite the annotation by which install
+    # knows what it applied, and the next run would change it back.
+    if not step.run(*kubectl, "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name").stdout:
+        step.run(*kubectl, "create", "namespace", NAMESPACE)
+    step.run(*kubectl, "apply", "--server-side", "--field-manager=lab", "-f", "-",
              input=json.dumps(manifest))
 
 
