@@ -29,6 +29,15 @@ DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 # Where programs built with CANN look for the driver inside a container.
 TARGET = "/usr/local/Ascend/driver"
 LIBRARY_PATH = ":".join(TARGET + "/lib64" + name for name in ("/driver", "/common", ""))
+
+# The hook: what it is told, and an environment, because without one a runtime gives it that of the image.
+HOOK = "/var/lib/npuops/bin/npu-cdi-hook"
+_HOOK_ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+_HOOK_SECONDS = 20
+# What the hook calls on the host, besides a shell.
+HOOK_PROGRAMS = ("ldconfig", "unshare", "umount", "sed")
+_PROGRAM_PATHS = ("/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/")
+
 MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
 
 # Nodes that all containers with a chip get: these with every driver, and the family's others if its driver makes them.
@@ -91,11 +100,12 @@ def chip_numbers(chips, present):
     return sorted(numbers)
 
 
-def spec(host, root, library_path="env", fs=""):
+def spec(host, root, library_path="hook", fs=""):
     """The CDI spec as a dict.
 
     ``root``: the directory with ``driver`` in it. ``library_path``: how containers find the driver's libraries:
-    "env" sets LD_LIBRARY_PATH (an image's own value is lost), "none" leaves that to the image.
+    "hook" writes them into the container's loader cache, "env" sets LD_LIBRARY_PATH (an image's own value is lost),
+    "none" leaves it to the image.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
     devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
@@ -107,11 +117,66 @@ def spec(host, root, library_path="env", fs=""):
     return {"cdiVersion": VERSION, "kind": KIND, "devices": devices, "containerEdits": edits}
 
 
+def hook():
+    """The edits that have the hook called before a container starts. Its arguments are paths in the container."""
+    arguments = [os.path.basename(HOOK)] + LIBRARY_PATH.split(":")
+    return {
+        "hooks": [
+            {
+                "hookName": "createContainer",
+                "path": HOOK,
+                "args": arguments,
+                "env": _HOOK_ENVIRONMENT,
+                "timeout": _HOOK_SECONDS,
+            }
+        ]
+    }
+
+
 # What is added for each value of library_path.
 _LIBRARY_PATHS = {
+    "hook": hook(),
     "env": {"env": ["LD_LIBRARY_PATH=" + LIBRARY_PATH]},
     "none": {},
 }
+
+
+def hook_reason(script, fs=""):
+    """Why the hook has to be written with the content ``script`` or, with None, removed; None when it need not be.
+
+    Raises NpuError where it cannot work.
+    """
+    path = fs + HOOK
+    if script is None:
+        return "%s is not wanted" % HOOK if os.path.lexists(path) else None
+    missing = missing_programs(fs)
+    if missing:
+        raise NpuError(
+            "the host has no %s, which the hook for the driver's libraries calls; set npu_runtime_library_path: env"
+            % " and no ".join(missing)
+        )
+    if not os.path.lexists(path):
+        return "%s does not exist" % HOOK
+    if os.path.islink(path) or read_text(path) != script or os.stat(path).st_mode & 0o777 != 0o755:
+        return "%s is not the hook of this version" % HOOK
+    return None
+
+
+def write_hook(script, fs=""):
+    """Put the hook in place, or remove it (``script`` None). A container that is being started gets the old or the new."""
+    path = fs + HOOK
+    if script is None:
+        os.unlink(path)
+        return
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        os.makedirs(directory, 0o755)
+    write_atomic(path, script, 0o755)
+
+
+def missing_programs(fs=""):
+    """The programs that the hook calls and the host lacks."""
+    return [name for name in HOOK_PROGRAMS if not any(os.access(fs + path + name, os.X_OK) for path in _PROGRAM_PATHS)]
 
 
 def mounts(root, fs=""):
@@ -139,6 +204,12 @@ def mount_sources(document):
     """The host paths that ``document`` mounts."""
     listed = (document.get("containerEdits") or {}).get("mounts") or []
     return [str(mount.get("hostPath")) for mount in listed if isinstance(mount, dict)]
+
+
+def hooks(document):
+    """The host paths of the programs that ``document`` has called."""
+    listed = (document.get("containerEdits") or {}).get("hooks") or []
+    return [str(entry.get("path")) for entry in listed if isinstance(entry, dict)]
 
 
 def text(document):

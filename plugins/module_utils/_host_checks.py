@@ -42,7 +42,7 @@ class Validation:
     library_path: as in the CDI spec; fs: where the host's / is, for tests.
     """
 
-    def __init__(self, root, source="image", version=None, timeout=30, library_path="env", fs="", npu_smi=None):
+    def __init__(self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None):
         self.fs = fs
         self.source = source
         self.version = version
@@ -273,6 +273,7 @@ class Validation:
             "no " + ", ".join(absent) if absent else "as expected",
             "Containers with a chip do not start without it: %s" % INSTALL,
         )
+        self._cdi_hook(document or {})
         version, mounted = self._mounted_version(document or {})
         if mounted:
             self._add(
@@ -292,6 +293,24 @@ class Validation:
             or "as expected",
             "containerd uses no device that two files describe, and none at all with a broken file in the directory: "
             "remove it",
+        )
+
+    def _cdi_hook(self, document):
+        paths = _cdi.hooks(document)
+        if not paths:
+            return
+        wrong = ["no " + path for path in paths if not os.access(self.fs + path, os.X_OK)]
+        missing = ["no " + name for name in _cdi.missing_programs(self.fs)]
+        self._add(
+            "cdi_hook",
+            not wrong and not missing,
+            "%s and what it calls" % ", ".join(paths),
+            ", ".join(wrong + missing) or "as expected",
+            # Without the first no container with a chip starts, without the second it does not find the libraries.
+            "The hook tells containers where the driver's libraries are: %s" % INSTALL
+            if wrong
+            else "The hook tells containers where the driver's libraries are. Install what it calls, or set "
+            "npu_runtime_library_path: env",
         )
 
     def _mounted_version(self, document):

@@ -53,11 +53,18 @@ options:
   library_path:
     description:
       - How containers find the driver's libraries.
+      - V(hook) has a program of the host write them into the container's loader cache before it starts. What an image or
+        a pod sets as C(LD_LIBRARY_PATH) stays. Needs O(hook_script).
       - V(env) sets C(LD_LIBRARY_PATH) in them. The value an image has for this variable is lost.
       - V(none) leaves it to the image.
     type: str
-    choices: [env, none]
-    default: env
+    choices: [hook, env, none]
+    default: hook
+  hook_script:
+    description:
+      - The hook as text, as the role P(npuops.ascend.npu_runtime#role) has it.
+      - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that names it, and removed after the spec.
+    type: str
 seealso:
   - module: npuops.ascend.containerd_cdi
   - module: npuops.ascend.npu_validate
@@ -66,10 +73,12 @@ seealso:
 EXAMPLES = r"""
 - name: Describe the chips of this host
   npuops.ascend.npu_cdi_spec:
+    hook_script: "{{ lookup('ansible.builtin.file', 'npu-cdi-hook', rstrip=false) }}"
 
-- name: Describe them with the driver that was on the host before
+- name: Describe them with the driver that was on the host before, for images that look at LD_LIBRARY_PATH alone
   npuops.ascend.npu_cdi_spec:
     source: preinstalled
+    library_path: env
 
 - name: Take the description away
   npuops.ascend.npu_cdi_spec:
@@ -114,7 +123,8 @@ def main():
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
-            "library_path": {"type": "str", "choices": ["env", "none"], "default": "env"},
+            "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+            "hook_script": {"type": "str"},
         },
         supports_check_mode=True,
     )
@@ -133,10 +143,21 @@ def run(module):
     wanted = None
     if params["state"] == "present" and host.chips:
         wanted = _cdi.spec(host, root, params["library_path"])
-    reason = _cdi.reason(_cdi.PATH, wanted)
+    script = params["hook_script"] if wanted and params["library_path"] == "hook" else None
+    if script is None and wanted and _cdi.hooks(wanted):
+        raise NpuError("library_path is hook: give the hook as hook_script, or choose another library_path")
+    spec_reason = _cdi.reason(_cdi.PATH, wanted)
+    hook_reason = _cdi.hook_reason(script)
+    reason = spec_reason or hook_reason
     before = read_text(_cdi.PATH, "")
-    if reason and not module.check_mode:
-        _cdi.write(_cdi.PATH, wanted)
+    if not module.check_mode:
+        # A spec never names a hook that is not there.
+        if hook_reason and script is not None:
+            _cdi.write_hook(script)
+        if spec_reason:
+            _cdi.write(_cdi.PATH, wanted)
+        if hook_reason and script is None:
+            _cdi.write_hook(None)
     missing = ["/dev/davinci%d" % number for number in host.missing] if wanted else []
     if missing and not module.check_mode:
         module.warn(
@@ -155,7 +176,7 @@ def run(module):
             "before_header": _cdi.PATH,
             "after_header": _cdi.PATH,
             "before": before,
-            "after": (_cdi.text(wanted) if wanted else "") if reason else before,
+            "after": (_cdi.text(wanted) if wanted else "") if spec_reason else before,
         },
     )
 

@@ -43,8 +43,8 @@ options:
     description:
       - As for M(npuops.ascend.npu_cdi_spec), whose file is checked.
     type: str
-    choices: [env, none]
-    default: env
+    choices: [hook, env, none]
+    default: hook
   timeout:
     description:
       - Seconds to wait for one C(npu-smi).
@@ -140,7 +140,7 @@ def main():
             "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "version": {"type": "str"},
-            "library_path": {"type": "str", "choices": ["env", "none"], "default": "env"},
+            "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "timeout": {"type": "int", "default": 30},
             "fail": {"type": "bool", "default": True},
         },
