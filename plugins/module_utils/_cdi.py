@@ -53,14 +53,15 @@ _HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 class Host:
     """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips``
-    on PCI, the family's name, and the common nodes."""
+    on PCI, the family's name, the common nodes, and the numbers of the virtual NPUs that the driver made of chips."""
 
-    def __init__(self, chips, family, numbers, missing, nodes):
+    def __init__(self, chips, family, numbers, missing, nodes, virtual=()):
         self.chips = chips
         self.family = family
         self.numbers = numbers
         self.missing = missing
         self.nodes = nodes
+        self.virtual = virtual
 
 
 def look(fs=""):
@@ -73,16 +74,18 @@ def look(fs=""):
     nodes = list(_NODES.get(family.name if family else None, _NODES[None]))
     if os.path.exists(fs + "/dev/" + _REQUIRED[0]):
         nodes = [name for name in nodes if name in _REQUIRED or os.path.exists("%s/dev/%s" % (fs, name))]
-    return Host(chips, family, numbers, [n for n in numbers if n not in present], nodes)
+    missing = [number for number in numbers if number not in present]
+    return Host(chips, family, numbers, missing, nodes, chip_nodes(fs, "vdavinci"))
 
 
-def chip_nodes(fs=""):
-    """The numbers N of the nodes /dev/davinciN, sorted."""
+def chip_nodes(fs="", prefix="davinci"):
+    """The numbers N of the nodes /dev/davinciN, sorted. Virtual NPUs are vdavinciN; their numbers begin at 100."""
     try:
         names = os.listdir(fs + "/dev")
     except OSError:
         return []
-    return sorted(int(match.group(1)) for match in (re.match(r"davinci([0-9]+)\Z", name) for name in names) if match)
+    found = (re.match(prefix + r"([0-9]+)\Z", name) for name in names)
+    return sorted(int(match.group(1)) for match in found if match)
 
 
 def chip_numbers(chips, present):
@@ -108,6 +111,9 @@ def spec(host, root, library_path="hook", fs=""):
     "none" leaves it to the image.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
+    devices.extend(
+        {"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual
+    )
     devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
     edits = {
         "deviceNodes": [{"path": "/dev/" + name, "permissions": "rw"} for name in host.nodes],
@@ -319,6 +325,11 @@ def _list(names):
 
 def _node(number):
     return {"path": "/dev/davinci%d" % number, "permissions": "rw"}
+
+
+def _virtual_node(number):
+    """In a container, a virtual NPU has the name of a chip."""
+    return {"path": "/dev/davinci%d" % number, "hostPath": "/dev/vdavinci%d" % number, "permissions": "rw"}
 
 
 def _mount(source, target):

@@ -54,7 +54,7 @@ options:
     description:
       - How containers find the driver's libraries.
       - V(hook) has a program of the host write them into the container's loader cache before it starts. What an image or
-        a pod sets as C(LD_LIBRARY_PATH) stays. Needs O(hook_script).
+        a pod sets as C(LD_LIBRARY_PATH) stays.
       - V(env) sets C(LD_LIBRARY_PATH) in them. The value an image has for this variable is lost.
       - V(none) leaves it to the image.
     type: str
@@ -64,6 +64,7 @@ options:
     description:
       - The hook as text, as the role P(npuops.ascend.npu_runtime#role) has it.
       - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that names it, and removed after the spec.
+      - Without it, the hook that is there stays; where there is none, V(hook) as O(library_path) fails.
     type: str
 seealso:
   - module: npuops.ascend.containerd_cdi
@@ -143,9 +144,11 @@ def run(module):
     wanted = None
     if params["state"] == "present" and host.chips:
         wanted = _cdi.spec(host, root, params["library_path"])
-    script = params["hook_script"] if wanted and params["library_path"] == "hook" else None
-    if script is None and wanted and _cdi.hooks(wanted):
-        raise NpuError("library_path is hook: give the hook as hook_script, or choose another library_path")
+    script = None
+    if wanted and params["library_path"] == "hook":
+        script = params["hook_script"] or read_text(_cdi.HOOK)
+        if script is None:
+            raise NpuError("library_path is hook and %s does not exist: give it as hook_script" % _cdi.HOOK)
     spec_reason = _cdi.reason(_cdi.PATH, wanted)
     hook_reason = _cdi.hook_reason(script)
     reason = spec_reason or hook_reason

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from lab import CHECKOUT
 
 NODE = "npu-c"  # ctr of containerd 2.x resolves CDI names, that of 1.7 does not
 SPEC = "/etc/cdi/huawei.com-npu.json"
+HOOK = "/var/lib/npuops/bin/npu-cdi-hook"
+HOOK_SCRIPT = (CHECKOUT / "roles/npu_runtime/files/npu-cdi-hook").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -40,7 +43,8 @@ def test_container_with_one_chip(lab, image):
     words = output.split()
     assert [word for word in words if word.startswith("davinci")] == ["davinci1", "davinci_manager"], output
     assert {"hisi_hdc", "devmm_svm", "libascend_hal.so", "end"} <= set(words), output
-    assert "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:" in output
+    # npu-smi found its libraries without it.
+    assert "LD_LIBRARY_PATH" not in output and "| npu-smi " in output
     assert "Read-only file system" in output
     assert "error while loading shared libraries" not in output
     assert "ASCEND_VISIBLE_DEVICES" not in output
@@ -66,9 +70,11 @@ def test_removed_and_written_again(lab):
     before = lab.ssh(NODE, f"cat {SPEC}").stdout
     assert lab.module(NODE, "npu_cdi_spec", state="absent")["changed"]
     assert not lab.module(NODE, "npu_cdi_spec", state="absent")["changed"]
+    assert lab.ssh(NODE, f"test ! -e {HOOK}").returncode == 0
+    assert HOOK in lab.module(NODE, "npu_cdi_spec")["msg"]
     result = lab.module(NODE, "npu_validate")
     assert result["failed"] and "cdi_spec: there is no CDI spec" in result["msg"]
-    assert lab.module(NODE, "npu_cdi_spec")["changed"]
+    assert lab.module(NODE, "npu_cdi_spec", hook_script=HOOK_SCRIPT)["changed"]
     assert lab.ssh(NODE, f"cat {SPEC}; ls -A /etc/cdi").stdout == before + "huawei.com-npu.json\n"
     assert not lab.module(NODE, "npu_cdi_spec")["changed"]
 

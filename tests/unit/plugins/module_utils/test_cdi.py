@@ -50,9 +50,17 @@ def test_the_whole_spec(fs):
     nodes = [node for part in [spec] + spec["devices"] for node in part["containerEdits"]["deviceNodes"]]
     assert {node["permissions"] for node in nodes} == {"rw"}
     assert all(mount["options"] == ["ro", "nosuid", "nodev", "rbind", "rprivate"] for mount in common["mounts"])
-    assert common["env"] == [
-        "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:"
-        "/usr/local/Ascend/driver/lib64"
+    libraries = ["/usr/local/Ascend/driver/lib64" + name for name in ("/driver", "/common", "")]
+    assert "env" not in common
+    assert common["hooks"] == [
+        {
+            "hookName": "createContainer",
+            "path": "/var/lib/npuops/bin/npu-cdi-hook",
+            "args": ["npu-cdi-hook"] + libraries,
+            # Without an environment of its own a hook gets the image's.
+            "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
+            "timeout": 20,
+        }
     ]
     text = _cdi.text(spec)
     assert json.loads(text) == spec
@@ -60,8 +68,59 @@ def test_the_whole_spec(fs):
         assert word not in text
 
 
-def test_no_environment(fs):
-    assert "env" not in _cdi.spec(_cdi.look(str(fs)), "/x", "none", str(fs))["containerEdits"]
+def test_other_ways_to_the_libraries(fs):
+    edits = _cdi.spec(_cdi.look(str(fs)), "/x", "env", str(fs))["containerEdits"]
+    assert "hooks" not in edits
+    assert edits["env"] == [
+        "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:"
+        "/usr/local/Ascend/driver/lib64"
+    ]
+    edits = _cdi.spec(_cdi.look(str(fs)), "/x", "none", str(fs))["containerEdits"]
+    assert "hooks" not in edits and "env" not in edits
+
+
+def test_virtual_npus(fs):
+    for number in (101, 100):
+        (fs / "dev" / ("vdavinci%d" % number)).touch()
+    devices = _cdi.spec(_cdi.look(str(fs)), "/x", fs=str(fs))["devices"]
+    assert [device["name"] for device in devices] == ["0", "1", "100", "101", "all"]
+    assert devices[2]["containerEdits"]["deviceNodes"] == [
+        {"path": "/dev/davinci100", "hostPath": "/dev/vdavinci100", "permissions": "rw"}
+    ]
+    assert paths(devices[4]["containerEdits"]) == ["/dev/davinci0", "/dev/davinci1"]
+
+
+@pytest.fixture
+def programs(tmp_path):
+    for name in ("ldconfig", "unshare", "umount", "sed"):
+        path = tmp_path / "usr" / "sbin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o755)
+    return tmp_path
+
+
+def test_hook_is_written_and_removed(programs):
+    fs, script = str(programs), "#!/bin/sh\n"
+    path = programs / "var/lib/npuops/bin/npu-cdi-hook"
+    assert _cdi.hook_reason(None, fs) is None
+    assert "does not exist" in _cdi.hook_reason(script, fs)
+    _cdi.write_hook(script, fs)
+    assert _cdi.hook_reason(script, fs) is None
+    assert path.read_text() == script and path.stat().st_mode & 0o777 == 0o755
+    path.chmod(0o777)
+    assert "not the hook of this version" in _cdi.hook_reason(script, fs)
+    path.chmod(0o755)
+    assert "not the hook of this version" in _cdi.hook_reason("#!/bin/sh\nother\n", fs)
+    assert "is not wanted" in _cdi.hook_reason(None, fs)
+    _cdi.write_hook(None, fs)
+    assert not path.exists()
+
+
+def test_hook_needs_programs(programs):
+    (programs / "usr/sbin/unshare").unlink()
+    with pytest.raises(NpuError, match="no unshare, .*npu_runtime_library_path: env"):
+        _cdi.hook_reason("#!/bin/sh\n", str(programs))
+    assert _cdi.hook_reason(None, str(programs)) is None
 
 
 @pytest.mark.parametrize(
@@ -163,11 +222,11 @@ def test_broken_files_are_found(tmp_path):
 def test_problem_says_what_differs(fs):
     host = _cdi.look(str(fs))
     spec = _cdi.spec(host, "/x", fs=str(fs))
-    assert _cdi.problem(spec, host, "/x", "env", str(fs)) is None
-    assert _cdi.problem(None, host, "/x", "env", str(fs)) == "there is no CDI spec"
-    assert _cdi.problem(spec, host, "/y", "env", str(fs)) == "the CDI spec has other mounts"
-    assert _cdi.problem(spec, host, "/x", "none", str(fs)) == "the CDI spec has other env"
-    assert _cdi.problem(dict(spec, devices=spec["devices"][1:]), host, "/x", "env", str(fs)) == (
+    assert _cdi.problem(spec, host, "/x", "hook", str(fs)) is None
+    assert _cdi.problem(None, host, "/x", "hook", str(fs)) == "there is no CDI spec"
+    assert _cdi.problem(spec, host, "/y", "hook", str(fs)) == "the CDI spec has other mounts"
+    assert _cdi.problem(spec, host, "/x", "none", str(fs)) == "the CDI spec has other hooks"
+    assert _cdi.problem(dict(spec, devices=spec["devices"][1:]), host, "/x", "hook", str(fs)) == (
         "the CDI spec describes 1, all instead of 0, 1, all"
     )
     assert _cdi.problem({"devices": "x"}, host, "/x", "env", str(fs))

@@ -27,7 +27,7 @@ LINE = "+-----------------------------------------+---------------+-------------
 ALWAYS = {
     "chips", "device_nodes", "device_permissions", "npu_smi", "health", "driver_version", "loaded_driver",
     "npu_smi_version", "release", "loaded_release", "driver_ready", "firmware", "library_ownership", "cdi_spec",
-    "cdi_mounts", "cdi_driver_version", "cdi_files", "cdi_config", "cdi_running",
+    "cdi_mounts", "cdi_driver_version", "cdi_files", "cdi_config", "cdi_running", "cdi_hook",
 }
 
 
@@ -69,6 +69,9 @@ class Host:
         self.marker()
         self.firmware("7.8.0.6.201")
         self.spec()
+        for name in _cdi.HOOK_PROGRAMS:
+            self.write("usr/sbin/" + name, "").chmod(0o755)
+        self.write(_cdi.HOOK.lstrip("/"), "#!/bin/sh\n").chmod(0o755)
 
     def write(self, path, text):
         path = self.root / path
@@ -131,8 +134,27 @@ def test_all_is_well(host):
     assert failed(validation) == {}
     assert {result["name"] for result in validation.results} == ALWAYS
     assert validation.valid and validation.firmware == "7.8.0.6.201"
-    assert _host_checks.summary(validation.results) == "all 19 checks passed"
+    assert _host_checks.summary(validation.results) == "all 20 checks passed"
     assert all(sorted(result) == ["expected", "message", "name", "ok", "seen"] for result in validation.results)
+
+
+def test_no_hook(host):
+    os.unlink(host.root / _cdi.HOOK.lstrip("/"))
+    result = failed(host.validate())["cdi_hook"]
+    assert result["seen"] == "no " + _cdi.HOOK and "run npuops.ascend.install" in result["message"]
+
+
+def test_a_program_of_the_hook_is_missing(host):
+    os.unlink(host.root / "usr/sbin/umount")
+    result = failed(host.validate())["cdi_hook"]
+    assert result["seen"] == "no umount" and "npu_runtime_library_path: env" in result["message"]
+
+
+def test_a_spec_without_hook_needs_none(host):
+    os.unlink(host.root / _cdi.HOOK.lstrip("/"))
+    document = _cdi.spec(_cdi.look(str(host.root)), "/var/lib/Ascend", "env", str(host.root))
+    host.write("etc/cdi/huawei.com-npu.json", _cdi.text(document))
+    assert failed(host.validate(library_path="env")) == {}
 
 
 def test_no_chip_nothing_to_check(tmp_path):
@@ -373,6 +395,6 @@ def test_summary_is_for_a_person(host):
     host.health = ["OK", "Alarm"]
     host.firmware("7.8.0")
     lines = _host_checks.summary(host.validate().results).splitlines()
-    assert lines[0] == "2 of 19 checks failed"
+    assert lines[0] == "2 of 20 checks failed"
     assert lines[1] == "health: NPU 1 chip 0: Alarm (expected: OK for every chip)"
     assert lines[2].startswith("  -> ") and lines[3].startswith("cdi_config: ")
