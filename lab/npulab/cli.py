@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
-    addons, binaries, collection, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs, simulation,
+    addons, agent_image, binaries, collection, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs,
+    simulation,
 )
 from .settings import Lab, LabError, current_lab
 from .tasks import Graph, Step
@@ -84,6 +85,7 @@ def up(lab: Lab) -> None:
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
     add("pull secrets", addons.make_pull_secrets, "control plane", "files")
+    add("agent image", agent_image.push_agent_image, "registry server", "venv")
     add("driver images", addons.build_driver_images, "registry server", "simulation", "venv")
     graph.run()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from . import addons, binaries
+from . import addons, agent_image, binaries
 from .files import write
 from .registry import credentials
 from .settings import PULL_SECRET, Lab
@@ -51,6 +51,7 @@ def _inventory(lab: Lab) -> str:
         "npu_registry_password": login.password,
         "npu_registry_plain_http": True,
         "npu_device_plugin_image": addons.image_reference(lab, "device-plugin"),
+        "npu_node_agent_image": agent_image.reference(lab),
         "npu_exporter_image": addons.image_reference(lab, "exporter"),
         "npu_image_pull_secrets": [PULL_SECRET],
     }

@@ -34,7 +34,7 @@ class Layer:
 
 
 def write_layer(tree, prefix, path):
-    """Pack the directory ``tree`` as ``prefix`` (a path in the image) into the file ``path``; returns the ``Layer``.
+    """Pack the directory ``tree`` as ``prefix`` (a path in the image, "" for its /) into ``path``; returns the ``Layer``.
 
     Names sorted, no times, owner root, modes without write permission for group and others and without setuid.
     """
@@ -49,14 +49,17 @@ def write_layer(tree, prefix, path):
     return Layer(path, packed.digest, packed.size, plain.digest)
 
 
-def config(architecture, layers, labels):
-    """The image configuration as bytes; it has no program to run, for nobody ever starts a driver image."""
+def config(architecture, layers, labels, settings=None):
+    """The image configuration as bytes.
+
+    ``settings``: Entrypoint, Env and the like. A driver image has none, for nobody ever starts it.
+    """
     return _json(
         {
             "architecture": architecture,
             "os": "linux",
             "created": _NO_DATE,
-            "config": {"Labels": labels},
+            "config": dict(settings or {}, Labels=labels),
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
             "history": [{"created": _NO_DATE, "created_by": "npuops.ascend.npu_image_build"} for layer in layers],
         }
@@ -93,7 +96,7 @@ def _json(document):
 
 def _entries(tree, prefix):
     """(name in the archive, path) of everything below ``tree``, sorted by name, directories before what is in them."""
-    found = [(prefix, tree)]
+    found = [(prefix, tree)] if prefix else []
     for directory, names, files in os.walk(tree):
         for name in names + files:
             path = os.path.join(directory, name)
@@ -146,12 +149,12 @@ class _Hashing:
 class Image:
     """An image of one layer, ready to be pushed to ``repository``:``tag`` of the ``client``'s registry."""
 
-    def __init__(self, client, repository, tag, layer, architecture, annotations):
+    def __init__(self, client, repository, tag, layer, architecture, annotations, settings=None):
         self.client = client
         self.repository = repository
         self.tag = tag
         self.layer = layer
-        self.config = config(architecture, [layer], annotations)
+        self.config = config(architecture, [layer], annotations, settings)
         self.manifest = manifest(self.config, [layer], annotations)
         self.digest = sha256(self.manifest)
 

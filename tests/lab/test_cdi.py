@@ -43,8 +43,8 @@ def test_container_with_one_chip(lab, image):
     words = output.split()
     assert [word for word in words if word.startswith("davinci")] == ["davinci1", "davinci_manager"], output
     assert {"hisi_hdc", "devmm_svm", "libascend_hal.so", "end"} <= set(words), output
-    # npu-smi found its libraries without it.
-    assert "LD_LIBRARY_PATH" not in output and "| npu-smi " in output
+    # npu-smi finds its libraries without it, and says so itself: there is no network here, its silicon is not reached.
+    assert "LD_LIBRARY_PATH" not in output and "dcmi module initialize failed" in output
     assert "Read-only file system" in output
     assert "error while loading shared libraries" not in output
     assert "ASCEND_VISIBLE_DEVICES" not in output
