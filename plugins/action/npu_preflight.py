@@ -36,16 +36,20 @@ class ActionModule(ClusterAction):
         "namespace": {"type": "str", "default": "npu-operator"},
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
+        "node_agent": {"type": "bool", "default": True},
+        "node_agent_image": {"type": "str"},
     }
 
     def act(self, params):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        needed = _preflight.permissions(namespace, device_plugin, params["exporter"])
+        policies = _has(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
+        needed = _preflight.permissions(namespace, device_plugin, params["exporter"], params["node_agent"], policies)
         missing = [permission for permission in needed if not cluster.may(*permission)]
         reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(_preflight.report([], reasons))
+        reasons += _preflight.agent_reasons(params["node_agent"], params["node_agent_image"])
         ours = []
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
@@ -60,7 +64,14 @@ class ActionModule(ClusterAction):
             "no_chip": [verdict.name for verdict in verdicts if verdict.status == _preflight.SKIPPED],
             "plan": [verdict.line() for verdict in verdicts],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
+            "admission_policies": policies,
         }
+
+
+def _has(cluster, group_version, resource):
+    """Whether the API has that resource."""
+    found = cluster.get(group_version) or {}
+    return any(entry["name"] == resource for entry in found.get("resources") or [])
 
 
 def _resolve(reference_text, config):

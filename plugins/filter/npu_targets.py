@@ -13,7 +13,7 @@ author:
 description:
   - Turns the verdicts of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
     M(npuops.ascend.npu_rollout) and into role variables.
-positional: done, hostvars, namespace, device_plugin, exporter
+positional: done, hostvars, namespace, device_plugin, exporter, node_agent
 options:
   _input:
     description: RV(npuops.ascend.npu_preflight#module:hosts).
@@ -40,6 +40,10 @@ options:
     description: Whether the exporter is deployed.
     type: bool
     default: true
+  node_agent:
+    description: Whether the node agent is deployed.
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
@@ -60,14 +64,15 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.npuops.ascend.plugins.module_utils import _preflight
 
 
-def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugin=True, exporter=True):
+def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugin=True, exporter=True, node_agent=True):
     """See DOCUMENTATION."""
     versions = {}
     for name in done:
         variables = hostvars[name]
         if "__npu_validation" in variables:
             versions[name] = variables["__npu_validation"].get("version")
-    return _preflight.targets(verdicts, done, versions, namespace, boolean(device_plugin), boolean(exporter))
+    components = [boolean(component) for component in (device_plugin, exporter, node_agent)]
+    return _preflight.targets(verdicts, done, versions, namespace, *components)
 
 
 class FilterModule:

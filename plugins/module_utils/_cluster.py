@@ -36,6 +36,7 @@ LABEL_CHIP = "npuops.ascend/chip"
 LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
 LABEL_COMPONENTS = "npuops.ascend/components"
 ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
+ANNOTATION_WEDGED = "npuops.ascend/wedged"
 
 PAGE = 500
 _ANSWER_SECONDS = 30

@@ -8,9 +8,12 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
+import json
+
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout
 
 PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
+AGENT_POD_LABEL = ("app.kubernetes.io/name", "npu-node-agent")
 
 READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
 _GOOD = (READY, NO_CHIP)
@@ -22,6 +25,7 @@ _COLUMNS = (
     ("LOADED", "driver_loaded"),
     ("CONTAINERD", "containerd"),
     ("CDI", "cdi"),
+    ("AGENT", "agent"),
     ("PLUGIN", "plugin"),
     ("ALLOCATABLE", "allocatable_text"),
     ("STATE", "state_text"),
@@ -30,16 +34,16 @@ _COLUMNS = (
 
 def node_views(nodes, pods):
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those that may
-    be the device plugin's."""
-    plugin = {}
-    for pod in pods:
-        key, value = PLUGIN_POD_LABEL
-        if (pod["metadata"].get("labels") or {}).get(key) == value:
-            plugin[_rollout.pod_node(pod)] = pod
-    return {name: _node_view(node, plugin.get(name)) for name, node in nodes.items()}
+    be the device plugin's or the node agent's."""
+    plugin, agent = (_by_node(pods, *label) for label in (PLUGIN_POD_LABEL, AGENT_POD_LABEL))
+    return {name: _node_view(node, plugin.get(name), agent.get(name)) for name, node in nodes.items()}
 
 
-def _node_view(node, plugin_pod):
+def _by_node(pods, key, value):
+    return {_rollout.pod_node(pod): pod for pod in pods if (pod["metadata"].get("labels") or {}).get(key) == value}
+
+
+def _node_view(node, plugin_pod, agent_pod):
     ready, why = _cluster.node_ready(node)
     labels = _cluster.labels(node)
     return {
@@ -57,18 +61,32 @@ def _node_view(node, plugin_pod):
             for name, count in (node.get("status", {}).get("allocatable") or {}).items()
             if name.startswith("huawei.com/") and str(count).isdigit()
         },
-        "plugin": _plugin_state(plugin_pod),
-        "plugin_why": _plugin_why(plugin_pod),
+        "plugin": _pod_state(plugin_pod),
+        "plugin_why": _pod_why(plugin_pod),
+        "agent": _pod_state(agent_pod),
+        "agent_why": _pod_why(agent_pod),
+        "wedged": _wedged(_cluster.annotations(node).get(_cluster.ANNOTATION_WEDGED)),
     }
 
 
-def _plugin_state(pod):
+def _wedged(text):
+    """What the node agent says of a driver that no longer answers, as one sentence, or None."""
+    if text is None:
+        return None
+    try:
+        told = json.loads(text)
+        return "since %s: %s" % (told["since"], _one_line(told["reason"]))
+    except (ValueError, KeyError, TypeError):
+        return _one_line(text)
+
+
+def _pod_state(pod):
     if pod is None:
         return None
     return "running" if _rollout.pod_ready(pod) else "failing"
 
 
-def _plugin_why(pod):
+def _pod_why(pod):
     if pod is None or _rollout.pod_ready(pod):
         return None
     return _rollout.why_pod_not_ready(pod, [], "")
@@ -98,7 +116,7 @@ def line(row):
 
 def may_get_better(all_rows):
     """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
-    return any(row["state"] in ("not ready", "no plugin", "degraded") for row in all_rows)
+    return any(row["state"] in ("not ready", "no agent", "no plugin", "degraded") for row in all_rows)
 
 
 def details(row):
@@ -152,6 +170,7 @@ def _row(host, views):
         "driver_loaded": _loaded(host, facts),
         "containerd": _containerd(facts, view),
         "cdi": _cdi(host),
+        "agent": view["agent"] if view else None,
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
         "checks": (host.get("validation") or {}).get("checks") or [],
@@ -172,6 +191,7 @@ def _foreign_row(name, view):
         "driver_loaded": None,
         "containerd": _containerd({}, view),
         "cdi": None,
+        "agent": view["agent"],
         "plugin": view["plugin"],
         "allocatable": view["allocatable"].get(resource, 0),
         "checks": [],
@@ -222,6 +242,8 @@ def _state(host, facts, row, view):
         return "not ready", view["why"]
     if view["maintenance"] or view["components"] == "paused":
         return "maintenance", "its components are %s" % (view["components"] or "off")
+    if view["wedged"]:
+        return "wedged", "%s; only a reboot helps, if it does not end by itself" % view["wedged"]
     if facts.get("problems"):
         return "blocked", facts["problems"][0]
     wrong = _wrong(row["checks"])
@@ -229,6 +251,8 @@ def _state(host, facts, row, view):
         return INVALID, "; ".join(_finding(check) for check in wrong)
     if not view["components"]:
         return "not installed", None
+    if view["agent"] == "failing":
+        return "no agent", view["agent_why"]
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
     if row["allocatable"] != row["chips"]:

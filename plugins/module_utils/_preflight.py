@@ -68,6 +68,15 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_device_plugin_accelerators",
         "npu_device_plugin_driver_path",
         "npu_device_plugin_datatrace_dir",
+        "npu_node_agent_enabled",
+        "npu_node_agent_image",
+        "npu_node_agent_driver_path",
+        "npu_node_agent_probe_interval",
+        "npu_node_agent_probe_timeout",
+        "npu_node_agent_probe_failures",
+        "npu_node_agent_admission_policy",
+        "npu_node_agent_monitoring",
+        "npu_node_agent_monitoring_labels",
         "npu_exporter_enabled",
         "npu_exporter_version",
         "npu_exporter_image",
@@ -378,7 +387,7 @@ def device_plugins(daemonsets, namespace):
         for daemonset in daemonsets
         if daemonset["metadata"]["name"].startswith("ascend-device-plugin")
         and any(
-            (volume.get("hostPath") or {}).get("path") == PLUGIN_SOCKETS
+            (volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS
             for volume in daemonset["spec"]["template"]["spec"].get("volumes") or []
         )
     ]
@@ -459,25 +468,40 @@ def _one_line(text):
 
 # What install creates: (resource, group, in our namespace).
 _CREATED = [("namespaces", "", False), ("daemonsets", "apps", True)]
-_CREATED_FOR_PLUGIN = [
+_CREATED_WITH_RIGHTS = [
     ("serviceaccounts", "", True),
     ("clusterroles", "rbac.authorization.k8s.io", False),
     ("clusterrolebindings", "rbac.authorization.k8s.io", False),
 ]
+ADMISSION_POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 _CREATED_FOR_EXPORTER = [("networkpolicies", "networking.k8s.io", True)]
 
 
-def permissions(namespace, device_plugin, exporter):
+def permissions(namespace, device_plugin, exporter, node_agent=False, admission_policies=False):
     """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None).
 
     What has the verb list, preflight itself cannot do without.
     """
-    created = _CREATED if device_plugin or exporter else []
-    created = created + (_CREATED_FOR_PLUGIN if device_plugin else []) + (_CREATED_FOR_EXPORTER if exporter else [])
+    created = _CREATED if device_plugin or exporter or node_agent else []
+    created = created + (_CREATED_WITH_RIGHTS if device_plugin or node_agent else [])
+    created = created + (_CREATED_FOR_EXPORTER if exporter else [])
+    needed = [(resource, group, namespace if own else None) for resource, group, own in created]
+    if node_agent and admission_policies:
+        needed += [(name, "admissionregistration.k8s.io", None) for name in ADMISSION_POLICIES]
+    if node_agent:
+        needed += [(resource, "rbac.authorization.k8s.io", "default") for resource in ("roles", "rolebindings")]
     return [("list", "nodes", "", None), ("list", "daemonsets", "apps", None), ("patch", "nodes", "", None)] + [
-        (verb, resource, group, namespace if own else None)
-        for resource, group, own in created
-        for verb in ("get", "create", "patch")
+        (verb, resource, group, where) for resource, group, where in needed for verb in ("get", "create", "patch")
+    ]
+
+
+def agent_reasons(enabled, image):
+    """Why the node agent cannot be deployed, as sentences."""
+    if not enabled or image:
+        return []
+    return [
+        "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
+        " pushed to your registry; npu_node_agent_enabled: false goes without"
     ]
 
 
@@ -488,7 +512,7 @@ DAEMONSETS = {
 }
 
 
-def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=True):
+def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=True, node_agent=True):
     """What the cluster play needs, from results of Verdict.result() by host.
 
     ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
@@ -521,9 +545,11 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
             {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]}
             for verdict in active
         ]
-    if exporter:
-        nodes = [verdict["node_name"] for verdict in active]
-        result["daemonsets"].append({"namespace": namespace, "name": "npu-exporter", "nodes": nodes})
+    nodes = [verdict["node_name"] for verdict in active]
+    others = [(exporter, "npu-exporter"), (node_agent, "npu-node-agent")]
+    result["daemonsets"] += [
+        {"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed
+    ]
     return result
 
 

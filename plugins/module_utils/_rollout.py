@@ -15,7 +15,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 _POLL_SECONDS = 1.0
-PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
+# Where device plugins have their sockets: the kubelet's directory, and the node agent's in its place.
+PLUGIN_SOCKETS = ("/var/lib/kubelet/device-plugins", "/var/lib/npuops/device-plugins")
 
 # Taints every DaemonSet pod tolerates by itself.
 _TOLERATED = re.compile(
@@ -187,9 +188,9 @@ class DaemonSet:
 
     @property
     def is_plugin(self):
-        """Whether it is a device plugin, by the kubelet's directory that it mounts."""
+        """Whether it is a device plugin, by the directory of sockets that it mounts."""
         volumes = self.object["spec"]["template"]["spec"].get("volumes") or [] if self.object else []
-        return any((volume.get("hostPath") or {}).get("path") == PLUGIN_SOCKETS for volume in volumes)
+        return any((volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS for volume in volumes)
 
     @property
     def observed(self):

@@ -85,6 +85,9 @@ fleet:
     cdi:
       description: V(on) or V(off), null when unknown.
       type: str
+    agent:
+      description: The node agent, V(running) or V(failing), null without a pod.
+      type: str
     plugin:
       description: V(running) or V(failing), null without a pod.
       type: str

@@ -111,6 +111,13 @@ options:
     description: Whether the exporter will be deployed.
     type: bool
     default: true
+  node_agent:
+    description: Whether the node agent will be deployed.
+    type: bool
+    default: true
+  node_agent_image:
+    description: The node agent's image. It is an error if it is not given and the agent will be deployed.
+    type: str
 """
 
 EXAMPLES = r"""
@@ -178,6 +185,10 @@ plan:
   elements: str
 service_monitors:
   description: Whether the cluster knows the kind ServiceMonitor.
+  returned: success
+  type: bool
+admission_policies:
+  description: Whether the cluster knows the kind ValidatingAdmissionPolicy in its stable version.
   returned: success
   type: bool
 blocked:

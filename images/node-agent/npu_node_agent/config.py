@@ -44,6 +44,12 @@ _SETTINGS = (
     ("boot-id-file", "/proc/sys/kernel/random/boot_id", str, "file with the host's boot ID"),
     ("cdi-spec", "/etc/cdi/huawei.com-npu.json", str, "the host's CDI spec"),
     ("driver-tree", "/var/lib/Ascend/driver", str, "the driver's tree, through its link"),
+    (
+        "npu-smi",
+        "/usr/local/sbin/npu-smi:/usr/local/bin/npu-smi",
+        str,
+        "where npu-smi may be if not in the driver's tree, separated by colons",
+    ),
     ("pci-devices", "/sys/bus/pci/devices", str, "sysfs directory of PCI functions"),
     ("dev-dir", "/dev", str, "directory of the device nodes"),
     ("probe-interval", "60", _seconds, "seconds between two probes"),

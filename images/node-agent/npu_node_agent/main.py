@@ -52,6 +52,7 @@ async def _run(settings) -> None:
         markers,
         Probe(
             settings.driver_tree,
+            settings.npu_smi.split(":"),
             settings.pci_devices,
             os.path.join(settings.run_dir, "npu-smi.lock"),
             settings.probe_timeout,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _pci
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -33,10 +33,10 @@ class Result(NamedTuple):
 
 
 class Probe:
-    """npu-smi of the driver tree ``tree``, with at most ``timeout`` seconds for its answer."""
+    """npu-smi of the driver tree ``tree``, or at one of ``fallbacks``, with at most ``timeout`` seconds for its answer."""
 
-    def __init__(self, tree: str, pci_devices: str, lock: str, timeout: float) -> None:
-        self._npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT)
+    def __init__(self, tree: str, fallbacks: Sequence[str], pci_devices: str, lock: str, timeout: float) -> None:
+        self._npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT, fallbacks=fallbacks)
         self._pci_devices = pci_devices
         self._limit = timeout + _LOCK_WAIT + _SLACK
         self._background = Background("probe")

@@ -360,7 +360,7 @@ def test_metrics(agent, address, api, chips, ready, kubelet, plugins, spec):
 def test_alert_rules_use_what_is_published(agent, address, chips, ready):
     agent.start()
     wait_for(lambda: sample(agent, "probe_last_success_timestamp_seconds"))
-    with open(os.path.join(CHECKOUT, "images", "node-agent", "alerts.yml"), encoding="utf-8") as stream:
+    with open(os.path.join(CHECKOUT, "roles", "npu_node_agent", "files", "alerts.yml"), encoding="utf-8") as stream:
         rules = stream.read()
     published = set(re.findall(r"^# TYPE (\S+)", page(agent), re.M))
     used = set(re.findall(r"npuops_node_agent_\w+", rules))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import jinja2
 import pytest
@@ -24,6 +25,17 @@ PLUGIN = dict(
     npu_device_plugin_image="registry.example/plugin:v7.3.0",
     npu_device_plugin_driver_path="/var/lib/Ascend/driver",
     npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
+    npu_node_agent_enabled=False,
+)
+AGENT = dict(
+    SHARED,
+    npu_node_agent_image="registry.example/agent:0.1.0",
+    npu_node_agent_driver_path="/var/lib/Ascend/driver",
+    npu_node_agent_probe_interval=60,
+    npu_node_agent_probe_timeout=30,
+    npu_node_agent_probe_failures=3,
+    npu_node_agent_monitoring_labels={"release": "prometheus"},
+    __npu_node_agent_alerts={"groups": [{"name": "x", "rules": []}]},
 )
 EXPORTER = dict(
     SHARED,
@@ -40,8 +52,10 @@ def render(role, template, variables):
     environment = jinja2.Environment(
         loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
     )
-    environment.filters["to_json"] = json.dumps
-    text = environment.get_template(template).render(variables)
+    environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
+    with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
+        constants = {name: value for name, value in yaml.safe_load(stream).items() if not isinstance(value, str)}
+    text = environment.get_template(template).render(constants, **variables)
     return {item["kind"]: item for item in yaml.safe_load_all(text) if item}
 
 
@@ -54,7 +68,7 @@ def mounts(daemonset):
     return {
         mount["mountPath"]: (
             paths[mount["name"]]["path"],
-            paths[mount["name"]].get("type"),
+            paths[mount["name"]].get("type") or None,
             mount.get("readOnly", False),
         )
         for mount in container["volumeMounts"]
@@ -135,6 +149,19 @@ def test_device_plugin_may_do_what_upstream_needs_and_no_more(accelerator, confi
     assert all(len(rule["resources"]) == 1 and rule["apiGroups"] == [""] for rule in rules)
 
 
+@pytest.mark.parametrize("accelerator", ["huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310"])
+def test_device_plugin_behind_the_node_agent(accelerator):
+    """Only the directory of its sockets is another."""
+    direct = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)
+    behind = render("npu_device_plugin", accelerator + ".yaml.j2", dict(PLUGIN, npu_node_agent_enabled=True))
+    sockets = mounts(behind["DaemonSet"]).pop("/var/lib/kubelet/device-plugins")
+    assert sockets == ("/var/lib/npuops/device-plugins", "DirectoryOrCreate", False)
+    for objects in (direct, behind):
+        volumes = objects["DaemonSet"]["spec"]["template"]["spec"]["volumes"]
+        assert [volume.pop("hostPath") for volume in volumes if volume["name"] == "device-plugin"]
+    assert direct == behind
+
+
 def test_not_on_the_soc_variant_of_the_310p():
     spec = render("npu_device_plugin", "huawei-Ascend310P.yaml.j2", PLUGIN)["DaemonSet"]["spec"]["template"]["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -177,7 +204,58 @@ def test_service_monitor_finds_the_exporter():
     assert monitor["metadata"]["labels"] == {"release": "prometheus"}
 
 
-@pytest.mark.parametrize(("role", "variables"), [("npu_device_plugin", PLUGIN), ("npu_exporter", EXPORTER)])
+def test_node_agent():
+    objects = render("npu_node_agent", "node-agent.yaml.j2", AGENT)
+    daemonset = objects["DaemonSet"]["spec"]["template"]
+    spec = daemonset["spec"]
+    (container,) = spec["containers"]
+    assert "hostNetwork" not in spec and "hostPID" not in spec
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    seen = {
+        mount["mountPath"]: ((volumes[mount["name"]].get("hostPath") or {}).get("path"), mount.get("readOnly", False))
+        for mount in container["volumeMounts"]
+    }
+    assert seen == {
+        "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", False),
+        "/var/lib/npuops/device-plugins": ("/var/lib/npuops/device-plugins", False),
+        "/run/npuops": ("/run/npuops", False),
+        "/etc/cdi": ("/etc/cdi", True),
+        # The whole root: driver is a link in it.
+        "/var/lib/Ascend": ("/var/lib/Ascend", True),
+        "/dev": ("/dev", False),
+        "/sys/bus/pci/devices": ("/sys/bus/pci/devices", True),
+        "/host/boot_id": ("/proc/sys/kernel/random/boot_id", True),
+        "/host/usr/local": ("/usr/local", True),
+        "/tmp": (None, False),
+    }
+    # Every variable is a setting of the program.
+    with open(os.path.join(ROLES, "..", "images/node-agent/npu_node_agent/config.py"), encoding="utf-8") as stream:
+        settings = set(re.findall(r'^ +\(?"([a-z-]+)",', stream.read(), re.M))
+    for variable in container["env"]:
+        assert variable["name"].replace("NPU_AGENT_", "").lower().replace("_", "-") in settings
+    rules = {kind: objects[kind]["rules"] for kind in ("ClusterRole", "Role")}
+    assert rules == {
+        "ClusterRole": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}],
+        "Role": [{"apiGroups": [""], "resources": ["events"], "verbs": ["get", "create", "patch", "delete"]}],
+    }
+
+
+def test_service_monitor_finds_the_node_agent():
+    objects = render("npu_node_agent", "monitoring.yaml.j2", AGENT)
+    agent = render("npu_node_agent", "node-agent.yaml.j2", AGENT)["DaemonSet"]["spec"]["template"]
+    service, monitor = objects["Service"], objects["ServiceMonitor"]
+    assert service["spec"]["selector"] == agent["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+    (port,) = service["spec"]["ports"]
+    assert monitor["spec"]["endpoints"][0]["port"] == port["name"] == agent["spec"]["containers"][0]["ports"][0]["name"]
+    assert objects["PrometheusRule"]["spec"] == AGENT["__npu_node_agent_alerts"]
+    assert objects["PrometheusRule"]["metadata"]["labels"] == {"release": "prometheus"}
+
+
+@pytest.mark.parametrize(
+    ("role", "variables"), [("npu_device_plugin", PLUGIN), ("npu_exporter", EXPORTER), ("npu_node_agent", AGENT)]
+)
 def test_every_template_begins_a_document(role, variables):
     """The roles apply several of them as one text."""
     for template in os.listdir(os.path.join(ROLES, role, "templates")):

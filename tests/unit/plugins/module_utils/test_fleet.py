@@ -27,9 +27,13 @@ def host(name="a", **changes):
     return dict(entry, config={"driver_source": "image", "driver_version": "25.5.0"}, **changes)
 
 
-def plugin(on="a", ready=True):
+def agent(on="a", ready=True):
+    return plugin(on, ready, {"app.kubernetes.io/name": "npu-node-agent"})
+
+
+def plugin(on="a", ready=True, labels=None):
     return {
-        "metadata": {"name": "p", "labels": {"name": "ascend-device-plugin-ds"}},
+        "metadata": {"name": "p", "labels": labels or {"name": "ascend-device-plugin-ds"}},
         "spec": {"nodeName": on},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
     }
@@ -81,6 +85,23 @@ def test_states_and_reasons():
     assert state(unschedulable=True) == ("ready", "cordoned")
 
 
+def test_node_agent():
+    assert row(pods=[plugin(), agent()])["agent"] == "running"
+    assert state(pods=[plugin(), agent(ready=False)]) == ("no agent", "is Running; no events yet")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        ('{"since": "2026-11-21T10:00:00Z", "reason": "npu-smi\\nhangs."}', "since 2026-11-21T10:00:00Z: npu-smi hangs"),
+        ("by hand", "by hand"),
+    ],
+)
+def test_a_driver_that_no_longer_answers(annotation, reason):
+    told = state(annotations={"npuops.ascend/wedged": annotation}, allocatable="0")
+    assert told == ("wedged", reason + "; only a reboot helps, if it does not end by itself")
+
+
 def test_a_host_that_is_down_on_a_node_that_is_gone_too():
     assert state(host(facts=None, unreachable=True, error="no route"), ready=False) == (
         "unreachable",
@@ -119,10 +140,10 @@ def test_table():
     entries.append(host("c", facts=None, validation=None, error="no sh"))
     entries[2]["config"]["node_name"] = "worker-1"
     assert _fleet.table(_fleet.rows(entries, _fleet.node_views(nodes, [plugin()]))) == [
-        "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  PLUGIN   ALLOCATABLE             STATE",
-        "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   running  8 huawei.com/Ascend910  ready",
-        "b             -         -       -       2.1.5               -    -        -                       no chip",
-        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -        -                       failed",
+        "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  AGENT  PLUGIN   ALLOCATABLE             STATE",
+        "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   -      running  8 huawei.com/Ascend910  ready",
+        "b             -         -       -       2.1.5               -    -      -        -                       no chip",
+        "worker-1 (c)  -         25.5.0  -       containerd://2.1.5  -    -      -        -                       failed",
         "",
         "c: failed",
         "  no sh",

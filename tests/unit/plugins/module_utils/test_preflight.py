@@ -285,10 +285,10 @@ def test_mixed_driver_paths_are_refused():
     assert all("/usr/local/Ascend/driver on b; /var/lib/Ascend/driver on a, c" in v.reasons[0] for v in verdicts)
 
 
-def plugin_daemonset(path, namespace="npu-operator"):
+def plugin_daemonset(path, namespace="npu-operator", sockets="/var/lib/kubelet/device-plugins"):
     volumes = [
         {"name": "hiai-driver", "hostPath": {"path": path}},
-        {"name": "device-plugin", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}},
+        {"name": "device-plugin", "hostPath": {"path": sockets}},
     ]
     spec = {"nodeSelector": {"accelerator": "huawei-Ascend910"}, "volumes": volumes}
     return {
@@ -306,6 +306,28 @@ def test_a_limited_run_does_not_move_the_others_driver():
     assert "but b (not in this run) already use the device plugin with /opt/Ascend/driver" in moved.reasons[0]
     assert only(host("a"), nodes=nodes, daemonsets=[plugin_daemonset("/var/lib/Ascend/driver")]).status == "ready"
     assert only(host("a"), daemonsets=[plugin_daemonset("/opt/Ascend/driver")]).status == "ready"
+
+
+def test_a_device_plugin_behind_the_node_agent_is_one_too():
+    daemonset = plugin_daemonset("/x", "kube-system", "/var/lib/npuops/device-plugins")
+    assert len(_preflight.device_plugins([daemonset], "npu-operator")[1]) == 1
+
+
+def test_the_node_agent_needs_an_image():
+    assert "npu_node_agent_image is not set" in _preflight.agent_reasons(True, "")[0]
+    assert _preflight.agent_reasons(True, "registry.example/agent:1") == _preflight.agent_reasons(False, None) == []
+
+
+def test_permissions():
+    plain = _preflight.permissions("ours", True, False)
+    assert ("create", "daemonsets", "apps", "ours") in plain
+    assert not [entry for entry in plain if entry[1] in ("roles", "networkpolicies")]
+    agent = _preflight.permissions("ours", False, False, True, True)
+    assert ("create", "roles", "rbac.authorization.k8s.io", "default") in agent
+    assert ("create", "clusterroles", "rbac.authorization.k8s.io", None) in agent
+    assert ("patch", "validatingadmissionpolicybindings", "admissionregistration.k8s.io", None) in agent
+    # The API has none: nobody has to be allowed to make them.
+    assert not [e for e in _preflight.permissions("ours", True, True, True, False) if "validating" in e[1]]
 
 
 def test_another_device_plugin():
@@ -367,6 +389,7 @@ def test_targets():
             {"namespace": "npu-operator", "name": "ascend-device-plugin310p-daemonset", "nodes": ["c"]},
             {"namespace": "npu-operator", "name": "ascend-device-plugin-daemonset", "nodes": ["a"]},
             {"namespace": "npu-operator", "name": "npu-exporter", "nodes": ["a", "c"]},
+            {"namespace": "npu-operator", "name": "npu-node-agent", "nodes": ["a", "c"]},
         ],
         "nodes": [
             {"name": "a", "resource": "huawei.com/Ascend910", "count": 8},
@@ -384,7 +407,7 @@ def test_paused_nodes_are_labelled_but_not_waited_for():
 
 
 def test_components_that_are_off_are_not_waited_for():
-    result = targets(judge(fleet()), ["a"], device_plugin=False, exporter=False)
+    result = targets(judge(fleet()), ["a"], device_plugin=False, exporter=False, node_agent=False)
     assert (result["daemonsets"], result["nodes"]) == ([], [])
 
 
