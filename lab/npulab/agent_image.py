@@ -12,7 +12,6 @@ import json
 import platform
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from .collection import library
@@ -116,8 +115,7 @@ def _add_program(root: Path, step: Step) -> None:
     shutil.copytree(SOURCE / "npu_node_agent", place / "npu_node_agent", ignore=shutil.ignore_patterns("__pycache__"))
     for file in _library_files():
         shutil.copy(file, inside)
-    pip = CHECKOUT / ".venv" / "bin" / "python"
-    step.run(pip if pip.exists() else sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q", "install",
+    step.run(CHECKOUT / ".venv" / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "-q", "install",
              "--target", place, "--only-binary=:all:", "--python-version", PYTHON.removeprefix("python"), "--no-deps",
              "--no-compile", "-r", SOURCE / "requirements.txt")
     # What is compiled says nothing of times: the same sources give the same image.
