@@ -56,5 +56,5 @@ molecule: venv ## the molecule scenarios, on the running lab
 lab-test: venv ## bad input and interruptions, on the running lab
 	@dev/lab-test
 
-bench: venv ## what a second run of install costs, beside ansible -m ping
+bench: venv ## what a second run of install costs, beside ansible -m ping; what the node agent costs
 	@dev/bench
