@@ -5,22 +5,4 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import sys
-import tempfile
-
-_CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_TREE = tempfile.mkdtemp(prefix="npuops-collections-")
-atexit.register(shutil.rmtree, _TREE, ignore_errors=True)
-os.makedirs(os.path.join(_TREE, "ansible_collections", "npuops"))
-os.symlink(_CHECKOUT, os.path.join(_TREE, "ansible_collections", "npuops", "ascend"))
-
-try:
-    from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
-except ImportError:
-    # Python 3.8 as on an NPU host: no Ansible there. Namespace packages do for the library, which is all that runs on it.
-    sys.path.insert(0, _TREE)
-else:
-    _AnsibleCollectionFinder(paths=[_TREE])._install()
+import collection  # noqa: F401  pylint: disable=unused-import

@@ -94,10 +94,10 @@ def test_mount_that_no_driver_can_be_on(host, option, text):
     os.makedirs(place)
     program = (
         "import sys; sys.path[:0] = %r\n"
-        "import conftest\n"
+        "import collection\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts\n"
         "print(_host_facts.gather(fs=%r)['problems'])"
-    ) % ([os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")], host.fs)
+    ) % ([os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../support")], host.fs)
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o %s x "$1" && exec "$2" -c "$3"' % option, "sh", place]
         + [shutil.which("python") or "python3", program],

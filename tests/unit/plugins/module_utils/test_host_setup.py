@@ -142,10 +142,10 @@ def test_read_only_lib_is_told_with_its_cost(host):
     """A real read-only mount, as on an immutable host."""
     program = (
         "import sys; sys.path[:0] = %r\n"
-        "import conftest\n"
+        "import collection\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils import _host_setup\n"
         "for step in _host_setup.driver_paths('/var/lib/Ascend', %r): print(step[0])"
-    ) % ([os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")], host.fs)
+    ) % ([os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../support")], host.fs)
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro x "$1/lib" && exec "$2" -c "$3"', "sh", host.fs]
         + [shutil.which("python") or "python3", program],
