@@ -85,6 +85,7 @@ def pod_status(lab, name: str) -> dict:
 def output(lab, name: str) -> str:
     phase = lab.wait_for(lambda: (found := pod_status(lab, name)["phase"]) in ("Succeeded", "Failed") and found, SETTLE,
                          f"pod {name} ends")
+    assert phase == "Succeeded" or "reason" not in pod_status(lab, name), pod_status(lab, name)  # refused: no log
     text = lab.kubectl("logs", name, "-n", TEAM)
     assert phase == "Succeeded", text
     return text
@@ -175,7 +176,10 @@ def test_an_image_keeps_its_library_path(lab, node, cann_image):
 
 
 def restart_kubelet(lab, node):
+    """Until it has the devices again it refuses pods, while the Node's status still counts what was there before."""
+    before = registrations(lab, node, "kubelet")
     lab.ssh(node, "systemctl restart kubelet")
+    lab.wait_for(lambda: registrations(lab, node, "kubelet") > before, SETTLE, "the agent has registered again")
 
 
 def delete_plugin(lab, node):
@@ -188,13 +192,15 @@ def delete_agent(lab, node):
 
 def kill_plugin(lab, node):
     """Until it has registered again, nobody can know which chips are healthy, and pods are refused."""
-    before = registrations(lab, node)
+    before = registrations(lab, node, "plugin")
     lab.ssh(node, "pkill -KILL -x device-plugin")
-    lab.wait_for(lambda: registrations(lab, node) > before, SETTLE, "the plugin has registered again")
+    lab.wait_for(lambda: registrations(lab, node, "plugin") > before, SETTLE, "the plugin has registered again")
 
 
-def registrations(lab, node) -> int:
-    return int(re.findall(r"^npuops_node_agent_plugin_registrations_total\{.*\} (\d+)", metrics(lab, node), re.MULTILINE)[0])
+def registrations(lab, node, peer: str) -> int:
+    """How often a plugin registered at the agent, or the agent at the kubelet."""
+    sample = rf"^npuops_node_agent_{peer}_registrations_total\{{.*\}} (\d+)"
+    return int(re.findall(sample, metrics(lab, node), re.MULTILINE)[0])
 
 
 @pytest.mark.parametrize("node", ["npu-a", "npu-b"])

@@ -55,7 +55,7 @@ _SETTINGS = (
     ("probe-interval", "60", _seconds, "seconds between two probes"),
     ("probe-timeout", "30", _seconds, "seconds after which a probe counts as hanging"),
     ("probe-failures", "3", _count, "failures in a row that make a driver wedged"),
-    ("metrics-address", "0.0.0.0:9461", _address, "where /metrics and /healthz are served"),
+    ("metrics-address", "0.0.0.0:9461", _address, "where /metrics, /healthz and /readyz are served"),
     ("api-server", "", str, "URL of the API server; empty: the cluster the agent runs in"),
     ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "bearer token, read again for every request"),
     ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "CA of the API server's certificate"),

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page Prometheus reads, and the one the kubelet's liveness probe reads."""
+"""The page Prometheus reads, and those of the kubelet's probes."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Callable
 
 from .metrics import Metrics
 
@@ -13,14 +14,14 @@ _LONGEST_REQUEST = 16384
 _PATIENCE = 10  # seconds for a request to arrive and its answer to leave
 
 
-async def serve(address: tuple, metrics: Metrics) -> None:
-    """GET /metrics and /healthz on ``address`` (host, port) until cancelled. Raises OSError when it cannot listen."""
+async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -> None:
+    """GET /metrics, /healthz (the process lives) and /readyz (``settled``) on ``address`` (host, port) until cancelled. Raises OSError when it cannot listen."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_answer(request, metrics))
+                writer.write(_answer(request, metrics, settled))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
@@ -32,7 +33,7 @@ async def serve(address: tuple, metrics: Metrics) -> None:
         await server.serve_forever()
 
 
-def _answer(request: bytes, metrics: Metrics) -> bytes:
+def _answer(request: bytes, metrics: Metrics, settled: Callable[[], bool]) -> bytes:
     method, _, rest = request.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if method != b"GET":
@@ -41,8 +42,12 @@ def _answer(request: bytes, metrics: Metrics) -> bytes:
         status, body = "200 OK", metrics.render()
     elif path == b"/healthz":
         status, body = "200 OK", "ok\n"
+    elif path == b"/readyz" and settled():
+        status, body = "200 OK", "ok\n"
+    elif path == b"/readyz":
+        status, body = "503 Service Unavailable", "device plugins have not registered again yet\n"
     else:
-        status, body = "404 Not Found", "/metrics or /healthz\n"
+        status, body = "404 Not Found", "/metrics, /healthz or /readyz\n"
     content = body.encode("utf-8")
     head = (
         "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from fakes import HERE, wait_for
+from fakes import HERE, Kubelet, wait_for
 from npu_node_agent import config
 from npu_node_agent.bridge import endpoint_path
 
@@ -95,6 +95,34 @@ def test_pages(agent):
         peer.sendall(b"\xff" * 100000)
     with urllib.request.urlopen(base + "/healthz", timeout=5) as answer:
         assert answer.read() == b"ok\n"
+
+
+def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins):
+    """An agent that starts beside a running plugin is not ready before the kubelet got the plugin's devices."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    agent.settings["metrics-address"] = "127.0.0.1:%d" % port
+
+    def is_ready():
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:%d/readyz" % port, timeout=5) as answer:
+                return answer.read() == b"ok\n"
+        except urllib.error.HTTPError as error:
+            error.close()
+            assert error.code == 503
+            return False
+
+    plugin = plugins()
+    wait_for(lambda: plugin.refusals)
+    agent.start()
+    wait_for(lambda: _listens(port))
+    wait_for(lambda: plugin.streams == 1)
+    assert not is_ready()
+    kubelet = Kubelet(agent.kubelet_dir).start()
+    wait_for(is_ready)
+    assert kubelet.allocatable(plugin.resource)
+    kubelet.stop()
 
 
 def test_the_image_has_what_is_imported():
