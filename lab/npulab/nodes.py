@@ -141,6 +141,8 @@ def _fill(lab: Lab, node: Node, root: Path, step: Step) -> None:
     rootfs.copy_over(simulation.root_files(lab), root, step)
     if not node.package_manager:
         rootfs.drop_package_manager(root)
+    if not node.python:
+        rootfs.drop_python(root)
     write(root / "usr/lib/os-release", (FILES / "os-release" / node.os_release).read_text(encoding="utf-8"))
     write(root / "etc/npusim/hardware.json", json.dumps(simulation.hardware(node), indent=2) + "\n")
     write(root / "etc/machine-id", f"{uuid.uuid5(uuid.NAMESPACE_DNS, lab.container(node)).hex}\n", mode=0o444)
@@ -189,7 +191,7 @@ def _fill_kubernetes(lab: Lab, node: Node, root: Path) -> None:
 
 def _make_usr(lab: Lab, node: Node, root: Path, step: Step) -> None:
     """The squashfs of an immutable node: /usr of its filled root plus the programs, made once per combination."""
-    parts = [rootfs.recipe(), digest(simulation.root_files(lab)), node.os_release]
+    parts = [rootfs.recipe(), digest(simulation.root_files(lab)), node.os_release, f"{node.python=}"]
     key = digest(*parts, *(str(program) for program in _programs(lab, node)))
 
     def fill(usr: Path) -> None:

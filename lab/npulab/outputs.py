@@ -55,7 +55,10 @@ def _inventory(lab: Lab) -> str:
         "npu_exporter_image": addons.image_reference(lab, "exporter"),
         "npu_image_pull_secrets": [PULL_SECRET],
     }
-    hosts = "".join(f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n" for node in lab.nodes)
+    # The path is install's promise (docs/install.md): it brings that Python.
+    python = "      ansible_python_interpreter: /var/lib/npuops/python/current/python3\n"
+    hosts = "".join(f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n{'' if node.python else python}"
+                    for node in lab.nodes)
     settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
     head = "---\n# Written by 'lab/lab up'; holds the registry's password.\n"
     return f"{head}npu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"

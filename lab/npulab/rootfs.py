@@ -30,6 +30,8 @@ MASKED = (
 )
 PACKAGE_MANAGER = ("usr/bin/apt*", "usr/bin/dpkg*", "usr/lib/apt", "usr/lib/dpkg", "usr/share/dpkg", "etc/apt",
                    "var/lib/apt", "var/lib/dpkg", "var/cache/apt")
+PYTHON = ("usr/bin/python*", "usr/bin/py3*", "usr/bin/pydoc*", "usr/bin/pygettext*", "usr/lib/python*", "usr/local/lib/python*",
+          "usr/lib/*/libpython*", "usr/share/python*", "etc/python*")
 
 
 def recipe() -> str:
@@ -87,7 +89,15 @@ def copy_over(source: Path, root: Path, step: Step) -> None:
 
 
 def drop_package_manager(root: Path) -> None:
-    for pattern in PACKAGE_MANAGER:
+    _drop(root, PACKAGE_MANAGER)
+
+
+def drop_python(root: Path) -> None:
+    _drop(root, PYTHON)
+
+
+def _drop(root: Path, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
         for path in root.glob(pattern):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 

@@ -37,13 +37,14 @@ class Node:
     cards: int = 0
     package_manager: bool = True
     immutable: bool = False  # /usr is a squashfs, as on an image-based OS
+    python: bool = True
 
 
 NODES = (
     Node("npu-a", 11, "containerd-2", "openeuler-24.03-sp3", card="910B", cards=8, package_manager=False),
     Node("npu-b", 12, "containerd-1.7", "ubuntu-22.04", card="910B", cards=8),
     Node("npu-c", 13, "containerd-2", "openeuler-24.03-sp3", card="310P-duo", cards=2, package_manager=False,
-         immutable=True),
+         immutable=True, python=False),
     Node("cpu-a", 14, "containerd-2", "debian-12"),
 )
 

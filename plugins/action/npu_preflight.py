@@ -27,6 +27,7 @@ class ActionModule(ClusterAction):
                 "name": {"type": "str", "required": True},
                 "facts": {"type": "dict"},
                 "error": {"type": "str"},
+                "pending": {"type": "str"},
                 "unreachable": {"type": "bool", "default": False},
                 "variables": {"type": "list", "elements": "str", "default": []},
                 "validation": {"type": "dict"},
@@ -43,7 +44,7 @@ class ActionModule(ClusterAction):
     def act(self, params):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        policies = _has(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
+        policies = _cluster.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
         needed = _preflight.permissions(namespace, device_plugin, params["exporter"], params["node_agent"], policies)
         missing = [permission for permission in needed if not cluster.may(*permission)]
         reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
@@ -66,12 +67,6 @@ class ActionModule(ClusterAction):
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
         }
-
-
-def _has(cluster, group_version, resource):
-    """Whether the API has that resource."""
-    found = cluster.get(group_version) or {}
-    return any(entry["name"] == resource for entry in found.get("resources") or [])
 
 
 def _resolve(reference_text, config):

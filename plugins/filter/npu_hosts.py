@@ -11,9 +11,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Collects, for each host, the results that the playbooks registered as C(__npu_facts) and C(__npu_validation), its
-    configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
-  - A host that could not be reached, or whose facts could not be read, is in the list with the reason.
+  - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts) and C(__npu_validation),
+    its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
+  - A host that could not be reached, or whose facts could not be read, is in the list with the reason. One that has no Python
+    only because check mode brings none, or because none is needed there, has C(pending) instead.
 positional: hostvars
 options:
   _input:
@@ -58,7 +59,11 @@ def npu_hosts(names, hostvars, credentials=False):
 
 
 def _host(name, variables, credentials):
+    python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
+    if python.get("failed") or python.get("unreachable"):
+        # Without a Python nothing could be asked.
+        facts = python
     validation = _result(variables, "__npu_validation")
     host = {
         "name": name,
@@ -73,7 +78,9 @@ def _host(name, variables, credentials):
         },
         "variables": [key for key in variables if key.startswith("npu_")],
     }
-    if not host["facts"]:
+    if not host["facts"] and facts is not python and python.get("python") is False:
+        host["pending"] = "has no Python: %s" % python.get("msg")
+    elif not host["facts"]:
         host["error"] = explain(facts) or facts.get("msg") or "its facts were not read"
     elif host["unreachable"]:
         host["error"] = validation.get("msg")

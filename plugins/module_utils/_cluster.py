@@ -38,6 +38,9 @@ LABEL_COMPONENTS = "npuops.ascend/components"
 ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
 ANNOTATION_WEDGED = "npuops.ascend/wedged"
 
+# Who we are to the API server, which remembers who set what.
+FIELD_MANAGER = "npuops.ascend"
+
 PAGE = 500
 _ANSWER_SECONDS = 30
 _FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
@@ -223,6 +226,12 @@ def describe_permission(verb, resource, group="", namespace=None):
     )
 
 
+def has_resource(cluster, group_version, resource):
+    """Whether the API at the path ``group_version`` has that resource."""
+    found = cluster.get(group_version) or {}
+    return any(entry["name"] == resource for entry in found.get("resources") or [])
+
+
 # --- what a Node object tells ---
 
 
@@ -314,7 +323,7 @@ def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
                 changes.append(change)
                 break
             try:
-                cluster.merge_patch(path, patch)
+                cluster.merge_patch(path, patch, field_manager=FIELD_MANAGER)
                 changes.append(change)
                 break
             except Conflict:

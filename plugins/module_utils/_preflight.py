@@ -51,6 +51,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_image_pull_policy",
         "npu_tolerations",
         "npu_status_file",
+        "npu_uninstall_force",
         "npu_rollout_timeout",
         "npu_validate_timeout",
         "npu_driver_build",
@@ -233,6 +234,9 @@ def _check_host(verdict, plugin_enabled):
     if verdict.host.get("error"):
         verdict.reasons.append(_one_line(verdict.host["error"]))
         return
+    if verdict.host.get("pending"):
+        verdict.notes.append(verdict.host["pending"])
+        return
     if not verdict.has_chips:
         verdict.notes.append("has no Ascend chip; nothing is done there")
         return
@@ -263,6 +267,12 @@ def _check_loaded(verdict):
         return
     wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
     if driver.get("loaded_release") in (None, wanted):
+        return
+    if not driver.get("managed"):
+        verdict.reasons.append(
+            "the driver %s is still loaded since it was uninstalled, configured is %s. Reboot the host, then repeat"
+            % (driver["loaded_release"], wanted)
+        )
         return
     verdict.keep_release = driver["loaded_release"]
     verdict.notes.append(

@@ -8,13 +8,22 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
+# Where npu_python puts a Python of our own.
+INTERPRETER = "/var/lib/npuops/python/current/python3"
+
 _NEEDED = "Host modules need Python 3.8 or newer"
-_CURE = "Install one there and name it in ansible_python_interpreter"
+_CURE = (
+    "Install one there and name it in ansible_python_interpreter, or set that to %s for this host: then install brings one"
+    % INTERPRETER
+)
+_OURS_IS_MISSING = "Its Python comes with install, which has not been run on it, or not to its end. Run npuops.ascend.install"
 
 
 def explain(result):
     """Why a module gave no result of its own, as a sentence, from Ansible's ``result`` (a dict); None when it did."""
     message, output = str(result.get("msg") or ""), str(result.get("module_stderr") or "")
+    if INTERPRETER in output + message and (result.get("rc") == 127 or "not found" in output + message):
+        return "no Python is there yet (%s). %s" % (_last_line(output) or message.rstrip("."), _OURS_IS_MISSING)
     if result.get("rc") in (126, 127) or "interpreter" in message and "not found" in message:
         return "no Python can be run there (%s). %s. %s" % (_last_line(output) or message.rstrip("."), _NEEDED, _CURE)
     if "requires a minimum of Python" in output + message or "SyntaxError" in output:

@@ -44,6 +44,9 @@ options:
       error:
         description: Why there are no facts.
         type: str
+      pending:
+        description: What has to be done on the host before it can be looked at. In check mode it is not done.
+        type: str
       unreachable:
         description: Whether the host could not be reached.
         type: bool

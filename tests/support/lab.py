@@ -69,9 +69,20 @@ class Lab:
             "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"})
         return json.loads(result.stdout)["plays"][0]["tasks"][0]["hosts"][host]
 
+    def driver_package(self, chip: str, version: str) -> pathlib.Path:
+        """Return the .run file that the lab's own driver images of that chip and version were built from."""
+        builds = json.loads((self.state / "driver-images.json").read_text(encoding="utf-8"))["npu_driver_build"]
+        return next(pathlib.Path(build["package"]) for build in builds
+                    if build["chip"] == chip and f"_{version}_" in build["package"])
+
     def fault(self, node: str, *words: str) -> None:
         """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
         self._run([str(CHECKOUT / "lab" / "fault"), node, *words], timeout=300)
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment in which commands here run."""
+        return {"ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **os.environ,
+                "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "NPU_LAB_STATE": str(self.state)}
 
     @staticmethod
     def wait_for(condition, timeout: float, what: str, interval: float = 1.0):
@@ -87,10 +98,8 @@ class Lab:
 
     def _run(self, command: list[str], stdin: str | None = None, check: bool = True, timeout: float = 120,
              env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-        environ = {"ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **os.environ,
-                   "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "NPU_LAB_STATE": str(self.state), **(env or {})}
         result = subprocess.run(command, input=stdin if stdin is not None else "", capture_output=True, text=True,
-                                check=False, timeout=timeout, env=environ, cwd=CHECKOUT)
+                                check=False, timeout=timeout, env={**self.environment(), **(env or {})}, cwd=CHECKOUT)
         if check and result.returncode != 0:
             pytest.fail(f"{' '.join(command)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}",
                         pytrace=False)

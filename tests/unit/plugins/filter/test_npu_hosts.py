@@ -58,3 +58,27 @@ def test_a_host_that_went_away_between_the_two_calls():
     gone = {"unreachable": True, "msg": "connection refused"}
     host = one(dict(VARIABLES, __npu_validation=gone))
     assert (host["unreachable"], host["error"]) == (True, "connection refused")
+
+
+OURS = "/var/lib/npuops/python/current/python3"
+
+
+def test_a_host_to_which_no_python_could_be_brought():
+    host = one({"__npu_python": {"failed": True, "msg": "No Python could be brought to this host: no ctr"}})
+    assert (host["error"], "pending" in host) == ("No Python could be brought to this host: no ctr", False)
+    gone = one({"__npu_python": {"unreachable": True, "msg": "no route"}})
+    assert (gone["unreachable"], gone["error"]) == (True, "no route")
+
+
+def test_a_host_that_check_mode_brings_no_python():
+    host = one({"__npu_python": {"changed": True, "python": False, "msg": "bring it"}, "__npu_facts": {"skipped": True}})
+    assert (host["error"], host["pending"]) == (None, "has no Python: bring it")
+
+
+def test_a_host_with_a_python_of_its_own_has_only_skipped_that_task():
+    assert "pending" not in one({"__npu_python": {"skipped": True, "changed": False}, **VARIABLES})
+
+
+def test_our_python_is_missing():
+    host = one({"__npu_facts": {"rc": 127, "msg": f"The module interpreter '{OURS}' was not found."}})
+    assert "Run npuops.ascend.install" in host["error"]

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pathlib
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.npuops.ascend.plugins.module_utils import _python_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import INTERPRETER
+
+_SCRIPT = pathlib.Path(__file__).parent.parent / "plugin_utils" / "bring_python.sh"
+
+_ARGUMENTS = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "image": {"type": "str"},
+    "only_with": {"type": "list", "elements": "str", "default": []},
+    "credentials_of": {"type": "str"},
+    "registry_username": {"type": "str"},
+    "registry_password": {"type": "str", "no_log": True},
+    "registry_plain_http": {"type": "bool", "default": False},
+    "registry_ca_file": {"type": "path"},
+}
+
+
+class ActionModule(ActionBase):
+    """See the documentation of the module npu_python."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, params = self.validate_argument_spec(_ARGUMENTS)
+        try:
+            result.update({"changed": False}, **self._act(params))
+        except NpuError as exc:
+            result.update(exc.details, failed=True, msg=exc.message)
+        return result
+
+    def _act(self, params):
+        host = self._look(params["only_with"])
+        if params["state"] == "absent":
+            return self._remove(host)
+        if params["only_with"] and not set(host.traces) & set(params["only_with"]):
+            return {"python": False, "runtime": host.current, "msg": "None of the paths is there: no Python is needed"}
+        if not params["image"]:
+            raise NpuError(
+                "This host has no Python of its own (ansible_python_interpreter is %s), and npu_node_agent_image, which one "
+                "would be brought from, is not set" % INTERPRETER
+            )
+        name = _python_runtime.name_of(params["image"])
+        if host.current == name:
+            return {"python": True, "runtime": name, "msg": "the Python of %s is there" % params["image"]}
+        msg = "bring the Python of %s" % params["image"]
+        if self._task.check_mode:
+            return {"changed": True, "python": host.current is not None, "runtime": host.current, "msg": msg}
+        self._bring(params)
+        return {"changed": True, "python": True, "runtime": name, "msg": msg}
+
+    def _look(self, traces):
+        status, output, error = self._send("look", traces="\n".join(traces))
+        host = _python_runtime.Host(output)
+        if status or not host.answered:
+            raise NpuError("This host's shell does not do what it is told (exit status %s): %s" % (status, error or output))
+        return host
+
+    def _remove(self, host):
+        changed = host.current is not None or bool(host.traces)
+        if changed and not self._task.check_mode:
+            status, output, error = self._send("remove")
+            if status:
+                raise NpuError("The Python that was brought to this host cannot be removed: %s" % (error or output))
+        msg = "remove the Python that was brought" if changed else "no Python was brought"
+        return {"changed": changed, "python": False, "runtime": None, "msg": msg}
+
+    def _bring(self, params):
+        variables = _python_runtime.pull_variables(
+            params["image"],
+            params["registry_username"],
+            params["registry_password"],
+            params["registry_plain_http"],
+            params["registry_ca_file"],
+            params["credentials_of"],
+        )
+        status, output, error = self._send("bring", **variables)
+        if status:
+            raise _python_runtime.failure(
+                status, error or output, params["image"], _python_runtime.secrets_of(variables["hosts_toml"])
+            )
+
+    def _send(self, task, **variables):
+        """Run the script on the host; (exit status, output, error). It goes to the shell's standard input."""
+        text = _python_runtime.script_for(_SCRIPT.read_text(encoding="utf-8"), task, **variables)
+        answer = self._low_level_execute_command("/bin/sh -s", in_data=text.encode("utf-8"))
+        return answer["rc"], answer["stdout"], answer["stderr"].strip()

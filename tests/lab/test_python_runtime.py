@@ -1,0 +1,161 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host without a Python of its own: what was brought to it, and what happens when that cannot be."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from lab import CHECKOUT
+
+HOST, OTHER = "npu-c", "npu-a"
+TOP = "/var/lib/npuops/python"
+INTERPRETER = TOP + "/current/python3"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(lab):
+    lab.playbook("install")
+
+
+@pytest.fixture(autouse=True)
+def image_of_the_fleet(lab):
+    """Whatever a test brings: the fleet's own image is there again afterwards, and nothing else."""
+    yield
+    assert not bring(lab).get("failed")
+    assert len(runtimes(lab)) == 1
+
+
+def runtimes(lab) -> list[str]:
+    return sorted(name for name in lab.ssh(HOST, f"ls -A {TOP}").stdout.split() if name != "current")
+
+
+def current(lab) -> str:
+    return lab.ssh(HOST, f"readlink {TOP}/current").stdout.strip()
+
+
+def bring(lab, **options) -> dict:
+    return lab.module(HOST, "npu_python", **{
+        "image": lab.variable("npu_node_agent_image"), "registry_username": lab.variable("npu_registry_username"),
+        "registry_password": lab.variable("npu_registry_password"), "registry_plain_http": True, **options})
+
+
+def other_reference(lab) -> str:
+    """The fleet's image by its digest: another reference, so another Python."""
+    digest = lab.kubectl("get", "pods", "-n", "npu-operator", "-l", "app.kubernetes.io/name=npu-node-agent",
+                         "-o", "jsonpath={.items[0].status.containerStatuses[0].imageID}").partition("@")[2]
+    return f"{str(lab.variable('npu_node_agent_image')).rpartition(':')[0]}@{digest}"
+
+
+def traces_of_a_pull(lab) -> str:
+    """Credentials, mounts, and what is in our namespace of containerd; nothing of it may stay."""
+    return lab.ssh(HOST, "find /run/npuops/python -mindepth 1 ! -name lock; grep npuops/python /proc/mounts;"
+                         f" ls -A {TOP} | grep new; for kind in images leases content snapshots; do"
+                         " ctr -n npuops-python $kind ls 2>/dev/null | tail -n +2; done", check=False).stdout
+
+
+def test_the_host_has_no_python_but_ours(lab):
+    found = lab.ssh(HOST, "command -v python python3 python3.11; find /usr -name 'libpython*'", check=False).stdout
+    assert found == ""
+    facts = lab.module(HOST, "npu_facts")["npu"]
+    assert facts["python"].startswith("3.11.") and facts["chip_count"] == 4
+    assert traces_of_a_pull(lab) == ""
+
+
+def test_other_hosts_get_none(lab):
+    assert lab.ssh(OTHER, f"test -e {TOP}", check=False).returncode != 0
+
+
+def test_another_image_replaces_it_and_the_old_one_goes(lab):
+    before = current(lab)
+    result = bring(lab, image=other_reference(lab))
+    assert result["changed"] and result["runtime"] != before, result
+    assert runtimes(lab) == [current(lab)] == [result["runtime"]]
+    assert lab.module(HOST, "npu_facts")["npu"]["python"].startswith("3.11.")
+    assert traces_of_a_pull(lab) == ""
+
+
+def test_check_mode_changes_nothing(lab):
+    before = current(lab)
+    image = f"{lab.variable('npu_node_agent_image')}-next"
+    result = lab.playbook("install", "--check", "--diff", f"--limit={HOST}", npu_node_agent_image=image)
+    assert "bring the Python of" in " ".join(result.stdout.split())
+    assert (current(lab), runtimes(lab)) == (before, [before])
+
+
+def test_an_image_that_is_not_there(lab):
+    before = current(lab)
+    image = f"{lab.variable('npu_node_agent_image')}-missing"
+    result = lab.playbook("install", check=False, npu_node_agent_image=image)
+    told = " ".join(result.stdout.split())
+    assert result.returncode != 0 and f"{HOST}: " in told and f"{image} does not exist" in told, result.stdout
+    assert "Nothing was changed: 1 of 4 hosts" in told
+    assert current(lab) == before
+
+
+def test_a_wrong_password_is_never_printed(lab):
+    wrong = "wr0ng-s3cret-of-this-test"
+    result = lab.playbook("install", f"--limit={HOST}", "-vvvv", check=False, npu_registry_password=wrong,
+                          npu_node_agent_image=f"{lab.variable('npu_node_agent_image')}-other")
+    assert result.returncode != 0 and "does not let user" in result.stdout
+    # ansible-playbook shows its own command line, which this test has put it on.
+    shown = [line for line in (result.stdout + result.stderr).splitlines() if wrong in line and "npu_registry_password" not in line]
+    assert shown == []
+    assert traces_of_a_pull(lab) == ""
+
+
+def test_the_password_is_on_no_command_line_of_the_host(lab):
+    """Every command line of the host is watched while the image is pulled."""
+    lab.ssh(HOST, f"rm -rf {TOP}")
+    watch = "while [ ! -e /run/stop ]; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '; done"
+    with subprocess.Popen(["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", HOST, watch], text=True,
+                          stdout=subprocess.PIPE, errors="replace") as seen:
+        try:
+            result = bring(lab)
+        finally:
+            lab.ssh(HOST, "touch /run/stop")
+            output = seen.communicate(timeout=60)[0]
+            lab.ssh(HOST, "rm -f /run/stop")
+    assert result["changed"], result
+    assert "images pull" in output, "the watch has seen nothing of the pull"
+    assert str(lab.variable("npu_registry_password")) not in output and "Basic " not in output
+
+
+def test_killed_while_it_unpacks(lab):
+    """The connection and the shell on the host die half-way: the old one stays, and the next run makes the new one."""
+    before = current(lab)
+    other = other_reference(lab)
+    command = ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.install", f"--limit={HOST}",
+               "-e", f"npu_node_agent_image={other}"]
+    shells_there = ("for p in /proc/[0-9]*; do [ \"$(tr '\\0' ' ' <$p/cmdline 2>/dev/null)\" = '/bin/sh -s ' ]"
+                    " && echo ${p#/proc/}; done")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=CHECKOUT,
+                          env=lab.environment()) as run:
+        lab.wait_for(lambda: lab.ssh(HOST, f"ls -d {TOP}/.new-*", check=False).stdout, 120, "unpacking begins", 0.05)
+        os.killpg(run.pid, signal.SIGKILL)
+        shells = lab.ssh(HOST, shells_there, check=False).stdout.split()
+        assert shells, "there is nothing to kill"
+        lab.ssh(HOST, f"kill -9 {' '.join(shells)}", check=False)
+    assert current(lab) == before
+    assert lab.module(HOST, "npu_facts")["npu"]["python"].startswith("3.11.")
+    result = bring(lab, image=other)
+    assert result["changed"] and runtimes(lab) == [result["runtime"]] == [current(lab)], result
+    assert traces_of_a_pull(lab) == ""
+
+
+def test_a_lost_runtime_is_told_and_comes_back(lab):
+    lab.ssh(HOST, f"rm -rf {TOP}")
+    result = lab.playbook("status", check=False)
+    told = " ".join(result.stdout.split())
+    assert re.search(rf"{HOST}.*no Python is there yet.*Run npuops\.ascend\.install", told), result.stdout
+    assert lab.ssh(HOST, f"test -e {INTERPRETER}", check=False).returncode != 0
+    check = lab.playbook("install", "--check")
+    assert f"{HOST}: has no Python: bring the Python of" in " ".join(check.stdout.split()), check.stdout
+    assert lab.ssh(HOST, f"test -e {TOP}", check=False).returncode != 0
+    lab.playbook("install", f"--limit={HOST}")
+    lab.playbook("validate")
