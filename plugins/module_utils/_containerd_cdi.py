@@ -147,7 +147,7 @@ class Switch:
             raise NpuError("CDI is off in containerd, and " + generated)
         complaints = []
         for edit in _containerd_config.proposals(self.daemon.config, files):
-            with tempfile.TemporaryDirectory(prefix="npuops-", dir=_private_place()) as directory:
+            with tempfile.TemporaryDirectory(prefix="npuops-", dir=private_place()) as directory:
                 candidate = _containerd_config.write_candidate(directory, files, edit)
                 try:
                     dump = self.daemon.dump(candidate)
@@ -230,7 +230,7 @@ class Switch:
             _write(self._undo.path, self._undo.before, like=self._undo.path)
 
 
-def _private_place():
+def private_place():
     """Where copies of a file that may hold passwords go: memory, gone at the next boot."""
     return "/run" if os.access("/run", os.W_OK) else None
 

@@ -196,7 +196,8 @@ def _driver_problem(facts, source, fs):
             "it is, or uninstall the package and reboot the host"
             % (facts["package"] + "/driver" if facts["package"] else module)
         )
-    if facts["loaded"] and not facts["managed"]:
+    # One whose release is known was loaded by us, before an uninstall: it can come into effect again.
+    if facts["loaded"] and not facts["managed"] and not facts["loaded_release"]:
         return (
             "A driver%s is loaded that npuops.ascend did not install. Set npu_driver_source to preinstalled to use it, "
             "or remove it and reboot the host"

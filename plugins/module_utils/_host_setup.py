@@ -108,11 +108,18 @@ def log_directories(components, fs=""):
             yield Change("give %s to root" % path, owner)
 
 
+def content_of(path, root):
+    """What this collection writes into the file ``path`` for a driver below ``root``."""
+    if path == "/lib/davinci.conf":
+        return "DAVINCI_HOME_PATH=%s\n" % root
+    return "".join("%s/driver/%s\n" % (root, lib) for lib in ("lib64/common", "lib64/driver", "lib64"))
+
+
 def driver_paths(root, fs=""):
     """The files outside of ``root`` that say where the driver is."""
     yield from _file(
         "/lib/davinci.conf",
-        "DAVINCI_HOME_PATH=%s\n" % root,
+        content_of("/lib/davinci.conf", root),
         "the kernel modules do not find the files in %s/driver/device there: chips that start from the host's files "
         "instead of their own flash do not come up. Put the file into the OS image" % root,
         fs,
@@ -138,13 +145,13 @@ def driver_paths(root, fs=""):
 def library_path(root, fs=""):
     """The driver's libraries in the host's loader cache; to be applied when ``root``/driver is there."""
     conf = "/etc/ld.so.conf.d/ascend_driver_so.conf"
-    content = "".join("%s/driver/%s\n" % (root, lib) for lib in ("lib64/common", "lib64/driver", "lib64"))
+    content = content_of(conf, root)
     cost = "programs on the host find the driver's libraries only with LD_LIBRARY_PATH"
     if not os.path.isdir(fs + os.path.dirname(conf)):
         return
     for step in _file(conf, content, cost, fs):
         if isinstance(step, Change):
-            yield Change(step.reason, lambda step=step: (step.apply(), _ldconfig(fs)))
+            yield Change(step.reason, lambda step=step: (step.apply(), refresh_loader_cache(fs)))
         else:
             yield step
 
@@ -159,7 +166,8 @@ def _file(path, content, cost, fs):
     yield Change("write %s" % path, functools.partial(write_atomic, fs + path, content))
 
 
-def _ldconfig(fs):
+def refresh_loader_cache(fs):
+    """Run ldconfig, where there is one."""
     program = _program("ldconfig")
     if program:
         _command.run([program] + (["-r", fs] if fs else []), 60)

@@ -269,7 +269,13 @@ class Layout:
 
     def in_use(self):
         """Names of releases that a link in root or a mount of any process (a container's, too) names."""
-        used = {self.target(link) for link in LINKS}
+        used = {self.target(link) for link in LINKS} | self.mounted()
+        used.discard(None)
+        return used
+
+    def mounted(self):
+        """Names of releases that a mount of any process names."""
+        used = set()
         mounts = mounted_paths()
         try:
             names = os.listdir(self.releases_dir)
@@ -280,7 +286,6 @@ class Layout:
             end = "/releases/%s" % name
             if any(path.endswith(end) or end + "/" in path for path in mounts):
                 used.add(name)
-        used.discard(None)
         return used
 
     def _remove(self, entry):

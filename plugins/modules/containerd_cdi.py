@@ -38,6 +38,15 @@ attributes:
   idempotent:
     support: full
 options:
+  state:
+    description:
+      - V(present) switches CDI on.
+      - V(absent) puts back the file as it was before V(present), and only if that was the last change of it. Where CDI was on
+        already, where the file was changed since, and where other CDI specs than ours are on the host, everything stays, and
+        RV(left) says why.
+    type: str
+    choices: [present, absent]
+    default: present
   restart:
     description:
       - Whether containerd is restarted when it has to be.
@@ -57,6 +66,10 @@ seealso:
 EXAMPLES = r"""
 - name: Switch CDI on
   npuops.ascend.containerd_cdi:
+
+- name: Take that back
+  npuops.ascend.containerd_cdi:
+    state: absent
 
 - name: Edit the configuration now, restart in a maintenance window
   npuops.ascend.containerd_cdi:
@@ -88,6 +101,10 @@ restart_required:
   description: Whether the running containerd still has CDI off.
   returned: success
   type: bool
+left:
+  description: Why CDI stays on although this collection switched it on; V(none) when it does not, or did not.
+  returned: success, with O(state=absent)
+  type: str
 restored:
   description: The file that was put back because containerd did not come up with the edit.
   returned: failure, when that happened
@@ -96,20 +113,21 @@ restored:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi
+from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "restart": {"type": "bool", "default": True},
             "timeout": {"type": "int", "default": 25},
         },
         supports_check_mode=True,
     )
     try:
-        run(module)
+        (run if module.params["state"] == "present" else revert)(module)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 
@@ -132,6 +150,31 @@ def run(module):
         config=switch.daemon.config,
         restart_required=switch.restart_required,
         **result
+    )
+
+
+def revert(module):
+    try:
+        daemon = _containerd.find()
+    except NpuError as exc:
+        # What cannot have been edited need not be put back.
+        module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None)
+    switch = _containerd_revert.Revert(daemon, module.params["timeout"])
+    reason = switch.examine()
+    changed = switch.would_change()
+    if changed and not module.check_mode:
+        switch.apply(module.params["restart"])
+    if switch.left:
+        module.warn(switch.left)
+    module.exit_json(
+        changed=changed,
+        msg=reason or switch.left or "nothing of npuops.ascend is in containerd's configuration",
+        reason=reason,
+        would_change=changed,
+        left=switch.left,
+        edited=switch.edit.path if switch.edit else None,
+        config=switch.daemon.config,
+        diff={"prepared": switch.edit.diff()} if switch.edit else {},
     )
 
 

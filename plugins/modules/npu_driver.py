@@ -33,6 +33,22 @@ attributes:
   idempotent:
     support: full
 options:
+  state:
+    description:
+      - V(present) brings the driver into effect.
+      - V(absent) takes back what V(present) put on the host, the units and scripts, the links, the releases and the files that say
+        where the driver is, and the markers and sockets of the components. What was installed counts, not O(source). A driver that
+        was there before, the users and the logs stay. Modules of a loaded driver stay until the host is rebooted, and so does a
+        release that something mounts. RV(left) tells.
+    type: str
+    choices: [present, absent]
+    default: present
+  empty_directories:
+    description:
+      - With O(state=absent), directories that are removed if they are empty.
+    type: list
+    elements: path
+    default: []
   source:
     description:
       - Where the driver comes from.
@@ -107,6 +123,10 @@ EXAMPLES = r"""
         content: "{{ lookup('ansible.builtin.file', 'npu-driver', rstrip=false) }}"
         mode: "0755"
 
+- name: Take it back
+  npuops.ascend.npu_driver:
+    state: absent
+
 - name: Use the driver that is on the host
   npuops.ascend.npu_driver:
     source: preinstalled
@@ -114,9 +134,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+left:
+  description: What stays on the host, and why.
+  returned: success, with O(state=absent)
+  type: list
+  elements: str
 release:
   description: The release in effect; V(none) with O(source=preinstalled).
-  returned: success
+  returned: success, with O(state=present)
   type: str
 version:
   description: The version of the driver in effect.
@@ -153,13 +178,15 @@ msg:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _driver_boot
+from ansible_collections.npuops.ascend.plugins.module_utils import _driver_boot, _driver_removal
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "empty_directories": {"type": "list", "elements": "path", "default": []},
             "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "release": {"type": "str"},
@@ -187,7 +214,7 @@ def main():
         supports_check_mode=True,
     )
     try:
-        run(module)
+        (run if module.params["state"] == "present" else remove)(module)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 
@@ -223,6 +250,19 @@ def run(module):
         upgrade_required=activation.pending is not None,
         missing=activation.missing,
         diff={"before": before, "after": dict(after, done=reasons) if reasons else before},
+    )
+
+
+def remove(module):
+    removal = _driver_removal.Removal(module.params["root"].rstrip("/"), module.params["empty_directories"])
+    reasons = removal.plan()
+    if not module.check_mode:
+        removal.apply()
+    module.exit_json(
+        changed=bool(reasons),
+        msg="; ".join(reasons) or "nothing of npuops.ascend is on this host",
+        left=removal.left,
+        diff={"before": {"to_remove": reasons}, "after": {}} if reasons else {"before": {}, "after": {}},
     )
 
 

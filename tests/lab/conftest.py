@@ -21,3 +21,8 @@ def lab() -> Lab:
     if not (state / "inventory.yml").exists():
         pytest.exit(f"{state} holds no lab: start it first (make lab)", returncode=3)
     return Lab(state)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked last go to the end, in whatever way they were named or chosen."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)

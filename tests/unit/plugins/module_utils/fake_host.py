@@ -65,6 +65,7 @@ enable)
     mkdir -p "$NPU_HOST_ROOT/etc/systemd/system/multi-user.target.wants"
     ln -s "../$2" "$NPU_HOST_ROOT/etc/systemd/system/multi-user.target.wants/$2"
     ;;
+disable) rm -f "$NPU_HOST_ROOT/etc/systemd/system/multi-user.target.wants/$3" ;;
 esac
 """
 

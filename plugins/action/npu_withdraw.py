@@ -1,0 +1,45 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _withdraw
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+
+ADMISSION_POLICIES = ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_withdraw."""
+
+    ARGUMENTS = {
+        "hosts": {"type": "list", "elements": "dict", "required": True},
+        "namespace": {"type": "str", "default": "npu-operator"},
+        "force": {"type": "bool", "default": False},
+        "timeout": {"type": "int", "default": 120},
+    }
+
+    def act(self, params):
+        cluster = _cluster.connect(params)
+        nodes = cluster.nodes()
+        departures = _withdraw.leaving(params["hosts"], nodes, cluster.list("/api/v1/pods"))
+        problem = _withdraw.refusal(departures, params["force"])
+        if problem:
+            raise NpuError(problem)
+        remaining = _withdraw.others(departures, nodes)
+        done = _withdraw.withdraw(cluster, departures, self.check_mode)
+        if not self.check_mode:
+            _withdraw.wait_until_gone(cluster, params["namespace"], departures, params["timeout"])
+        done += _withdraw.forget_chips(cluster, departures, self.check_mode)
+        return {
+            "changed": bool(done),
+            "done": done,
+            "remaining": remaining,
+            "last": not remaining,
+            "nodes": {one.name: one.node_name for one in departures if one.node is not None},
+            "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
+            "admission_policies": _cluster.has_resource(cluster, *ADMISSION_POLICIES),
+            "msg": "; ".join(done) or "the nodes carry nothing of npuops.ascend",
+        }

@@ -1,0 +1,199 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taking nodes out of the cluster's NPU service: whether that may be done, and what of theirs goes.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._preflight import DAEMONSETS
+
+# Labels and annotations whose names are ours, but for two that only people put.
+_OURS = ("npuops.ascend/", "npu.openfuyao.com/")
+_PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
+
+COMPONENTS = frozenset(DAEMONSETS.values()) | {"npu-exporter", "npu-node-agent"}
+
+# MindCluster's device plugin writes it and never takes it away. A scheduler would believe in chips that nobody offers.
+_DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
+
+_CDI_ANNOTATION = "cdi.k8s.io/"
+_CDI_KIND = "huawei.com/npu="
+
+
+class Leaving:
+    """One host that is to leave. ``host``: as the npu_hosts filter makes it; ``node``: its Node object or None;
+    ``pods``: those on it that use NPUs.
+    """
+
+    def __init__(self, host, nodes, pods):
+        self.name = host["name"]
+        self.node_name = (host.get("config") or {}).get("node_name") or self.name
+        self.node = nodes.get(self.node_name)
+        self.pods = pods.get(self.node_name, [])
+        self.facts = host.get("facts") or {}
+        self.error = host.get("error")
+        self.unreachable = host.get("unreachable")
+
+    def reasons(self, force):
+        """Why it must not be touched, as sentences; ``force``: pods and a maintenance do not count."""
+        if self.error:
+            return ["%s%s" % ("not reachable: " if self.unreachable else "", " ".join(str(self.error).split()))]
+        if self.node is None:
+            return []
+        reasons = []
+        there = _cluster.boot_id(self.node)
+        if _cluster.node_ready(self.node)[0] and self.facts.get("boot_id") not in (None, there):
+            reasons.append(
+                "the host is not the node %s: its boot ID is %s, the node reports %s. Correct ansible_host or npu_node_name"
+                % (self.node_name, self.facts["boot_id"], there)
+            )
+        if force:
+            return reasons
+        if _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(self.node):
+            reasons.append("the node %s is under maintenance; let that finish first" % self.node_name)
+        if self.pods:
+            reasons.append(
+                "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true goes on all the same, and "
+                "leaves what they have mounted" % ", ".join(self.pods)
+            )
+        return reasons
+
+    def patch(self):
+        """The merge patch that takes what is ours from the Node, or None."""
+        if self.node is None:
+            return None
+        labels = sorted(our_labels(self.node))
+        annotations = sorted(key for key in _cluster.annotations(self.node) if key.startswith(_OURS))
+        metadata = {}
+        if labels:
+            metadata["labels"] = dict.fromkeys(labels)
+        if annotations:
+            metadata["annotations"] = dict.fromkeys(annotations)
+        if not metadata:
+            return None
+        metadata["resourceVersion"] = self.node["metadata"]["resourceVersion"]
+        return {"metadata": metadata}
+
+
+def our_labels(node):
+    """Names of the labels that are ours: by their name, or because the API server remembers that we set them."""
+    mine = {key for key in _cluster.labels(node) if key.startswith(_OURS) and key not in _PEOPLES}
+    for entry in node["metadata"].get("managedFields") or []:
+        if entry.get("manager") == _cluster.FIELD_MANAGER and not entry.get("subresource"):
+            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+            mine.update(field[2:] for field in fields if field.startswith("f:"))
+    mine.add(_cluster.LABEL_PRESENT)
+    return {key for key in mine if key in _cluster.labels(node)}
+
+
+def uses_npus(pod):
+    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return False
+    annotations = pod["metadata"].get("annotations") or {}
+    if any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items()):
+        return True
+    spec = pod.get("spec") or {}
+    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
+        resources = container.get("resources") or {}
+        for amounts in (resources.get("limits"), resources.get("requests")):
+            if any(name.startswith("huawei.com/") and str(amount) != "0" for name, amount in (amounts or {}).items()):
+                return True
+    return False
+
+
+def leaving(hosts, nodes, pods):
+    """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster."""
+    users = {}
+    for pod in pods:
+        if uses_npus(pod):
+            name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+            users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
+    return [Leaving(host, nodes, users) for host in hosts]
+
+
+def refusal(departures, force):
+    """Everything that stands in the way, as one text, or None."""
+    lines = ["  %s: %s" % (one.name, reason) for one in departures for reason in one.reasons(force)]
+    if not lines:
+        return None
+    lines.insert(0, "Nothing was taken back:")
+    if any(one.unreachable for one in departures):
+        lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+    return "\n".join(lines)
+
+
+def others(departures, nodes):
+    """Names of the nodes that stay in service."""
+    gone = {one.node_name for one in departures}
+    return sorted(
+        name
+        for name, node in nodes.items()
+        if name not in gone and {_cluster.LABEL_PRESENT, _cluster.LABEL_COMPONENTS} & set(_cluster.labels(node))
+    )
+
+
+def withdraw(cluster, departures, check_mode=False, attempts=5):
+    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done."""
+    done = []
+    for one in departures:
+        for attempt in range(attempts):
+            patch = one.patch()
+            if patch is None:
+                break
+            try:
+                if not check_mode:
+                    cluster.merge_patch("/api/v1/nodes/" + one.node_name, patch)
+            except _cluster.Conflict:
+                if attempt == attempts - 1:
+                    raise
+                one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
+                continue
+            keys = [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
+            done.append("take %s from node %s" % (", ".join(keys), one.node_name))
+            break
+    return done
+
+
+def forget_chips(cluster, departures, check_mode=False):
+    """Delete what the device plugin wrote about the nodes' chips, once it no longer runs there; phrases as above."""
+    done = []
+    for one in departures:
+        path = _DEVICE_INFO % one.node_name
+        if cluster.get(path) is None:
+            continue
+        if not check_mode:
+            cluster.request("delete", path)
+        done.append("delete ConfigMap kube-system/%s" % path.rpartition("/")[2])
+    return done
+
+
+def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
+    """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
+    names = {one.node_name for one in departures if one.node is not None}
+    deadline = time.monotonic() + timeout
+    while True:
+        pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, names)]
+        if not pods:
+            return
+        if time.monotonic() >= deadline:
+            told = ", ".join(
+                "%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods
+            )
+            raise NpuError(
+                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then repeat" % (timeout, told, namespace)
+            )
+        time.sleep(interval)
+
+
+def _is_component(pod, nodes):
+    owners = pod["metadata"].get("ownerReferences") or []
+    mine = any(owner["kind"] == "DaemonSet" and owner["name"] in COMPONENTS for owner in owners)
+    return mine and (pod.get("spec") or {}).get("nodeName") in nodes

@@ -1,0 +1,93 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_withdraw
+short_description: Take nodes out of the cluster's NPU service
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Removes the labels and annotations of this collection from nodes, waits until the pods of device plugin, exporter and
+    node agent have left them, and deletes what the device plugin wrote about their chips, the ConfigMap
+    C(mindx-dl-deviceinfo-<node>) in C(kube-system).
+  - Of MindCluster's labels (C(accelerator), C(workerselector) and others) those go that this collection put on the node. The API
+    server remembers who did. C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned) are people's and stay.
+  - Looks at all hosts first. Changes nothing at all while pods use the NPUs of one of them, while one of them is under
+    maintenance, could not be looked at, or is not the node it claims to be.
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+requirements:
+  - python >= 3.11
+  - kubernetes >= 24.2.0
+options:
+  hosts:
+    description: The hosts that leave, as P(npuops.ascend.npu_hosts#filter) makes them.
+    type: list
+    elements: dict
+    required: true
+  namespace:
+    description: Where the components are.
+    type: str
+    default: npu-operator
+  force:
+    description: Whether to go on although pods use the NPUs, or a maintenance is under way.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds to wait until the components' pods have left the nodes.
+    type: int
+    default: 120
+seealso:
+  - module: npuops.ascend.npu_node
+"""
+
+EXAMPLES = r"""
+- name: Take the nodes out of service
+  npuops.ascend.npu_withdraw:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+  run_once: true
+  register: withdrawn
+"""
+
+RETURN = r"""
+done:
+  description: What was done, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+nodes:
+  description: The names of the Node objects, by inventory name.
+  returned: success
+  type: dict
+remaining:
+  description: The nodes that stay in service.
+  returned: success
+  type: list
+  elements: str
+last:
+  description: Whether none does.
+  returned: success
+  type: bool
+service_monitors:
+  description: Whether the cluster knows the kind ServiceMonitor.
+  returned: success
+  type: bool
+admission_policies:
+  description: Whether the cluster knows the kind ValidatingAdmissionPolicy in its stable version.
+  returned: success
+  type: bool
+"""

@@ -1,0 +1,207 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way back, and on a host that is as new a driver of its own: one story in the order of its tests, the last of all.
+
+At its end the fleet is installed as before.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import subprocess
+
+import leftovers
+import pytest
+
+pytestmark = pytest.mark.last
+
+CHIPS = {"npu-a": ("huawei.com/Ascend910", 8), "npu-b": ("huawei.com/Ascend910", 8), "npu-c": ("huawei.com/Ascend310P", 4)}
+NODES = (*CHIPS, "cpu-a")
+NAMESPACE = "npu-operator"
+# The host that gets a driver from a package.
+OWN = "npu-b"
+PACKAGE_TREE = "/usr/local/Ascend"
+# What MindCluster's device plugin writes on a Node, by itself and for good.
+PLUGINS = re.compile(r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|baseDeviceInfos|superPodID"
+                     r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/")
+
+
+def changed(result: subprocess.CompletedProcess) -> dict[str, int]:
+    """Host -> tasks that changed something, by the recap."""
+    found = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", result.stdout, re.MULTILINE)
+    assert found, result.stdout
+    return {host: int(number) for host, number in found}
+
+
+def wait_allocatable(lab, node: str) -> None:
+    resource, chips = CHIPS[node]
+    lab.wait_for(lambda: lab.node(node)["status"]["allocatable"].get(resource) == str(chips), 180, f"{node}: {chips} {resource}")
+
+
+def pod(lab, name: str, node: str, script: str) -> dict:
+    registry = str(lab.variable("npu_driver_repository")).split("/", maxsplit=1)[0]
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "nodeSelector": {"kubernetes.io/hostname": node},
+            "imagePullSecrets": [{"name": "lab-registry"}],
+            "containers": [{
+                "name": "main", "image": f"{registry}/lab/test:lab", "command": ["/bin/sh", "-c", script],
+                "resources": {"limits": {CHIPS[node][0]: "1"}},
+            }],
+        },
+    }
+
+
+def run_pod(lab, name: str, node: str, script: str, phases: tuple[str, ...]) -> str:
+    lab.kubectl("delete", "pod", name, "--ignore-not-found", "--wait=true")
+    lab.kubectl("create", "-f", "-", stdin=json.dumps(pod(lab, name, node, script)))
+    return lab.wait_for(lambda: (phase := lab.get("pod", name)["status"]["phase"]) in phases and phase, 120, f"pod {name}")
+
+
+def objects(lab) -> list[str]:
+    """Everything of ours in the cluster but the namespace."""
+    kinds = ("daemonsets,serviceaccounts,roles,rolebindings,services,networkpolicies,clusterroles,clusterrolebindings,"
+             "validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,controllerrevisions,pods")
+    names = lab.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
+    return sorted(name for name in names if re.search(r"npu|ascend|mindx", name, re.IGNORECASE))
+
+
+def assert_gone(lab, node: str) -> None:
+    """By name, and by comparison with what was recorded before the first install, where it was."""
+    now = leftovers.state(lab, node)
+    ours = [path for path in now["files"] if re.search(r"npuops|Ascend|ascend|npu-driver|huawei|davinci", path)]
+    assert ours == [], ours
+    labels = {key for key in {**now["labels"], **now["annotations"]} if not PLUGINS.match(key)}
+    assert not [key for key in labels if re.search(r"npu|ascend|accelerator|workerselector|host-arch", key)], labels
+    path = leftovers.record(lab, node)
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        assert len(before["files"]) > 1000, "the record is empty: nothing would be proved"
+        assert now["files"] == before["files"]
+        assert labels == {key for key in {**before["labels"], **before["annotations"]} if not PLUGINS.match(key)}
+
+
+def reboot(lab, node: str) -> None:
+    boot_id = lab.ssh(node, "cat /proc/sys/kernel/random/boot_id").stdout.strip()
+    lab.ssh(node, "systemctl reboot", check=False)
+
+    def back() -> bool:
+        status = lab.node(node)["status"]
+        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status["conditions"])
+        return ready and status["nodeInfo"]["bootID"] != boot_id
+
+    lab.wait_for(back, 180, f"{node} is Ready in a new boot")
+    lab.wait_for(lambda: lab.ssh(node, "true", check=False).returncode == 0, 60, f"{node} answers by SSH")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fleet(lab):
+    """Installed when it begins, and again when it ends."""
+    lab.playbook("install")
+    for node in CHIPS:
+        wait_allocatable(lab, node)
+    yield
+    lab.kubectl("delete", "pod", "busy", "own-driver", "--ignore-not-found", "--wait=true")
+    if lab.ssh(OWN, f"test -e {PACKAGE_TREE}/driver", check=False).returncode == 0:
+        lab.playbook("uninstall", f"--limit={OWN}", npu_driver_source="preinstalled")
+        lab.ssh(OWN, "sh /var/tmp/driver.run --uninstall --quiet; rm -rf /var/tmp/driver.run /usr/local/Ascend"
+                     " /etc/ascend_install.info")
+        reboot(lab, OWN)
+    lab.playbook("install")
+
+
+@pytest.fixture(scope="module")
+def driver_package(lab) -> pathlib.Path:
+    """The package that the lab's own driver images were built from."""
+    return lab.driver_package("910b", str(lab.variable("npu_driver_version")))
+
+
+def test_pods_that_use_npus_are_in_the_way(lab):
+    run_pod(lab, "busy", "npu-a", "exec sleep 600", ("Running",))
+    labels = lab.node("npu-a")["metadata"]["labels"]
+    result = lab.playbook("uninstall", check=False)
+    told = " ".join(result.stdout.split())
+    assert result.returncode != 0 and "npu-a: pods use its NPUs: default/busy." in told, result.stdout
+    assert "npu_uninstall_force: true" in told
+    assert set(changed(result).values()) == {0}
+    assert lab.node("npu-a")["metadata"]["labels"] == labels
+    lab.kubectl("delete", "pod", "busy", "--wait=true")
+
+
+def test_check_mode_tells_and_changes_nothing(lab):
+    before = {node: leftovers.state(lab, node) for node in CHIPS}
+    listed = objects(lab)
+    result = lab.playbook("uninstall", "--check", "--diff")
+    assert "remove /var/lib/Ascend/releases" in result.stdout and "enable_cdi" in result.stdout
+    assert all(changed(result)[node] > 0 for node in CHIPS) and changed(result)["cpu-a"] == 0
+    assert {node: leftovers.state(lab, node) for node in CHIPS} == before
+    assert objects(lab) == listed
+
+
+def test_one_node_leaves_and_the_others_stay_in_service(lab):
+    result = lab.playbook("uninstall", "--limit=npu-a")
+    assert "the driver stays loaded until this host is rebooted" in " ".join(result.stdout.split())
+    assert_gone(lab, "npu-a")
+    assert lab.node("npu-a")["status"]["allocatable"].get("huawei.com/Ascend910", "0") == "0"
+    wait_allocatable(lab, "npu-b")
+    wait_allocatable(lab, "npu-c")
+    assert "daemonset.apps/npu-exporter" in objects(lab)
+
+
+def test_all_leave_and_nothing_stays(lab):
+    lab.playbook("uninstall")
+    for node in NODES:
+        assert_gone(lab, node)
+    assert objects(lab) == []
+    # The node that has no Python of its own has none again.
+    assert lab.ssh("npu-c", "find / -xdev -name 'python3*' -type f -perm -u+x | head", check=False).stdout == ""
+
+
+def test_a_second_run_changes_nothing(lab):
+    assert set(changed(lab.playbook("uninstall")).values()) == {0}
+    assert set(changed(lab.playbook("uninstall", "--check")).values()) == {0}
+
+
+def driver_files(lab) -> list[str]:
+    """The host's own driver, with times: whoever writes it is seen."""
+    places = f"{PACKAGE_TREE} /usr/local/dcmi /usr/local/bin/npu-smi /lib/modules/*/updates /etc/ascend_install.info"
+    found = lab.ssh(OWN, f"find {places} /lib/davinci.conf /etc/ld.so.conf.d -printf '%p %y %m %U:%G %s %T@\\n' | sort"
+                    ).stdout.splitlines()
+    assert len(found) > 20, found
+    return found
+
+
+def test_a_driver_of_the_hosts_own_serves_pods_and_is_not_touched(lab, driver_package):
+    copy = ["scp", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", str(driver_package), f"{OWN}:/var/tmp/driver.run"]
+    subprocess.run(copy, check=True, timeout=60, capture_output=True)
+    lab.ssh(OWN, "id HwHiAiUser >/dev/null 2>&1 || useradd --create-home HwHiAiUser; sh /var/tmp/driver.run --full --quiet")
+    reboot(lab, OWN)
+    before = driver_files(lab)
+
+    variables = {"npu_driver_source": "preinstalled"}
+    lab.playbook("install", f"--limit={OWN}", **variables)
+    wait_allocatable(lab, OWN)
+    phase = run_pod(lab, "own-driver", OWN, "ls /dev; npu-smi info -l", ("Succeeded", "Failed"))
+    said = lab.kubectl("logs", "own-driver")
+    lab.kubectl("delete", "pod", "own-driver", "--wait=false")
+    assert phase == "Succeeded", said
+    assert len(re.findall(r"^davinci\d+$", said, re.MULTILINE)) == 1, said
+    assert re.search(r"Total Count +: 1\b", said), said
+
+    assert set(changed(lab.playbook("install", f"--limit={OWN}", **variables)).values()) == {0}
+    lab.playbook("validate", f"--limit={OWN}", **variables)
+    status = lab.playbook("status", f"--limit={OWN}", **variables).stdout
+    assert re.search(rf"{OWN} +8 x 910B +preinstalled +25\.5\.0 .* ready", status), status
+    assert driver_files(lab) == before
+
+
+def test_uninstall_leaves_a_driver_that_was_there_before(lab):
+    before = driver_files(lab)
+    lab.playbook("uninstall", f"--limit={OWN}", npu_driver_source="preinstalled")
+    assert driver_files(lab) == before
+    assert lab.ssh(OWN, "npu-smi info >/dev/null; test ! -e /var/lib/npuops -a ! -e /etc/cdi/huawei.com-npu.json").returncode == 0
+    assert objects(lab) == []

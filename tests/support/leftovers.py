@@ -1,0 +1,48 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on a node before install and must be all that is there after uninstall. `python leftovers.py NODE...` writes it down."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import sys
+
+from lab import CHECKOUT, Lab
+
+PLACES = "/etc /usr /opt /srv /user /var/lib /lib /run/npuops"
+# What a running node changes by itself, and what install says it leaves: users, and who belongs to which group.
+VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/systemd")
+LEFT = re.compile(r"/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/etc/\.(pwd\.lock|updated)$|/var/\.updated$"
+                  r"|/etc/ld\.so\.cache$|/run/npuops(/driver-loading)?$|/var/lib/(dbus|private)\b|/etc/npusim\b|/etc/machine-id$")
+
+
+def record(lab: Lab, node: str) -> pathlib.Path:
+    """Where the state before install is kept: it ends with the lab."""
+    return lab.state / "before-install" / f"{node}.json"
+
+
+def files(lab: Lab, node: str) -> dict[str, str]:
+    """Path -> type, mode, owner, link target and, for files, size."""
+    prune = " -o ".join(f"-path {path}" for path in VOLATILE)
+    listing = lab.ssh(node, f"find {PLACES} -xdev \\( {prune} \\) -prune -o -type f -printf '%p\\t%y %m %U:%G %s\\n'"
+                            " -o -printf '%p\\t%y %m %U:%G %l\\n' 2>/dev/null", check=False).stdout.splitlines()
+    found = dict(line.split("\t", 1) for line in listing)
+    return {path: text for path, text in found.items() if not LEFT.search(path)}
+
+
+def state(lab: Lab, node: str) -> dict:
+    """Files of the host, labels and annotations of its Node."""
+    metadata = lab.node(node)["metadata"]
+    return {"files": files(lab, node), "labels": metadata["labels"], "annotations": metadata.get("annotations", {})}
+
+
+if __name__ == "__main__":
+    running = Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab"))
+    for name in sys.argv[1:]:
+        if running.ssh(name, "test -e /var/lib/npuops", check=False).returncode != 0:
+            record(running, name).parent.mkdir(exist_ok=True)
+            record(running, name).write_text(json.dumps(state(running, name)), encoding="utf-8")

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import tempfile
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _withdraw
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from kubernetes_stub import ApiServer, node
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/npu-operator/pods"
+INSTALLED = {
+    "openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/components": "enabled",
+    "npuops.ascend/skip": "true", "accelerator": "huawei-Ascend910", "workerselector": "dls-worker-node", "zone": "a",
+}
+
+
+@pytest.fixture(autouse=True)
+def discovery_cache(monkeypatch, tmp_path):
+    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture(name="api")
+def _api():
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture(name="cluster")
+def _cluster_of(api):
+    return _cluster.connect({"host": api.address, "api_key": "token"})
+
+
+def npu_node(name, boot_id="b-1", **kwargs):
+    made = node(name, boot_id, labels=dict(INSTALLED), **kwargs)
+    made["metadata"]["managedFields"] = [
+        {"manager": "npuops.ascend", "fieldsV1": {"f:metadata": {"f:labels": {"f:accelerator": {}, "f:npuops.ascend/chip": {}}}}},
+        {"manager": "kubectl-label", "fieldsV1": {"f:metadata": {"f:labels": {"f:workerselector": {}, "f:zone": {}}}}},
+    ]
+    return made
+
+
+def host(name, boot_id="b-1", **kwargs):
+    return dict({"name": name, "facts": {"boot_id": boot_id}, "config": {}}, **kwargs)
+
+
+def pod(name, node_name="a", limits=None, phase="Running", annotations=None):
+    return {
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
+        "spec": {"nodeName": node_name, "containers": [{"name": "m", "resources": {"limits": limits or {}}}]},
+        "status": {"phase": phase},
+    }
+
+
+def refused(hosts, nodes, pods=(), force=False):
+    return _withdraw.refusal(_withdraw.leaving(hosts, {one["metadata"]["name"]: one for one in nodes}, pods), force)
+
+
+def test_labels_that_are_ours_go_and_others_stay(api, cluster):
+    api.put(NODES, npu_node("a", annotations={"npuops.ascend/wedged": "{}", "note": "x"}), npu_node("b"))
+    departures = _withdraw.leaving([host("a")], cluster.nodes(), [])
+    (done,) = _withdraw.withdraw(cluster, departures)
+    assert "from node a" in done
+    left = api.objects[NODES]["a"]["metadata"]
+    assert left["labels"] == {"npuops.ascend/skip": "true", "workerselector": "dls-worker-node", "zone": "a"}
+    assert left["annotations"] == {"note": "x"}
+    assert api.objects[NODES]["b"]["metadata"]["labels"] == INSTALLED
+    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), [])) == []
+
+
+def test_check_mode_writes_nothing(api, cluster):
+    api.put(NODES, npu_node("a"))
+    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), []), check_mode=True)
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == INSTALLED
+
+
+def test_somebody_elses_change_in_between_is_kept(api, cluster):
+    api.put(NODES, npu_node("a"))
+    departures = _withdraw.leaving([host("a")], cluster.nodes(), [])
+    changed = npu_node("a")
+    changed["metadata"]["labels"]["new"] = "1"
+    api.put(NODES, changed)
+    assert _withdraw.withdraw(cluster, departures)
+    assert api.objects[NODES]["a"]["metadata"]["labels"]["new"] == "1"
+    assert "npuops.ascend/chip" not in api.objects[NODES]["a"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("one", "uses"),
+    [
+        (pod("x", limits={"huawei.com/Ascend910": "1"}), True),
+        (pod("x", limits={"huawei.com/Ascend310P-2c": "1"}), True),
+        (pod("x", limits={"cpu": "1"}), False),
+        (pod("x", limits={"huawei.com/Ascend910": "1"}, phase="Succeeded"), False),
+        (pod("x", annotations={"cdi.k8s.io/npu": "huawei.com/npu=0"}), True),
+        (pod("x", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=0"}), False),
+    ],
+)
+def test_pods_that_use_npus(one, uses):
+    assert _withdraw.uses_npus(one) == uses
+    problem = refused([host("a")], [npu_node("a")], [one])
+    assert (problem is not None) == uses
+    if uses:
+        assert "a: pods use its NPUs: default/x. Delete them" in problem and "npu_uninstall_force" in problem
+        assert refused([host("a")], [npu_node("a")], [one], force=True) is None
+        assert refused([host("b")], [npu_node("b")], [one]) is None
+
+
+def test_a_host_that_is_not_its_node_is_refused_even_with_force():
+    assert "is not the node a" in refused([host("a", "b-2")], [npu_node("a")], force=True)
+
+
+def test_a_maintenance_is_not_disturbed():
+    under = npu_node("a", annotations={"npuops.ascend/maintenance": "{}"})
+    assert "under maintenance" in refused([host("a")], [under])
+
+
+def test_what_cannot_be_looked_at_stops_all():
+    problem = refused([host("a"), host("b", error="no route", unreachable=True, facts=None)], [npu_node("a"), npu_node("b")])
+    assert "b: not reachable: no route" in problem and "--limit" in problem
+
+
+def test_hosts_that_are_no_nodes_any_more_may_go():
+    assert refused([host("a")], []) is None
+
+
+def test_who_stays():
+    nodes = {"a": npu_node("a"), "b": npu_node("b"), "c": node("c")}
+    assert _withdraw.others(_withdraw.leaving([host("a")], nodes, []), nodes) == ["b"]
+    assert _withdraw.others(_withdraw.leaving([host("a"), host("b")], nodes, []), nodes) == []
+
+
+def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
+    def component(name, owner, node_name):
+        made = pod(name, node_name)
+        made["metadata"].update(namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner}])
+        return made
+
+    api.put(NODES, npu_node("a"))
+    departures = _withdraw.leaving([host("a")], cluster.nodes(), [])
+    api.put(PODS, component("theirs", "other", "a"), component("elsewhere", "npu-exporter", "b"))
+    _withdraw.wait_until_gone(cluster, "npu-operator", departures, 1, 0.01)
+    api.put(PODS, component("slow", "npu-exporter", "a"))
+    with pytest.raises(NpuError, match="did not end within 0 s: slow on a"):
+        _withdraw.wait_until_gone(cluster, "npu-operator", departures, 0, 0.01)
