@@ -54,10 +54,11 @@ class ActionModule(ActionBase):
         if host.current == name:
             return {"python": True, "runtime": name, "msg": "the Python of %s is there" % params["image"]}
         msg = "bring the Python of %s" % params["image"]
+        result = {"changed": True, "python": True, "runtime": name, "msg": msg, "diff": _diff(host.current, name)}
         if self._task.check_mode:
-            return {"changed": True, "python": host.current is not None, "runtime": host.current, "msg": msg}
+            return dict(result, python=host.current is not None, runtime=host.current)
         self._bring(params)
-        return {"changed": True, "python": True, "runtime": name, "msg": msg}
+        return result
 
     def _look(self, traces):
         status, output, error = self._send("look", traces="\n".join(traces))
@@ -73,7 +74,8 @@ class ActionModule(ActionBase):
             if status:
                 raise NpuError("The Python that was brought to this host cannot be removed: %s" % (error or output))
         msg = "remove the Python that was brought" if changed else "no Python was brought"
-        return {"changed": changed, "python": False, "runtime": None, "msg": msg}
+        result = {"changed": changed, "python": False, "runtime": None, "msg": msg}
+        return dict(result, diff=_diff(host.current, None)) if changed else result
 
     def _bring(self, params):
         variables = _python_runtime.pull_variables(
@@ -95,3 +97,10 @@ class ActionModule(ActionBase):
         text = _python_runtime.script_for(_SCRIPT.read_text(encoding="utf-8"), task, **variables)
         answer = self._low_level_execute_command("/bin/sh -s", in_data=text.encode("utf-8"))
         return answer["rc"], answer["stdout"], answer["stderr"].strip()
+
+
+def _diff(before, after):
+    """What the link current names, as Ansible's diff."""
+    names = {"before": before, "after": after}
+    result = {key: "%s\n" % name if name else "" for key, name in names.items()}
+    return dict(result, before_header=INTERPRETER, after_header=INTERPRETER)

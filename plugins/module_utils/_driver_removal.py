@@ -28,7 +28,7 @@ HOME = "/var/lib/npuops"
 RUN = "/run/npuops"
 # In RUN: it alone tells which release the loaded modules are from.
 LOADING = "driver-loading"
-FILES = (HOME + "/bin/npu-driver", HOME + "/bin/npu-driver-select", CONF, HOME + "/maintenance")
+FILES = (HOME + "/bin/npu-driver", HOME + "/bin/npu-driver-select", HOME + "/maintenance")
 
 
 class Removal:
@@ -41,10 +41,11 @@ class Removal:
     def __init__(self, root="/var/lib/Ascend", directories=(), fs=""):
         self.fs = fs
         conf = _settings(read_text(fs + CONF) or "")
-        self.source = conf.get("NPU_DRIVER_SOURCE", "image")
         self.root = conf.get("NPU_DRIVER_ROOT", root).rstrip("/") or "/"
         self.directories = directories
         self.layout = Layout(fs + self.root)
+        # Staged and never activated is ours as well. With neither, whatever driver is there is somebody else's.
+        self.source = conf.get("NPU_DRIVER_SOURCE") or ("image" if os.path.isdir(self.layout.releases_dir) else None)
         self.left = []
         self.changes = []
 
@@ -60,7 +61,10 @@ class Removal:
         sockets = HOME + "/device-plugins"
         if os.path.isdir(self.fs + sockets):
             self.changes.append(Change("remove %s" % sockets, functools.partial(shutil.rmtree, self.fs + sockets)))
-        places = [HOME + "/bin", HOME, RUN] + ([self.root] if self.source == "image" else []) + list(self.directories)
+        # Last, because it says what all of this is about: a run that is cut short is finished by the next one.
+        if os.path.lexists(self.fs + CONF):
+            self.changes.append(Change("remove %s" % CONF, functools.partial(_unlink, self.fs + CONF)))
+        places = [HOME + "/bin", HOME, RUN] + ([] if self.source == "preinstalled" else [self.root]) + list(self.directories)
         going = [change.reason[len("remove "):] for change in self.changes if change.reason.startswith("remove /")]
         self.changes.extend(self._empty(places, going))
         return [change.reason for change in self.changes]
@@ -93,16 +97,13 @@ class Removal:
         if os.path.isdir(releases):
             used = sorted(self.layout.mounted())
             for name in used:
-                self.left.append("release %s stays in %s/releases: something mounts it" % (name, self.root))
+                self.left.append("release %s stays in %s/releases while something mounts it" % (name, self.root))
             names = [name for name in self.layout.releases() if name not in used]
             for name in names:
                 path = "%s/releases/%s" % (self.root, name)
                 yield Change("remove %s" % path, functools.partial(_remove_release, self.layout, name))
             if not used:
                 yield Change("remove %s/releases" % self.root, functools.partial(shutil.rmtree, releases))
-        loaded = _kmod.loaded(self.fs + "/sys/module")
-        if any(name in loaded for name in _host_facts.PROBE_MODULES) and not _host_facts.package_root(self.root, self.fs):
-            self.left.append("the driver stays loaded until this host is rebooted: a chip does not survive its removal")
         yield from self._outside()
 
     def _outside(self):
@@ -126,13 +127,16 @@ class Removal:
 
     def _markers(self):
         """What is in RUN, but for the word which driver is loaded while one is."""
-        loaded = "drv_pcie_host" in _kmod.loaded(self.fs + "/sys/module") and self.source == "image"
+        modules = _kmod.loaded(self.fs + "/sys/module")
         try:
             names = sorted(os.listdir(self.fs + RUN))
         except OSError:
             return
         for name in names:
-            if name == "python" or name == LOADING and loaded:
+            if name == LOADING and any(module in modules for module in _host_facts.PROBE_MODULES):
+                self.left.append("the driver stays loaded until this host is rebooted: a chip does not survive its removal")
+                continue
+            if name == "python":
                 continue
             path = "%s/%s" % (self.fs + RUN, name)
             remove = shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else os.unlink

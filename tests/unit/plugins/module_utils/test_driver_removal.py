@@ -96,7 +96,7 @@ def test_a_mounted_release_stays(npu_host, monkeypatch):
     assert "remove /var/lib/Ascend/releases/%s" % other in reasons
     assert npu_host.exists(path) and not npu_host.exists("/var/lib/Ascend/releases/" + other)
     assert npu_host.links() == {}
-    assert "release %s stays in /var/lib/Ascend/releases: something mounts it" % name in made.left
+    assert "release %s stays in /var/lib/Ascend/releases while something mounts it" % name in made.left
 
 
 def test_a_preinstalled_driver_is_not_touched(npu_host):
@@ -134,3 +134,26 @@ def test_only_empty_directories_go(npu_host):
     assert reasons == ["remove /user/cluster-info", "remove /user"]
     made.apply()
     assert npu_host.exists("etc/cdi/other.json") and not npu_host.exists("user")
+
+
+@pytest.mark.parametrize("steps", [1, 4, 8, 11, 14, 17])
+def test_cut_short_anywhere_the_next_run_ends_it(npu_host, steps):
+    before = files(npu_host)
+    install(npu_host, npu_host.release("a"))
+    made, reasons = removal(npu_host)
+    assert len(reasons) > 17
+    for change in made.changes[:steps]:
+        change.apply()
+    removal(npu_host)[0].apply()
+    assert removal(npu_host)[1] == []
+    assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
+
+
+def test_another_driver_in_the_same_place_is_not_touched(npu_host):
+    """A package that was installed to /var/lib/Ascend, and nothing of ours."""
+    npu_host.write("var/lib/Ascend/driver/version.info", "Version=25.5.0\n")
+    npu_host.write("etc/ascend_install.info", "UserName=HwHiAiUser\nDriver_Install_Path_Param=/var/lib/Ascend\n")
+    npu_host.write("lib/davinci.conf", "DAVINCI_HOME_PATH=/var/lib/Ascend\n")
+    npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")
+    made, reasons = removal(npu_host)
+    assert (reasons, made.left) == ([], [])
