@@ -22,6 +22,7 @@ description:
   - Each image has a directory of its own, named after the reference. The link C(current) is switched with one rename when the new
     Python has been seen to start. Then the old one is removed. Whatever is interrupted leaves the old one or the new one.
   - The same reference is taken for the same image. The registry is asked only when another one has to be brought.
+  - Privileges are taken as for modules with pipelining, so C(sudo) must not insist on a terminal (C(requiretty)).
 extends_documentation_fragment:
   - npuops.ascend.attributes
 attributes:
