@@ -54,6 +54,18 @@ class Conflict(NpuError):
     """Somebody changed the object since it was read."""
 
 
+class TooManyRequests(NpuError):
+    """Not now, perhaps later: a disruption budget that an eviction would violate, or a busy server.
+
+    ``retry_after``: seconds the server asks to wait, or None; ``causes``: the server's sentences, most often none or one.
+    """
+
+    def __init__(self, message, retry_after=None, causes=()):
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.causes = list(causes)
+
+
 def connect(options):
     """A Cluster for kubernetes.core's authentication ``options`` (a dict, others in it are ignored), K8S_AUTH_* or the
     kubeconfig. Raises NpuError.
@@ -127,13 +139,17 @@ class Cluster:
 
     def list(self, path, **selectors):
         """All objects at ``path``, fetched in pages."""
-        items, token = [], None
+        return list(self.each(path, **selectors))
+
+    def each(self, path, **selectors):
+        """The objects at ``path`` one after the other; only one page of them is in memory."""
+        token = None
         while True:
             page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
-            items.extend(page.get("items") or [])
+            yield from page.get("items") or []
             token = page.get("metadata", {}).get("continue")
             if not token:
-                return items
+                return
 
     def merge_patch(self, path, body, **params):
         return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
@@ -206,8 +222,10 @@ def _refused(address, exc):
             % (where, message.rstrip("."), describe_permission(verb, resource, group, namespace)),
             missing={"verb": verb, "resource": resource, "group": group, "namespace": namespace},
         )
-    kind = {404: NotFound, 409: Conflict}.get(exc.status, NpuError)
-    return kind("%s answered %s: %s" % (where, exc.status, message))
+    text = "%s answered %s: %s" % (where, exc.status, message)
+    if exc.status == 429:
+        return TooManyRequests(text, _retry_after(exc), _causes(exc))
+    return {404: NotFound, 409: Conflict}.get(exc.status, NpuError)(text)
 
 
 def _status_message(exc):
@@ -215,6 +233,19 @@ def _status_message(exc):
         return json.loads(exc.body)["message"]
     except (TypeError, ValueError, KeyError):
         return str(exc.body or exc.reason or exc)
+
+
+def _retry_after(exc):
+    """Seconds of the Retry-After header, or None."""
+    value = str((exc.headers or {}).get("Retry-After", ""))
+    return int(value) if value.isdigit() else None
+
+
+def _causes(exc):
+    try:
+        return [cause["message"] for cause in json.loads(exc.body)["details"]["causes"]]
+    except (TypeError, ValueError, KeyError):
+        return []
 
 
 def describe_permission(verb, resource, group="", namespace=None):
