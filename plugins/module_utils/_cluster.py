@@ -46,15 +46,19 @@ _ANSWER_SECONDS = 30
 _FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
 
 
-class NotFound(NpuError):
+class Refused(NpuError):
+    """The server answered, and what it says is about this request: not the credentials, rights or connection."""
+
+
+class NotFound(Refused):
     """The object is not there."""
 
 
-class Conflict(NpuError):
+class Conflict(Refused):
     """Somebody changed the object since it was read."""
 
 
-class TooManyRequests(NpuError):
+class TooManyRequests(Refused):
     """Not now, perhaps later: a disruption budget that an eviction would violate, or a busy server.
 
     ``retry_after``: seconds the server asks to wait, or None; ``causes``: the server's sentences, most often none or one.
@@ -215,7 +219,7 @@ def _refused(address, exc):
     if exc.status == 403:
         hint = _FORBIDDEN.search(message)
         if not hint:
-            return NpuError("%s refuses: %s" % (where, message))
+            return Refused("%s refuses: %s" % (where, message))
         verb, resource, group, namespace = hint.groups()
         return NpuError(
             "%s refuses: %s. Allow %s to this user, or use other credentials."
@@ -225,7 +229,7 @@ def _refused(address, exc):
     text = "%s answered %s: %s" % (where, exc.status, message)
     if exc.status == 429:
         return TooManyRequests(text, _retry_after(exc), _causes(exc))
-    return {404: NotFound, 409: Conflict}.get(exc.status, NpuError)(text)
+    return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
 
 
 def _status_message(exc):
