@@ -50,6 +50,10 @@ class Refused(NpuError):
     """The server answered, and what it says is about this request: not the credentials, rights or connection."""
 
 
+class Unreachable(NpuError):
+    """The server gave no answer, or one of its own failures (5xx): whether the request took effect is not known."""
+
+
 class NotFound(Refused):
     """The object is not there."""
 
@@ -204,7 +208,7 @@ def _unreachable(address, exc):
     address = address or ("%s:%s" % (pool.host, pool.port) if pool is not None else "")
     cause = getattr(exc, "reason", None) or exc
     text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
-    return NpuError(
+    return Unreachable(
         "The Kubernetes API%s cannot be reached: %s. Check the server address in the kubeconfig and that the"
         " controller may reach it." % (" at " + address if address else "", text.rstrip("."))
     )
@@ -229,6 +233,8 @@ def _refused(address, exc):
     text = "%s answered %s: %s" % (where, exc.status, message)
     if exc.status == 429:
         return TooManyRequests(text, _retry_after(exc), _causes(exc))
+    if exc.status and exc.status >= 500:
+        return Unreachable(text)
     return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
 
 

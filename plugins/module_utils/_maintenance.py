@@ -1,0 +1,381 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's maintenance as it is written on the Node: names, record, approval, and the one way to write them.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import calendar
+import copy
+import hashlib
+import json
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+# Contract (names people use with kubectl).
+LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
+LABEL_REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
+ANNOTATION_APPROVE = "npu.openfuyao.com/approve-reboot"
+ANNOTATION_APPROVED_BY = "npu.openfuyao.com/approved-by"
+LABEL_SKIP = "npuops.ascend/skip"
+LABEL_KEEP_CORDONED = "npuops.ascend/keep-cordoned"
+LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
+ANNOTATION_RECORD = _cluster.ANNOTATION_MAINTENANCE
+ANNOTATION_LAST = "npuops.ascend/last-maintenance"
+EVENT_REASON = "RebootRequired"
+# The API server accepts Events about objects without a namespace only here.
+EVENTS = "/api/v1/namespaces/default/events"
+
+# Steps: the one that is due.
+UPGRADE = "upgrade-required"
+APPROVAL = "approval-required"
+CORDON = "cordon-required"
+JOBS = "wait-for-jobs-required"
+PODS = "pod-deletion-required"
+DRAIN = "drain-required"
+REBOOT = "reboot-required"
+VALIDATION = "validation-required"
+ROLLBACK = "rollback-required"
+UNCORDON = "uncordon-required"
+FAILED = "upgrade-failed"
+STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
+
+# Why a node is in maintenance. A recovery has no target.
+UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
+
+# Seconds. A record is beaten every 10 s, and no host call lasts longer than 60 s.
+HEARTBEAT_LIMIT = 90
+BEAT_SECONDS = 10
+
+
+class Lost(NpuError):
+    """Somebody else has the node now. Nothing may be written any more, and nothing given back."""
+
+
+class Gone(NpuError):
+    """The Node object was deleted."""
+
+
+class Recreated(NpuError):
+    """There is a new Node object under the old name; it knows nothing of the maintenance."""
+
+
+# --- time as the record has it ---
+
+
+def rfc3339(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def seconds_of(text):
+    """The inverse; None for what is no such time."""
+    try:
+        return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+    except (TypeError, ValueError):
+        return None
+
+
+# --- what a Node tells ---
+
+
+def path_of(name):
+    return "/api/v1/nodes/" + name
+
+
+def decode(node, annotation=ANNOTATION_RECORD):
+    """The record in the annotation of a Node, or None. Raises NpuError when it is not readable."""
+    text = _cluster.annotations(node).get(annotation)
+    if text is None:
+        return None
+    try:
+        record = json.loads(text)
+        if not isinstance(record["run"], str) or not isinstance(record["generation"], int):
+            raise ValueError("run or generation")
+        return record
+    except (ValueError, KeyError, TypeError):
+        if annotation != ANNOTATION_RECORD:
+            return None  # history; nothing depends on it
+        name = node["metadata"]["name"]
+        raise NpuError(
+            "The annotation %s of the node %s cannot be read: somebody edited it. Look whether the node is cordoned and"
+            " what its label %s says, then remove the annotation (kubectl annotate node %s %s-) and run again."
+            % (annotation, name, LABEL_STATE, name, annotation)
+        )
+
+
+def last(node):
+    """The record of the maintenance that ended last, {} without one."""
+    return decode(node, ANNOTATION_LAST) or {}
+
+
+def state(node):
+    """The step that is due, None when the node is up to date."""
+    return _cluster.labels(node).get(LABEL_STATE)
+
+
+def is_true(values, name):
+    return values.get(name) == "true"
+
+
+def unschedulable(node):
+    return bool(node.get("spec", {}).get("unschedulable"))
+
+
+def reboot_required(node, pending):
+    """The value of the label reboot-required: it has two reasons, a request that is ``pending`` and a wedge."""
+    return "true" if pending or _cluster.ANNOTATION_WEDGED in _cluster.annotations(node) else None
+
+
+def age(record, now):
+    """Seconds since the record's heartbeat; very old when it has none that can be read."""
+    beat = seconds_of(record.get("heartbeat"))
+    return now - beat if beat is not None else float("inf")
+
+
+# --- approval ---
+
+
+def approval(node, now, max_age=0, not_before=None):
+    """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
+
+    An approval is {time, manager, by}: when and by which program the annotation was set, as managedFields tell (None
+    when they do not), and who said to be it.
+    """
+    values = _cluster.annotations(node)
+    name = node["metadata"]["name"]
+    if not is_true(values, ANNOTATION_APPROVE):
+        return None, "its reboot is not approved: kubectl annotate node %s %s=true --overwrite" % (
+            name,
+            ANNOTATION_APPROVE,
+        )
+    manager, when = None, None
+    for entry in node["metadata"].get("managedFields") or []:
+        owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
+        if "f:" + ANNOTATION_APPROVE in owned and (entry.get("time") or "") >= (when or ""):
+            manager, when = entry.get("manager"), entry.get("time")
+    given = seconds_of(when)
+    again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % (
+        (name, ANNOTATION_APPROVE) * 2
+    )
+    if given is not None and max_age and now - given > max_age:
+        return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
+    if given is not None and not_before is not None and given < not_before:
+        return None, "its approval of %s is older than the trouble it would cure: %s" % (when, again)
+    return {"time": when, "manager": manager, "by": values.get(ANNOTATION_APPROVED_BY)}, None
+
+
+# --- the record, and the one way to write it ---
+
+
+class Change:
+    """What one Node PATCH does: the whole new record (None: it ends), labels and annotations (None: removed), and the
+    cordon (None: as it is)."""
+
+    def __init__(self, record, labels=None, annotations=None, cordon=None):
+        self.record = record
+        self.labels = dict(labels or {})
+        self.annotations = dict(annotations or {})
+        self.cordon = cordon
+
+    def patch(self, node):
+        """The merge patch, on top of exactly this version of the Node."""
+        labels, values = dict(self.labels), dict(self.annotations)
+        values[ANNOTATION_RECORD] = None if self.record is None else encode(self.record)
+        if self.record is not None:
+            labels[LABEL_STATE] = self.record["step"]
+        body = {
+            "metadata": {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "labels": labels,
+                "annotations": values,
+            }
+        }
+        if self.cordon is not None:
+            # null rather than false: that is how kubectl uncordon leaves it.
+            body["spec"] = {"unschedulable": True if self.cordon else None}
+        return body
+
+    def is_on(self, node):
+        """Whether this very change is what the node says: then a write whose answer was lost took effect."""
+        values = _cluster.annotations(node)
+        if self.record is not None:
+            return values.get(ANNOTATION_RECORD) == encode(self.record)
+        ended = self.annotations.get(ANNOTATION_LAST)
+        return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
+
+
+def encode(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+class NodeLog:
+    """One Node, with the record of this run on it. All writes to the Node go through ``write``.
+
+    ``node``: the Node as last seen; ``record``: what this run has written last, None before and after.
+    """
+
+    def __init__(self, cluster, name, run, clock):
+        self._cluster, self._clock = cluster, clock
+        self.name, self.run = name, run
+        self.node = None
+        self.record = None
+        self._written = None  # monotonic time of the last write
+        self._uid = None
+
+    def look(self):
+        """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
+        self._accept(self._cluster.get(path_of(self.name)), None)
+        return self.node
+
+    def adopt(self):
+        """Go on with the record on the Node: it is of this run."""
+        self.record = decode(self.node)
+
+    def now(self):
+        return rfc3339(self._clock.now())
+
+    def write(self, decide):
+        """One transition. ``decide(node, record)`` makes the Change, anew for each version of the Node; it may raise.
+
+        The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
+        the record is no longer what this run wrote is: Lost.
+        """
+        while True:
+            change = decide(self.node, copy.deepcopy(self.record))
+            try:
+                self.node = self._cluster.merge_patch(path_of(self.name), change.patch(self.node))
+            except (_cluster.Conflict, _cluster.NotFound):
+                if not self._accept(self._cluster.get(path_of(self.name)), change):
+                    continue
+            self.record = change.record
+            self._written = self._clock.monotonic()
+            self._uid = self.node["metadata"].get("uid")
+            return
+
+    def step(self, step, cordon=None, labels=None, annotations=None, guard=None, **fields):
+        """Write that ``step`` is due now, with other fields of the record. ``guard(node, record)`` may raise."""
+
+        def decide(node, record):
+            if guard is not None:
+                guard(node, record)
+            changed = dict(record, **fields)
+            if step != record["step"]:
+                changed["times"] = dict(changed["times"], **{step: self.now()})
+            changed.update(step=step, heartbeat=self.now())
+            return Change(changed, labels, annotations, cordon)
+
+        self.write(decide)
+
+    def beat(self):
+        """Show that this run lives; at most every 10 s."""
+        if self.record is not None and self._clock.monotonic() - self._written >= BEAT_SECONDS:
+            self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
+
+    def _accept(self, node, attempted):
+        """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
+        if node is None:
+            raise Gone(
+                "The Node object %s was deleted. The kubelet registers it anew when it starts: systemctl restart kubelet"
+                " on the host, then run again." % self.name
+            )
+        if attempted is not None and attempted.is_on(node):
+            self.node = node
+            return True
+        found = decode(node)
+        if found is None and self.record is not None and node["metadata"].get("uid") != self._uid:
+            self.node = node
+            raise Recreated("The Node object %s was deleted and came back." % self.name)
+        if found != self.record:
+            raise Lost(_lost(self.name, found, self.run))
+        self.node = node
+        self._uid = node["metadata"].get("uid")
+        return False
+
+
+def _lost(name, found, run):
+    if found is None:
+        return (
+            "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
+            " is done to the node; look whether it is cordoned (kubectl get node %s)." % (name, ANNOTATION_RECORD, name)
+        )
+    if found["run"] == run:
+        return (
+            "Somebody changed the record of the maintenance of %s. Nothing more is done to the node; run again, which"
+            " goes on from what the record says." % name
+        )
+    return (
+        "%s is in the hands of another run (%s, step %s, last heard of at %s). Nothing was done to it; wait for that run."
+        % (name, found["run"], found.get("step"), found.get("heartbeat"))
+    )
+
+
+def new_record(node, run, now, generation, reason, from_driver, target):
+    """The record a maintenance begins with.
+
+    ``from_driver``: {version, release}; ``target``: {version, release, digest}; ``generation``: larger than any that node
+    or host has seen. ``first_generation`` tells the trial boots of this maintenance from older ones.
+    """
+    return {
+        "run": run,
+        "generation": generation,
+        "first_generation": generation,
+        "heartbeat": now,
+        "reason": reason,
+        "from": from_driver,
+        "to": target,
+        "step": CORDON,
+        "uid": node["metadata"].get("uid"),
+        "unschedulable": None,
+        "boot_id": None,
+        "attempt": 1,
+        "approval": None,
+        "started": now,
+        "times": {CORDON: now},
+        "failure": None,
+    }
+
+
+def ended(record, outcome, now):
+    """The annotation last-maintenance of a record that ends now."""
+    return encode(dict(record, outcome=outcome, ended=now))
+
+
+def request_reboot(cluster, node, reason, text, now):
+    """Create or refresh the Event that asks a person for a reboot. ``reason``: upgrade, rollback or recovery."""
+    metadata = node["metadata"]
+    key = hashlib.sha256(("%s %s %s" % (metadata.get("uid"), reason, text)).encode()).hexdigest()[:12]
+    name = "%s.npu-%s.%s" % (metadata["name"][:200], reason, key)
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+        },
+        "reason": EVENT_REASON,
+        "message": "reason=%s %s" % (reason, text),
+        "type": "Normal",
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": "npuops-maintenance", "host": metadata["name"]},
+        "reportingComponent": "npuops-maintenance",
+        "reportingInstance": metadata["name"],
+    }
+    existing = cluster.get("%s/%s" % (EVENTS, name))
+    if existing is None:
+        try:
+            cluster.request("post", EVENTS, body=event)
+            return
+        except _cluster.Conflict:
+            existing = event
+    count = existing.get("count", 1) + 1
+    cluster.merge_patch("%s/%s" % (EVENTS, name), {"count": count, "lastTimestamp": now})
