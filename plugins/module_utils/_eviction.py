@@ -463,7 +463,7 @@ def _post(cluster, pod, **params):
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         },
-        **params
+        **params,
     )
 
 

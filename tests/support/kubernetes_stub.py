@@ -152,6 +152,9 @@ def _handler(api):
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            retry_after = answer.get("details", {}).get("retryAfterSeconds") if isinstance(answer, dict) else None
+            if retry_after:
+                self.send_header("Retry-After", str(retry_after))
             self.end_headers()
             self.wfile.write(content)
 
