@@ -85,6 +85,25 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_exporter_service_monitor",
         "npu_exporter_service_monitor_labels",
         "npu_exporter_scrapers",
+        "npu_upgrade_auto",
+        "npu_upgrade_max_parallel",
+        "npu_upgrade_wait_for_jobs",
+        "npu_upgrade_pod_deletion",
+        "npu_upgrade_drain",
+        "npu_upgrade_reboot",
+        "npu_upgrade_on_blocked",
+        "npu_upgrade_max_failures",
+        "npu_upgrade_retry",
+        "npu_upgrade_clear_halt",
+        "npu_upgrade_approval_wait",
+        "npu_upgrade_approval_max_age",
+        "npu_upgrade_smoke_pod",
+        "npu_upgrade_smoke_timeout",
+        "npu_upgrade_hook_before",
+        "npu_upgrade_hook_after",
+        "npu_upgrade_stage_parallel",
+        "npu_upgrade_plan_file",
+        "npu_upgrade_report_dir",
     )
 )
 
@@ -169,11 +188,24 @@ class Verdict:
 
 
 def judge(hosts, nodes, resolve, daemonsets=(), plugin_enabled=True):
-    """A list of Verdict, one per host, in their order.
+    """What install makes of the hosts: a list of Verdict, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
     device plugin's that are there already.
+    """
+    verdicts = inspect(hosts, nodes, resolve, plugin_enabled)
+    candidates = [verdict for verdict in verdicts if verdict.has_chips]
+    _check_deployed(candidates, nodes, daemonsets)
+    for verdict in candidates:
+        _check_loaded(verdict)
+    return verdicts
+
+
+def inspect(hosts, nodes, resolve, plugin_enabled=True):
+    """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
+
+    Without ``resolve`` (None) no image is looked for.
     """
     verdicts = [Verdict(host) for host in hosts]
     for verdict in verdicts:
@@ -181,10 +213,8 @@ def judge(hosts, nodes, resolve, daemonsets=(), plugin_enabled=True):
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     _check_nodes(candidates, nodes)
     _check_roots(candidates)
-    _check_deployed(candidates, nodes, daemonsets)
-    _resolve_images(candidates, resolve)
-    for verdict in candidates:
-        _check_loaded(verdict)
+    if resolve is not None:
+        _resolve_images(candidates, resolve)
     return verdicts
 
 
