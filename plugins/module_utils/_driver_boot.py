@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bringing a driver release into effect on a host whose driver is not loaded yet, and confirming it.
+"""Bringing a driver release into effect on a host whose driver is not loaded yet.
 
 An Ascend chip does not survive the removal of its driver, so a driver that is loaded is never replaced here: that takes
 a reboot, which is an upgrade's work.
@@ -16,7 +16,7 @@ import os
 import shlex
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts, _host_setup, _pci
+from ansible_collections.npuops.ascend.plugins.module_utils import _boot, _command, _host_facts, _host_setup, _pci
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change, Missing
@@ -27,9 +27,6 @@ UNIT = "npu-driver.service"
 SELECT_UNIT = "npu-driver-select.service"
 UNIT_DIRECTORY = "/etc/systemd/system/"
 CONF = "/var/lib/npuops/driver.conf"
-
-# While it exists a maintenance is under way in this boot.
-MAINTENANCE = "/run/npuops/maintenance"
 
 # systemd ends the unit after 900 s; npu-smi and the modules need their part of them.
 MAX_DEVICE_WAIT = 800
@@ -255,7 +252,7 @@ class Activation:
     def _good_is_due(self):
         """Whether this run may confirm the release. The trial boot of an upgrade is confirmed by that upgrade alone."""
         good = self.layout.target("good")
-        trial = good is not None and os.path.lexists(self.fs + MAINTENANCE)
+        trial = good is not None and os.path.lexists(self.fs + _boot.MAINTENANCE)
         return self.source == "image" and (self.release is None or good != self.release) and not trial
 
     def _confirm(self):
@@ -269,23 +266,8 @@ class Activation:
             return "The driver runs, but is not taken as good while npu-smi does not call every chip healthy: %s" % (
                 ", ".join(ill)
             )
-        confirm(self.layout, self.release, self.fs)
+        _boot.confirm(self.layout, self.release, self.fs)
         return None
-
-
-def confirm(layout, release, fs=""):
-    """Take ``release`` as good: previous := good, good := release; the maintenance of this host is over.
-
-    Interrupted anywhere, good names the old release or the new one.
-    """
-    good = layout.target("good")
-    if good == release:
-        return
-    if good is not None and layout.is_complete(good):
-        layout.point("previous", good)
-    layout.point("good", release)
-    if os.path.lexists(fs + MAINTENANCE):
-        os.unlink(fs + MAINTENANCE)
 
 
 def _write(path, content, mode):

@@ -54,7 +54,17 @@ UNAME = """#!/bin/sh
 SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >>"$FAKE/calls"
 case $1 in
-is-active) cat "$FAKE/state" ;;
+is-active)
+    shift
+    for unit in "$@"; do
+        case $unit in
+        npuops-reboot.timer) [ -e "$FAKE/reboot" ] && echo active || echo inactive ;;
+        npuops-reboot.service) echo inactive ;;
+        *) cat "$FAKE/state" ;;
+        esac
+    done
+    ;;
+is-system-running) [ -e "$FAKE/stopping" ] && echo stopping || echo running ;;
 start | restart)
     sh "$NPU_HOST_ROOT/var/lib/npuops/bin/npu-driver" load
     status=$?
@@ -67,6 +77,14 @@ enable)
     ;;
 disable) rm -f "$NPU_HOST_ROOT/etc/systemd/system/multi-user.target.wants/$3" ;;
 esac
+"""
+
+# A transient unit exists once. A reboot that is queued ends with its boot.
+SYSTEMD_RUN = """#!/bin/sh
+echo "systemd-run $*" >>"$FAKE/calls"
+[ ! -e "$FAKE/reboot" ] || { echo "Failed to start transient timer unit: Unit npuops-reboot.timer already exists." >&2; exit 1; }
+[ ! -e "$FAKE/fail-systemd-run" ] || { echo "Failed to create bus connection: No such file or directory" >&2; exit 1; }
+touch "$FAKE/reboot"
 """
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../roles/npu_driver/files")
@@ -85,7 +103,14 @@ class Host:
             os.makedirs(os.path.join(self.fs, directory))
         self.write("etc/os-release", 'ID=openEuler\nVERSION_ID="24.03"\nVERSION="24.03 (LTS-SP3)"\n')
         self.boot(kernel=KERNEL)
-        for name, text in (("insmod", INSMOD), ("modprobe", MODPROBE), ("systemctl", SYSTEMCTL), ("uname", UNAME)):
+        programs = {
+            "insmod": INSMOD,
+            "modprobe": MODPROBE,
+            "systemctl": SYSTEMCTL,
+            "systemd-run": SYSTEMD_RUN,
+            "uname": UNAME,
+        }
+        for name, text in programs.items():
             self.program(os.path.join(self.bin, name), text)
         self.set("chips", "0")
         self.set("state", "inactive")
@@ -146,6 +171,9 @@ class Host:
         if kernel:
             self.set("kernel", kernel + "\n")
         self.set("state", "inactive")
+        for name in ("reboot", "stopping"):
+            if os.path.exists(os.path.join(self.fake, name)):
+                self.unset(name)
 
     def function(self, address, device="0xd802", subsystem="0x3003", vendor="0x19e5", device_class="0x120000", vf=False):
         """A PCI function."""

@@ -54,6 +54,7 @@ def test_next_becomes_driver(host, shell):
     assert result.returncode == 0, result.stdout
     assert host.links() == {"driver": new, "good": old}
     assert host.json("run/npuops/maintenance") == {"generation": 0}
+    assert host.json("var/lib/npuops/trial") == {"generation": 0, "release": new, "boot_id": "boot-1"}
 
 
 def test_maintenance_of_a_trial_keeps_its_generation(host):
@@ -63,6 +64,7 @@ def test_maintenance_of_a_trial_keeps_its_generation(host):
     host.write("var/lib/npuops/maintenance", '{"generation": 7}\n')
     run(host, "npu-driver-select")
     assert host.json("run/npuops/maintenance") == {"generation": 7}
+    assert host.json("var/lib/npuops/trial") == {"generation": 7, "release": new, "boot_id": "boot-1"}
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -73,6 +75,7 @@ def test_unconfirmed_trial_ends_by_itself(host, shell):
     assert run(host, "npu-driver-select", shell=shell).returncode == 0
     assert host.links() == {"driver": old, "good": old}
     assert not host.exists("run/npuops/maintenance")
+    assert not host.exists("var/lib/npuops/trial")
 
 
 def test_confirmed_driver_stays(host):
@@ -186,6 +189,7 @@ def test_kernel_changed_together_with_the_upgrade(host):
     assert run(host, "npu-driver-select").returncode == 0
     assert host.links() == {"driver": fitting, "good": old}
     assert host.exists("run/npuops/maintenance")
+    assert host.json("var/lib/npuops/trial")["release"] == fitting
 
 
 def test_kernel_changed_and_the_newest_of_two_counts(host):

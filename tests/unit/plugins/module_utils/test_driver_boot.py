@@ -285,19 +285,6 @@ def test_preinstalled_writes_nothing_of_the_driver(npu_host):
     assert reboot(npu_host, "boot-2")[0] == 0
 
 
-def test_confirm_moves_previous_first(npu_host):
-    old, new = npu_host.release("a"), npu_host.release("b")
-    npu_host.link("good", old)
-    npu_host.link("driver", new)
-    npu_host.write("run/npuops/maintenance", "{}")
-    layout = activation(npu_host, new).layout
-    _driver_boot.confirm(layout, new, npu_host.fs)
-    assert npu_host.links() == {"driver": new, "good": new, "previous": old}
-    assert not npu_host.exists("run/npuops/maintenance")
-    _driver_boot.confirm(layout, new, npu_host.fs)
-    assert npu_host.links()["previous"] == old
-
-
 @pytest.mark.parametrize("timeout", [0, 801])
 def test_time_beyond_systemds(host, timeout):
     with pytest.raises(NpuError, match="1 to 800"):
