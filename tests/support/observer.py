@@ -156,9 +156,11 @@ class Observer:
                     with self._news:
                         self._news.wait(0.2)
 
-    def problems(self, max_parallel: int, reboots: dict[str, int], unasked: Iterable[str] = ()) -> list[str]:
-        """What was wrong at any time: see `problems` below, and gaps."""
-        return self._gaps + problems(self.timeline, max_parallel, reboots, unasked)
+    def problems(self, max_parallel: int, reboots: dict[str, int], unasked: Iterable[str] = (),
+                 only: str | None = None) -> list[str]:
+        """What was wrong at any time: see `problems` below, and gaps. `only`: of this node."""
+        timeline = [sight for sight in self.timeline if sight.kind == "lease" or only in (None, sight.name)]
+        return self._gaps + problems(timeline, max_parallel, reboots, unasked)
 
     def _follow(self, kind: str) -> None:
         path, selectors = self._lists[kind]

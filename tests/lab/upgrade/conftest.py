@@ -1,0 +1,27 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each test begins with healthy nodes that nobody works on, and all of them end on the driver that the inventory names."""
+
+from __future__ import annotations
+
+import pytest
+from rollout import reset, upgrade
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed(lab):
+    """The cluster as install makes it, before and after."""
+    reset(lab)
+    lab.playbook("install")
+    yield
+    reset(lab)
+    upgrade(lab, npu_upgrade_max_parallel=0)
+    lab.playbook("validate")
+
+
+@pytest.fixture
+def idle(lab):
+    """The lab, with no trace of an earlier test."""
+    reset(lab)
+    return lab

@@ -1,0 +1,397 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can come between in a rollout, one test each; every one is judged by what the cluster and the hosts say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+import yaml
+from crash import Gate
+from lab import CHECKOUT
+from observer import APPROVAL, LAST, LEASE, RECORD, REBOOT_REQUIRED, STATE, VERSION
+from rollout import NAMESPACE, NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
+from workloads import A2, DUO, Team
+
+ALL = "--limit=" + ",".join(NPU_NODES)
+CORDON_STEPS = ("cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "reboot-required")
+
+
+@pytest.fixture
+def team(idle):
+    with Team(idle, "upgrade-test") as one:
+        yield one
+
+
+def target(lab, *nodes: str) -> str:
+    """A version that none of the nodes has; they are brought to the same one first if they differ."""
+    versions = {version_of(lab, node) for node in nodes}
+    if len(versions) > 1:
+        upgrade(lab, "--limit=" + ",".join(nodes), npu_driver_version="25.5.0", npu_upgrade_max_parallel=0)
+        return OTHER["25.5.0"]
+    return OTHER[versions.pop()]
+
+
+def slots(lab) -> dict:
+    lease = lab.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
+    return json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {"holders": {}, "halted": None}
+
+
+def last(lab, node: str) -> dict:
+    return json.loads(lab.node(node)["metadata"]["annotations"].get(LAST, "{}"))
+
+
+def address(lab, node: str) -> str:
+    return yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"][node]["ansible_host"]
+
+
+def at_step(observer, node: str, *steps: str, timeout: float = 180):
+    """Wait until the record of a node says one of these steps."""
+    return observer.wait(lambda sight: sight.kind == "node" and sight.name == node and not sight.gone
+                         and bool(sight.record) and sight.record["step"] in steps, timeout, f"{node} at {' or '.join(steps)}")
+
+
+def untouched(observer, *nodes: str) -> list[str]:
+    """The nodes that were cordoned, got a record or another boot, although they must not."""
+    first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
+    return sorted({sight.name for sight in observer.timeline if sight.kind == "node" and sight.name in nodes and (
+        sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)})
+
+
+# --- refused before anything is touched ---
+
+
+def test_a_blocked_node_stops_the_rollout_before_it_begins(idle, team):
+    team.deploy("stuck", node="npu-b", budget={"minAvailable": 1})
+    gate = Gate()
+    with watch(idle) as observer:
+        text = upgrade(idle, "--limit=npu-a,npu-b", expect=1, gate=gate, npu_driver_version=target(idle, "npu-a", "npu-b"))
+    pod = team.pods("stuck")[0]["metadata"]["name"]
+    assert "upgrade-test/stuck" in text and pod in text, text
+    assert untouched(observer, *NPU_NODES) == []
+    assert not [call for call in gate.calls if "eviction" in call.what]
+    assert proof(idle, observer, {}) == []
+
+
+def test_an_image_missing_for_one_profile(idle, tmp_path):
+    repository = str(idle.variable("npu_driver_repository"))
+    more = tmp_path / "more.yml"
+    more.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {"npu-c": {"npu_driver_image": f"{repository}:25.5.1-nobody-has-it"}}}}),
+                    encoding="utf-8")
+    with watch(idle) as observer:
+        text = upgrade(idle, ALL, "-i", str(more), expect=1, npu_driver_version=target(idle, "npu-a", "npu-b"))
+    assert "25.5.1-nobody-has-it" in text and "npu-c" in text, text
+    assert untouched(observer, *NPU_NODES) == []
+    assert proof(idle, observer, {}) == []
+
+
+def test_a_wrong_inventory_alias(idle, tmp_path):
+    """npu-a's name with npu-b's address: the one would be drained and the other rebooted."""
+    more = tmp_path / "more.yml"
+    more.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {"npu-a": {"ansible_host": address(idle, "npu-b")}}}}), encoding="utf-8")
+    with watch(idle) as observer:
+        text = upgrade(idle, "--limit=npu-a", "-i", str(more), expect=1, npu_driver_version=target(idle, "npu-a"))
+    assert "npu-a" in text and "boot" in text.lower(), text
+    assert untouched(observer, *NPU_NODES) == []
+    assert proof(idle, observer, {}) == []
+
+
+def test_a_host_that_does_not_answer(idle):
+    with watch(idle) as observer, run(idle, ALL, npu_driver_version=target(idle, *NPU_NODES)) as one:
+        one.ssh.lost.add(address(idle, "npu-b"))
+        assert one.wait() != 0
+        assert "npu-b" in one.text
+    assert untouched(observer, *NPU_NODES) == []
+    assert proof(idle, observer, {}) == []
+
+
+# --- deferred, interrupted, disturbed ---
+
+
+def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
+    version = target(idle, "npu-a", "npu-b")
+    team.deploy("stuck", node="npu-a", budget={"minAvailable": 1})
+    pod = team.pods("stuck")[0]["metadata"]["uid"]
+    with watch(idle) as observer, run(idle, "--limit=npu-a,npu-b", npu_driver_version=version, npu_upgrade_on_blocked="defer",
+                                      npu_upgrade_drain={"timeout": 60}) as one:
+        observer.wait(lambda sight: sight.name == "npu-b" and sight.labels.get(VERSION) == version, 300, "npu-b is done")
+        assert "upgrade-test/stuck" in one.text
+        assert [found["metadata"]["uid"] for found in team.pods("stuck")] == [pod]
+        idle.kubectl("delete", "pdb", "stuck", "-n", team.name)
+        assert one.wait() == 0, one.text[-4000:]
+    assert proof(idle, observer, {"npu-a": 1, "npu-b": 1}, version) == []
+
+
+def test_a_blocked_node_is_given_back(idle, team):
+    """Free when the plan looks, blocked when it is drained: at the limit the node is given back, and nothing has rebooted."""
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=15, budget={"maxUnavailable": 1})
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_on_blocked="defer",
+                                      npu_upgrade_drain={"timeout": 5}, npu_upgrade_pod_deletion={"timeout": 5}) as one:
+        status = one.wait()
+        text = one.text
+    assert status != 0 and "slow" in text, text[-4000:]
+    node = observer.now()["npu-a"]
+    assert not node.cordoned and not node.record and node.labels.get(STATE) == "upgrade-required"
+    assert slots(idle)["holders"] == {}
+    assert version_of(idle, "npu-a") != version
+    assert observer.problems(1, {}) == []
+
+
+def test_lost_ssh(idle, team):
+    """For half a minute, from the middle of a drain."""
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=10)
+    with watch(idle) as observer:
+        with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
+            at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+            one.ssh.lost.add(address(idle, "npu-a"))
+            time.sleep(30)  # the fault itself
+            one.ssh.lost.clear()
+            status = one.wait()
+        if status != 0:
+            upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_two_controllers(idle, team):
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=10)
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one, \
+            run(idle, "--limit=npu-a", npu_driver_version=version) as other:
+        statuses = [one.wait(), other.wait()]
+    assert 0 in statuses, one.text[-3000:] + other.text[-3000:]
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_a_second_controller_comes_later(idle, team):
+    """It must see that somebody is at work, and leave the node alone."""
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=20)
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
+        at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+        record = observer.now()["npu-a"].record
+        upgrade(idle, "--limit=npu-a", expect=None, npu_driver_version=version)
+        assert one.wait() == 0, one.text[-4000:]
+    runs = {sight.record["run"] for sight in observer.timeline if sight.kind == "node" and sight.record}
+    assert runs == {record["run"]}
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_somebody_uncordons(idle, team):
+    """No reboot while pods can be scheduled: it is cordoned again, or given up; the observer sees to that."""
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=10)
+    with watch(idle) as observer:
+        with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
+            at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+            idle.kubectl("uncordon", "npu-a")
+            status = one.wait()
+        if status != 0:
+            upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_retry=True, **TAKEOVER)
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_the_node_object_is_deleted_in_a_drain(idle, team):
+    """The run stops and gives the slot back; when the kubelet has registered again, a run finishes."""
+    version = target(idle, "npu-a")
+    before = idle.node("npu-a")["metadata"]
+    team.deploy("slow", node="npu-a", ends_in=10)
+    with run(idle, "--limit=npu-a", npu_driver_version=version) as one, watch(idle) as observer:
+        at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+        idle.kubectl("delete", "node", "npu-a")
+        assert one.wait() != 0
+    boot = idle.ssh("npu-a", "cat /proc/sys/kernel/random/boot_id").stdout.strip()
+    assert boot == before_boot(observer, "npu-a"), "it was rebooted although nobody knew whether it is drained"
+    assert slots(idle)["holders"] == {}
+    idle.ssh("npu-a", "systemctl restart kubelet")
+    idle.wait_for(lambda: idle.kubectl("get", "node", "npu-a", "--ignore-not-found"), 60, "npu-a is registered again")
+    idle.playbook("install")  # its labels went with the object
+    upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
+    assert version_of(idle, "npu-a") == version
+    assert idle.node("npu-a")["metadata"]["uid"] != before["uid"]
+
+
+def before_boot(observer, node: str) -> str:
+    return next(sight.boot_id for sight in observer.timeline if sight.name == node)
+
+
+def test_the_node_object_is_deleted_while_it_reboots(idle):
+    """A new Node object with another UID: cordoned again, validated, finished, with the one reboot it had."""
+    version = target(idle, "npu-a")
+    first = idle.node("npu-a")
+    idle.fault("npu-a", "slow-boot", "10")
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
+        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record) and bool(sight.record["boot_id"]), 180, "the intent")
+        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode != 0, 60, "npu-a is down", 0.2)
+        idle.kubectl("delete", "node", "npu-a")
+        status = one.wait()
+        text = one.text
+    idle.fault("npu-a", "clear")
+    if status != 0:
+        idle.playbook("install")
+        text += upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
+    node = idle.node("npu-a")
+    assert node["metadata"]["uid"] != first["metadata"]["uid"], "it was not deleted in time"
+    assert version_of(idle, "npu-a") == version, text[-4000:]
+    assert STATE not in node["metadata"]["labels"] and RECORD not in node["metadata"]["annotations"]
+    assert not node["spec"].get("unschedulable") and slots(idle)["holders"] == {}
+    boots = {sight.boot_id for sight in observer.timeline if sight.name == "npu-a" and sight.boot_id}
+    assert len(boots) == 2, text[-4000:]
+
+
+# --- bad reboots ---
+
+
+def test_a_node_that_does_not_return(idle):
+    """Halted, the others as they were; when it is back, the next run finishes."""
+    version = target(idle, *NPU_NODES)
+    idle.fault("npu-a", "no-return")
+    with watch(idle) as observer:
+        text = upgrade(idle, ALL, expect=1, npu_driver_version=version, npu_upgrade_reboot={"timeout": 30})
+        assert slots(idle)["halted"] and "npu-a" in json.dumps(slots(idle)["halted"]), text[-3000:]
+        assert list(slots(idle)["holders"]) == ["npu-a"]
+        node = observer.now()["npu-a"]
+        assert node.cordoned and node.record["step"] == "reboot-required"
+        assert untouched(observer, "npu-b", "npu-c") == []
+        # Halted means halted: nobody begins with another node.
+        upgrade(idle, "--limit=npu-b", expect=1, npu_driver_version=version, **TAKEOVER)
+        assert untouched(observer, "npu-b", "npu-c") == []
+        idle.fault("npu-a", "clear")
+        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode == 0, 120, "npu-a is back")
+        upgrade(idle, ALL, npu_driver_version=version, npu_upgrade_clear_halt=True, **TAKEOVER)
+    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version) == []
+
+
+# --- more than one at a time ---
+
+
+@pytest.mark.parametrize("parallel", [2, 0])
+def test_several_at_once(idle, team, parallel):
+    """Never more than allowed, and as many as allowed."""
+    version = target(idle, *NPU_NODES)
+    for node in NPU_NODES:
+        team.deploy(f"on-{node}", node=node, ends_in=5)
+    with watch(idle) as observer:
+        upgrade(idle, ALL, npu_driver_version=version, npu_upgrade_max_parallel=parallel)
+    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version, parallel) == []
+    most = max(len(sight.slots["holders"]) for sight in observer.timeline if sight.kind == "lease")
+    assert most == (parallel or len(NPU_NODES))
+
+
+# --- approval ---
+
+
+def documented(lab, line: str) -> str:
+    """Run a command line as the documentation prints it."""
+    environ = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "PATH": f"{lab.state}/bin:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=60, cwd=CHECKOUT).stdout
+
+
+STATES = ("kubectl get nodes -l openfuyao.com/npu.present -o custom-columns=NAME:.metadata.name,"
+          r"DRIVER-UPGRADE-STATE:.metadata.labels.npu\.openfuyao\.com/driver-upgrade-state")
+APPROVE_ALL = ("kubectl get nodes -l openfuyao.com/npu.present -o name"
+               " | xargs -I{} kubectl annotate {} npu.openfuyao.com/approve-reboot=true --overwrite")
+
+
+def test_approval_is_asked_for_and_given(idle):
+    version = target(idle, *NPU_NODES)
+    with watch(idle) as observer:
+        text = upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
+        assert untouched(observer, *NPU_NODES) == []
+        assert documented(idle, STATES).count("approval-required") == 3, text[-3000:]
+        assert documented(idle, f"kubectl get nodes -l {REBOOT_REQUIRED}=true").count("npu-") == 3
+        events = documented(idle, "kubectl get events -A --field-selector reason=RebootRequired --sort-by=.lastTimestamp")
+        assert events.count("reason=upgrade") >= 3, events
+        documented(idle, APPROVE_ALL)
+        upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
+    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version) == []
+    record = last(idle, "npu-a")
+    assert record["approval"]["time"] and record["approval"]["manager"], record
+    assert documented(idle, STATES).count("<none>") == 3
+
+
+def test_approval_before_everything(idle):
+    documented(idle, APPROVE_ALL)
+    version = target(idle, "npu-a")
+    with watch(idle) as observer:
+        upgrade(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version)
+        approved = {name: node.annotations.get(APPROVAL) for name, node in observer.now().items() if name in NPU_NODES}
+        assert approved == {"npu-a": None, "npu-b": "true", "npu-c": "true"}
+        for node in ("npu-b", "npu-c"):
+            idle.kubectl("annotate", "node", node, f"{APPROVAL}-")
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_approval_while_it_waits(idle):
+    version = target(idle, "npu-a")
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version,
+                                      npu_upgrade_approval_wait="300") as one:
+        observer.wait(lambda sight: sight.name == "npu-a" and sight.labels.get(STATE) == "approval-required", 180, "it asks")
+        assert not observer.now()["npu-a"].cordoned
+        idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}=true")
+        assert one.wait() == 0, one.text[-4000:]
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
+def test_approval_withdrawn(idle, team):
+    """In the middle of a drain: no reboot, and the node is given back."""
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=15)
+    idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}=true")
+    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version) as one:
+        at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+        idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}-")
+        one.wait()
+        text = one.text
+    node = observer.now()["npu-a"]
+    assert not node.cordoned and not node.record, text[-4000:]
+    assert node.labels.get(STATE) in ("approval-required", "upgrade-required"), text[-4000:]
+    assert slots(idle)["holders"] == {}
+    assert observer.problems(1, {}) == []
+    assert version_of(idle, "npu-a") != version
+
+
+# --- nothing to do ---
+
+
+def test_a_second_run_changes_nothing(idle):
+    version = target(idle, *NPU_NODES)
+    upgrade(idle, ALL, npu_driver_version=version, npu_upgrade_max_parallel=0)
+    gate = Gate()
+    with watch(idle) as observer:
+        text = upgrade(idle, ALL, gate=gate, npu_driver_version=version, npu_upgrade_max_parallel="0")
+    assert "changed=0" in text and "changed=1" not in text, text[-3000:]
+    assert [call.what for call in gate.calls if call.target == "api"] == []
+    assert proof(idle, observer, {}) == []
+
+
+def test_options_as_text(idle, team):
+    """As a survey gives them."""
+    version = target(idle, "npu-c")
+    team.deploy("work", node="npu-c", chips={DUO: 1})
+    with watch(idle) as observer:
+        upgrade(idle, "--limit=npu-c", npu_driver_version=version, npu_upgrade_auto="true", npu_upgrade_max_parallel="1",
+                npu_upgrade_wait_for_jobs={"selector": "", "timeout": "0"},
+                npu_upgrade_pod_deletion={"force": "false", "timeout": "60", "delete_empty_dir": "false"},
+                npu_upgrade_drain={"enable": "true", "force": "false", "timeout": "60", "skip_selector": ""},
+                npu_upgrade_reboot={"timeout": "300"}, npu_upgrade_max_failures="1", npu_upgrade_retry="false",
+                npu_upgrade_smoke_pod="", npu_upgrade_approval_wait="", npu_upgrade_plan_file="")
+    assert proof(idle, observer, {"npu-c": 1}, version) == []
+
+
+def test_pods_with_chips_go_first(idle, team):
+    """NPU pods leave before the others, and come back when the chips do."""
+    version = target(idle, "npu-a")
+    team.deploy("train", node="npu-a", chips={A2: 2}, replicas=2, ends_in=2)
+    team.deploy("other", node="npu-a", ends_in=2)
+    with watch(idle) as observer:
+        upgrade(idle, "--limit=npu-a", npu_driver_version=version)
+        team.wait_available("train", 2)
+        team.wait_available("other", 1)
+    assert proof(idle, observer, {"npu-a": 1}, version) == []

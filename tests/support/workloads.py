@@ -1,0 +1,90 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workloads for rollouts to disturb: Deployments whose pods want chips, take their time to end, and have a budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+PULL_SECRET = "lab-registry"
+A2, DUO = "huawei.com/Ascend910", "huawei.com/Ascend310P"
+
+
+class Team:
+    """A namespace with workloads: `with Team(lab, "name") as team`. Leaving removes it with all that is in it."""
+
+    def __init__(self, lab, name: str) -> None:
+        self.lab, self.name = lab, name
+        self.image = str(lab.variable("npu_driver_repository")).split("/", maxsplit=1)[0] + "/lab/test:lab"
+
+    def __enter__(self) -> Team:
+        self.create()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.remove()
+
+    def create(self) -> None:
+        secret = self.lab.get("secret", PULL_SECRET, "-n", "default")
+        secret["metadata"] = {"name": PULL_SECRET, "namespace": self.name}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}, secret)
+
+    def remove(self) -> None:
+        self.lab.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", "--timeout=100s")
+
+    def apply(self, *objects: dict) -> None:
+        document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.lab.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+
+    def deploy(self, name: str, replicas: int = 1, node: str | None = None, chips: Mapping[str, int] | None = None,
+               ends_in: int = 0, budget: dict | None = None, wait: bool = True) -> None:
+        """Make a Deployment.
+
+        :param node: its pods run nowhere else
+        :param chips: resource -> how many each pod asks for
+        :param ends_in: seconds a pod takes to end when it is told to
+        :param budget: spec of a PodDisruptionBudget without selector, for example {"minAvailable": 1}
+        :param wait: until all replicas are available
+        """
+        labels = {"app": name}
+        pod = {
+            "terminationGracePeriodSeconds": ends_in + 5, "imagePullSecrets": [{"name": PULL_SECRET}],
+            "containers": [{
+                "name": "main", "image": self.image, "command": ["/bin/sh", "-c", waiting(ends_in)],
+                "resources": {"limits": {resource: str(count) for resource, count in (chips or {}).items()}},
+            }],
+        }
+        if node:
+            pod["nodeSelector"] = {"kubernetes.io/hostname": node}
+        metadata = {"name": name, "namespace": self.name}
+        objects = [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}}}]
+        if budget:
+            objects.append({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
+                            "spec": {"selector": {"matchLabels": labels}, **budget}})
+        self.apply(*objects)
+        if wait:
+            self.wait_available(name, replicas)
+            # Before this the budget's controller has not counted them, and it forbids every eviction.
+            if budget:
+                self.lab.wait_for(lambda: self._counted(name, replicas), 60, f"the budget {name} knows its pods")
+
+    def wait_available(self, name: str, replicas: int, timeout: float = 120) -> None:
+        def available() -> bool:
+            return self.lab.get("deployment", name, "-n", self.name).get("status", {}).get("availableReplicas", 0) >= replicas
+
+        self.lab.wait_for(available, timeout, f"{replicas} pods of {name}")
+
+    def _counted(self, name: str, replicas: int) -> bool:
+        return self.lab.get("pdb", name, "-n", self.name).get("status", {}).get("currentHealthy", 0) >= replicas
+
+    def pods(self, name: str) -> list[dict]:
+        return self.lab.get("pods", "-n", self.name, "-l", f"app={name}")["items"]
+
+
+def waiting(ends_in: int) -> str:
+    """A shell script that runs until it is told to end, and then takes its time. As process 1 it needs the trap."""
+    return f"trap 'sleep {ends_in} & wait $!; exit 0' TERM; while :; do sleep 3600 & wait $!; done"
