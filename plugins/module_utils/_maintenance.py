@@ -223,18 +223,38 @@ class NodeLog:
         self._cluster, self._clock = cluster, clock
         self.name, self.run = name, run
         self.node = None
+        self.previous = None  # the Node object before the present one
         self.record = None
+        self.writes = 0
         self._written = None  # monotonic time of the last write
         self._uid = None
+
+    def open(self):
+        """Read the Node for the first time; returns the record on it, whosever it is, or None. Raises Gone."""
+        node = self._cluster.get(path_of(self.name))
+        if node is None:
+            raise Gone(_gone(self.name))
+        self.node, self._uid = node, node["metadata"].get("uid")
+        return decode(node)
 
     def look(self):
         """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
         self._accept(self._cluster.get(path_of(self.name)), None)
         return self.node
 
-    def adopt(self):
-        """Go on with the record on the Node: it is of this run."""
-        self.record = decode(self.node)
+    def adopt(self, record):
+        """Go on with the record that ``open`` found."""
+        self.record = record
+        self._written = self._clock.monotonic()
+
+    def adopt_new_node(self, change_of):
+        """After Recreated: write the record on the new Node. ``change_of(record)`` makes the Change."""
+        record, self.record = self.record, None
+        try:
+            self.write(lambda _node, _none: change_of(copy.deepcopy(record)))
+        except Gone:
+            self.record = record
+            raise
 
     def now(self):
         return rfc3339(self._clock.now())
@@ -252,6 +272,7 @@ class NodeLog:
             except (_cluster.Conflict, _cluster.NotFound):
                 if not self._accept(self._cluster.get(path_of(self.name)), change):
                     continue
+            self.writes += 1
             self.record = change.record
             self._written = self._clock.monotonic()
             self._uid = self.node["metadata"].get("uid")
@@ -279,25 +300,29 @@ class NodeLog:
     def _accept(self, node, attempted):
         """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
         if node is None:
-            raise Gone(
-                "The Node object %s was deleted. The kubelet registers it anew when it starts: systemctl restart kubelet"
-                " on the host, then run again." % self.name
-            )
+            raise Gone(_gone(self.name))
         if attempted is not None and attempted.is_on(node):
             self.node = node
             return True
         found = decode(node)
         if found is None and self.record is not None and node["metadata"].get("uid") != self._uid:
-            self.node = node
+            self.previous, self.node = self.node, node
             raise Recreated("The Node object %s was deleted and came back." % self.name)
         if found != self.record:
-            raise Lost(_lost(self.name, found, self.run))
+            raise Lost(lost_text(self.name, found, self.run))
         self.node = node
         self._uid = node["metadata"].get("uid")
         return False
 
 
-def _lost(name, found, run):
+def _gone(name):
+    return (
+        "There is no Node object %s: somebody deleted it. The kubelet registers it anew when it starts: systemctl restart"
+        " kubelet on the host, then run again." % name
+    )
+
+
+def lost_text(name, found, run):
     if found is None:
         return (
             "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"

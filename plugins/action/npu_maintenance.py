@@ -1,0 +1,124 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _eviction, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
+
+_POLICY = {
+    "auto": {"type": "bool", "default": False},
+    "max_parallel": {"type": "int", "default": 1},
+    "wait_for_jobs": {"type": "dict", "default": {}},
+    "pod_deletion": {"type": "dict", "default": {}},
+    "drain": {"type": "dict", "default": {}},
+    "reboot_timeout": {"type": "int", "default": 1800},
+    "max_failures": {"type": "int", "default": 1},
+    "approval_wait": {"type": "int", "default": 0},
+    "approval_max_age": {"type": "int", "default": 0},
+}
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_maintenance."""
+
+    ARGUMENTS = {
+        "node": {"type": "str", "required": True},
+        "run": {"type": "str", "required": True},
+        "until": {"type": "str", "choices": list(_cycle.UNTIL), "default": "done"},
+        "reason": {
+            "type": "str",
+            "choices": [_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON],
+            "default": _maintenance.UPGRADE_REASON,
+        },
+        "target": {
+            "type": "dict",
+            "required": True,
+            "options": {
+                "version": {"type": "str", "required": True},
+                "release": {"type": "str", "required": True},
+                "digest": {"type": "str"},
+            },
+        },
+        "resource": {"type": "str"},
+        "chips": {"type": "int", "default": 0},
+        "policy": {"type": "dict", "default": {}, "options": _POLICY, "apply_defaults": True},
+        "namespace": {"type": "str", "default": "npu-operator"},
+        "root": {"type": "path", "default": "/var/lib/Ascend"},
+        "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
+        "failure": {"type": "str"},
+        "job": {"type": "str"},
+        "heartbeat_limit": {"type": "int", "default": _maintenance.HEARTBEAT_LIMIT},
+    }
+    _requires_connection = True
+
+    def run(self, tmp=None, task_vars=None):
+        self._task_vars = task_vars or {}
+        return super().run(tmp, task_vars)
+
+    def act(self, params):
+        if self.check_mode:
+            return {"outcome": "skipped", "msg": "Would take %s through its maintenance" % params["node"]}
+        if self._connection.transport == "local":
+            raise NpuError(
+                "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
+                " playbook from another machine." % params["node"]
+            )
+        cycle = self._cycle(params)
+        try:
+            result = cycle.run(params["until"])
+        except NpuError as exc:
+            raise NpuError(exc.message, **dict({"outcome": _cycle.FAILED, "changed": cycle.changed}, **exc.details))
+        return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
+
+    def _cycle(self, params):
+        policy, clock = params["policy"], Clock()
+        pods = _eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
+        order = _cycle.Order(
+            node=params["node"],
+            run=params["run"],
+            reason=params["reason"],
+            target=dict(params["target"]),
+            resource=params["resource"] or "",
+            chips=params["chips"],
+            namespace=params["namespace"],
+            job=params["job"] or os.environ.get("JOB_ID"),
+            failure=params["failure"] or None,
+        )
+        return _cycle.Cycle(
+            _cluster.connect(params),
+            HostPort(self, self._task_vars, params["root"], params["library_path"]),
+            lambda cluster, beat, say: _eviction.Drain(
+                cluster, params["node"], pods, beat, say, clock.sleep, clock.monotonic
+            ),
+            order,
+            _cycle.Policy(
+                auto=policy["auto"],
+                max_parallel=policy["max_parallel"],
+                reboot_timeout=policy["reboot_timeout"],
+                max_failures=policy["max_failures"],
+                approval_wait=policy["approval_wait"],
+                approval_max_age=policy["approval_max_age"],
+                heartbeat_limit=params["heartbeat_limit"],
+            ),
+            clock,
+            _Lines(params["node"]),
+        )
+
+
+class _Lines:
+    """One line per step, at once: a result is only shown when its task has ended, which may be half an hour later."""
+
+    def __init__(self, node):
+        self._node, self._display = node, Display()
+
+    def __call__(self, step, seconds, sentence):
+        minutes, rest = divmod(int(seconds), 60)
+        self._display.display("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, step or "-", sentence))

@@ -1,0 +1,249 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host of a node under maintenance: asking it with patience, its reboot, and what it came back as.
+
+The host itself is a port, so that the cycle can be tested without one:
+
+ view()                                    what npu_boot tells with state=view, as a dict
+ rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
+ confirmed(generation, release)            the release is good from now on
+ withdrawn(generation)                     no ``next`` is left
+ validate(version)                         {valid, checks, msg} as npu_validate tells
+
+Every method may be repeated. HostUnreachable: no connection, or it ended before the answer came; whether a change took
+effect is not known then. Any other NpuError is what the host said.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+# Seconds.
+PATIENCE = 300  # without a connection, outside of a reboot
+ASK_AGAIN = 60  # a host that was asked to reboot and still answers is asked again
+LOOK_AGAIN = 15  # how often a rebooting host is looked at before its kubelet has come back
+POLL = 1.0
+READY_LIMIT = 1000  # npu-driver.service ends after 900
+HOLDERS_LIMIT = 60
+
+
+class HostUnreachable(NpuError):
+    """No connection to the host."""
+
+
+class NotBack(NpuError):
+    """The host did not come back from its reboot in time."""
+
+
+class Held(NpuError):
+    """Somebody holds a chip; no reboot is on its way."""
+
+
+class NotSent(NpuError):
+    """The host refused to be rebooted; no reboot is on its way."""
+
+
+class HostSide:
+    """``log``: NodeLog, beaten while waiting; ``say(sentence)``."""
+
+    def __init__(self, host, log, clock, say, patience=PATIENCE):
+        self._host, self._log, self._clock, self._say, self._patience = host, log, clock, say, patience
+
+    # --- with patience ---
+
+    def view(self):
+        return self._try(self._host.view)
+
+    def validate(self, version):
+        return self._try(lambda: self._host.validate(version))
+
+    def confirmed(self, generation, release):
+        self._try(lambda: self._host.confirmed(generation, release))
+
+    def withdrawn(self, generation):
+        self._try(lambda: self._host.withdrawn(generation))
+
+    def generation(self):
+        """The largest the host has seen; 0 when it does not answer now."""
+        try:
+            return self._host.view()["generation"]
+        except HostUnreachable:
+            return 0
+
+    def _try(self, call):
+        deadline, said = self._clock.monotonic() + self._patience, False
+        while True:
+            try:
+                # A call may last as long as the beat is late.
+                self._log.beat()
+                answer = call()
+            except HostUnreachable as exc:
+                if self._clock.monotonic() >= deadline:
+                    raise HostUnreachable(
+                        "The host did not answer for %d s: %s" % (self._patience, exc.message)
+                    )
+                if not said:
+                    self._say("the host does not answer (%s); trying for %d s" % (exc.message.rstrip("."), self._patience))
+                    said = True
+                self._clock.sleep(POLL * 2)
+            else:
+                if said:
+                    self._say("the host answers again")
+                return answer
+
+    # --- waiting ---
+
+    def wait_free(self):
+        """Wait until nobody holds a chip; returns those who do at the limit."""
+        deadline = self._clock.monotonic() + HOLDERS_LIMIT
+        while True:
+            holders = self.view()["holders"]
+            if not holders or self._clock.monotonic() >= deadline:
+                return holders
+            self._say("waits for %s to let go of the chips" % holders_text(holders))
+            self._clock.sleep(POLL * 2)
+
+    def wait_driver(self):
+        """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
+        deadline, said = self._clock.monotonic() + READY_LIMIT, False
+        while True:
+            view = self.view()
+            if view["ready"]:
+                return view, None
+            if view["unit"] == "failed":
+                told = (view["failed"] or {}).get("reason")
+                return view, "the driver does not work: %s" % (told or "see journalctl -b -u npu-driver")
+            if self._clock.monotonic() >= deadline:
+                return view, "the driver was not ready %d s after the boot (npu-driver.service is %s)" % (
+                    READY_LIMIT,
+                    view["unit"],
+                )
+            if not said:
+                self._say("waits for the driver")
+                said = True
+            self._clock.sleep(POLL * 2)
+
+    def reboot(self, release, timeout, refuse_held):
+        """Reboot the host that the record's intent names, unless it has, and wait until host and Node are back.
+
+        Returns the host's view in the new boot. Raises NotBack, Held, NotSent; Gone is waited out.
+        """
+        record, started, asked, looked = self._log.record, self._clock.monotonic(), None, None
+        seen = _Seen()
+        while True:
+            now = self._clock.monotonic()
+            boot_id = self._node_boot_id(seen)
+            if boot_id not in (None, record["boot_id"]):
+                view = self._look(seen)
+                # The Node's word alone is not enough: under a wrong alias it is another host's.
+                if view and view["boot_id"] == boot_id and seen.ready:
+                    return view
+            elif looked is None or now - looked >= LOOK_AGAIN:
+                looked = now
+                view = self._look(seen)
+                if view and view["boot_id"] == record["boot_id"] and (asked is None or now - asked >= ASK_AGAIN):
+                    self._ask(view, release, refuse_held)
+                    asked = now
+            if now - started >= timeout:
+                raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
+            seen.tell(self._say, now)
+            self._clock.sleep(POLL)
+
+    def _node_boot_id(self, seen):
+        try:
+            self._log.beat()
+            node = self._log.look()
+        except _maintenance.Gone as exc:
+            seen.node, seen.ready = exc.message, False
+            return None
+        seen.ready, why = _cluster.node_ready(node)
+        boot_id = _cluster.boot_id(node)
+        seen.node = "the node is Ready" if seen.ready else "the node is not Ready (%s)" % why
+        seen.node += ", its boot ID is %s" % boot_id
+        return boot_id
+
+    def _look(self, seen):
+        try:
+            view = self._host.view()
+        except HostUnreachable as exc:
+            seen.host = "the host cannot be reached (%s)" % exc.message.rstrip(".")
+            return None
+        seen.host = "the host answers and has the boot ID %s" % view["boot_id"]
+        return view
+
+    def _ask(self, view, release, refuse_held):
+        """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
+        record = self._log.record
+        if view["generation"] > record["generation"]:
+            raise _maintenance.Lost(
+                "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
+                % (view["generation"], record["generation"])
+            )
+        try:
+            answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
+        except HostUnreachable:
+            return  # most likely because it reboots; if not, it is asked again
+        except NpuError as exc:
+            raise NotSent("The host was not rebooted: %s" % exc.message)
+        if answer["held"]:
+            text = "Not rebooted: %s." % held_text(answer["held"])
+            raise Held(text, blockers=holder_blockers(answer["held"]))
+        if answer["queued"]:
+            self._say("reboots" + (" to try %s" % release if release else ""))
+
+
+class _Seen:
+    """What was seen last of a rebooting host, for people."""
+
+    def __init__(self):
+        self.node = self.host = "nothing was heard of it"
+        self.ready = False
+        self._told = None
+
+    def text(self, old_boot_id):
+        return "%s; %s. Before the reboot it was %s." % (self.host, self.node, old_boot_id)
+
+    def tell(self, say, now):
+        if self._told is None or now - self._told >= 60:
+            if self._told is not None:
+                say("waits for the host to come back: %s; %s" % (self.host, self.node))
+            self._told = now
+
+
+def came_without_trial(view, record):
+    """Whether the host rebooted without trying this maintenance's release (a power loss between intent and call)."""
+    trial = view["trial"]
+    return not (trial and trial["release"] == record["to"]["release"] and trial["generation"] >= record["first_generation"])
+
+
+def trial_runs(view, release):
+    """Whether the host is in an unconfirmed trial boot of ``release`` already: then a reboot is not needed."""
+    trial = view["trial"]
+    return bool(
+        release
+        and trial
+        and trial["release"] == release == view["driver"]
+        and trial["boot_id"] == view["boot_id"]
+        and view["good"] != release
+    )
+
+
+def holders_text(holders):
+    return ", ".join("%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders[:3]) + (
+        " and %d more" % (len(holders) - 3) if len(holders) > 3 else ""
+    )
+
+
+def held_text(holders):
+    return "processes on the host that belong to no pod to be evicted hold chips: %s" % holders_text(holders)
+
+
+def holder_blockers(holders):
+    return [
+        {"kind": "process", "pod": None, "node": None, "owner": None, "budget": None, "text": holders_text([holder])}
+        for holder in holders
+    ]

@@ -1,0 +1,203 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_maintenance
+short_description: Take one node through its maintenance, from cordon to uncordon
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Drives one node that is due (label C(npu.openfuyao.com/driver-upgrade-state)) through cordon, drain, reboot into the new driver
+    release on trial, validation and uncordon. When the new driver does not validate, the node goes back to the one before.
+  - The state is on the node, in that label and the annotation C(npuops.ascend/maintenance), not in the play. A run that was
+    killed at any point is finished by the next one; the host reboots exactly once, and a cordon that was there before stays.
+  - Runs inside Ansible on the controller, for the host of the node. Host modules go through that host's connection.
+    Each step is shown as a line as soon as it is taken.
+  - The playbooks C(npuops.ascend.upgrade) and C(npuops.ascend.rollback) stage the release and label the nodes first.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+attributes:
+  check_mode:
+    support: partial
+    details:
+      - Says only that it would act. What would happen to the whole fleet is what C(npuops.ascend.plan) tells.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+requirements:
+  - python >= 3.11
+  - kubernetes >= 24.2.0
+options:
+  node:
+    description: Name of the Node object.
+    type: str
+    required: true
+  run:
+    description:
+      - ID of this run, the same in all its tasks and different from that of any other run. The maintenance of another run is
+        only taken over once that has been silent for O(heartbeat_limit) seconds.
+    type: str
+    required: true
+  until:
+    description:
+      - How far to go. A node that is further already is left there, with RV(outcome=under-way).
+      - V(cordon) takes a slot and writes the record; nothing else is changed.
+      - V(reboot) stops when the node is empty and only the reboot is due.
+      - V(validation) stops when the new driver has validated. Until it is confirmed, which comes next, any reboot ends on the
+        driver before.
+      - V(done) goes to the end.
+    type: str
+    choices: [cordon, reboot, validation, done]
+    default: done
+  reason:
+    description: Why, for people and records.
+    type: str
+    choices: [upgrade, rollback]
+    default: upgrade
+  target:
+    description: What the node shall run. Once the reboot is intended, the record on the node counts instead.
+    type: dict
+    required: true
+    suboptions:
+      version:
+        description: The driver's version.
+        type: str
+        required: true
+      release:
+        description: The release as M(npuops.ascend.npu_driver_image) named it on the host.
+        type: str
+        required: true
+      digest:
+        description: Digest of its image.
+        type: str
+  resource:
+    description: What the node offers, such as V(huawei.com/Ascend910). Without it, that is not waited for.
+    type: str
+  chips:
+    description: How many of O(resource) the node must offer in the end.
+    type: int
+    default: 0
+  policy:
+    description: The variables C(npu_upgrade_*), under the names they have there without that prefix.
+    type: dict
+    default: {}
+    suboptions:
+      auto:
+        description: Whether a node may be rebooted without the annotation C(npu.openfuyao.com/approve-reboot=true).
+        type: bool
+        default: false
+      max_parallel:
+        description: Nodes of the cluster in maintenance at once, V(0) for any number.
+        type: int
+        default: 1
+      wait_for_jobs:
+        description: With C(selector) and C(timeout) (seconds); pods that may finish first.
+        type: dict
+        default: {}
+      pod_deletion:
+        description: With C(force), C(timeout) and C(delete_empty_dir); how pods that use NPUs are evicted.
+        type: dict
+        default: {}
+      drain:
+        description: With C(enable), C(force), C(timeout), C(delete_empty_dir) and C(skip_selector); how the others are.
+        type: dict
+        default: {}
+      reboot_timeout:
+        description: Seconds for the host to come back.
+        type: int
+        default: 1800
+      max_failures:
+        description: Number of failed nodes with which the rollout is halted, V(0) for never.
+        type: int
+        default: 1
+      approval_wait:
+        description: Seconds to wait for a missing approval.
+        type: int
+        default: 0
+      approval_max_age:
+        description: Seconds after which an approval no longer counts, V(0) for never.
+        type: int
+        default: 0
+  namespace:
+    description: Where the Lease C(npu-maintenance) is, which all runs share.
+    type: str
+    default: npu-operator
+  root:
+    description: The directory on the host with the links C(driver), C(good) and C(next).
+    type: path
+    default: /var/lib/Ascend
+  library_path:
+    description: As for M(npuops.ascend.npu_validate).
+    type: str
+    choices: [hook, env, none]
+  failure:
+    description:
+      - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes back to
+        the driver before.
+    type: str
+  job:
+    description: The AWX job, for the record. Without it, the environment variable E(JOB_ID).
+    type: str
+  heartbeat_limit:
+    description: Seconds of silence after which another run is taken for dead.
+    type: int
+    default: 90
+seealso:
+  - module: npuops.ascend.npu_boot
+  - module: npuops.ascend.npu_validate
+"""
+
+EXAMPLES = r"""
+- name: Take the node through its upgrade
+  npuops.ascend.npu_maintenance:
+    node: "{{ npu_node_name | default(inventory_hostname) }}"
+    run: "{{ run_id }}"
+    target:
+      version: 25.5.0
+      release: 25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-0123456789ab
+    resource: huawei.com/Ascend910
+    chips: 8
+    policy:
+      auto: true
+  register: maintenance
+
+- name: Say where it stands
+  ansible.builtin.debug:
+    msg: "{{ maintenance.outcome }}: {{ maintenance.reason }}"
+"""
+
+RETURN = r"""
+outcome:
+  description:
+    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due.
+    - V(awaiting-approval), nobody approved the reboot; the node is in service.
+    - V(deferred), something keeps the node from being emptied; it is in service again and due still.
+    - V(failed), it did not work. After the reboot the node has the label state C(upgrade-failed); before, it is in service again.
+    - V(halted), nothing may be begun until a person has looked. V(busy), another run has the node.
+  returned: always
+  type: str
+step:
+  description: The step that is due, V(none) for an up-to-date node.
+  returned: always
+  type: str
+reason:
+  description: Why, and what to do, for a person; V(none) when all went well.
+  returned: always
+  type: str
+blockers:
+  description: What keeps the node from being emptied, one entry per pod or process, each with a C(text) for people.
+  returned: always
+  type: list
+  elements: dict
+seconds:
+  description: Since the maintenance began.
+  returned: always
+  type: int
+"""
