@@ -178,10 +178,9 @@ class Controller:
         self.mark = uuid.uuid4().hex
         self.output = output
         self.killed = False
-        self._stream = output.open("ab")
-        self.started = time.monotonic()
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._stream, stderr=subprocess.STDOUT,
-                                         env={**env, MARK: self.mark}, cwd=cwd, start_new_session=True)
+        with output.open("ab") as stream:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+                                             env={**env, MARK: self.mark}, cwd=cwd, start_new_session=True)
 
     @property
     def text(self) -> str:
@@ -198,8 +197,6 @@ class Controller:
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"not done within {timeout:.0f} s, killed:\n{self.text[-4000:]}") from None
-        finally:
-            self._stream.close()
 
     def kill(self) -> None:
         """SIGKILL to all of it at once; returns when none is left."""
@@ -209,8 +206,9 @@ class Controller:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            self._process.poll()
+            self._process.poll()  # a dead one is gone only when somebody asks
             assert time.monotonic() < end, f"processes {pids} do not die"
+        self._process.poll()
 
     def processes(self) -> list[int]:
         """IDs of what runs of it, zombies not counted."""

@@ -75,6 +75,8 @@ class Observer:
     """`with Observer(kubeconfig, namespace) as observer: ...`, then `observer.problems(...)`.
 
     :param namespace: of the Lease
+
+    `gaps`: why something may have been missed, as sentences.
     """
 
     def __init__(self, kubeconfig: pathlib.Path, namespace: str) -> None:
@@ -84,7 +86,7 @@ class Observer:
             "lease": (f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", {"fieldSelector": f"metadata.name={LEASE}"}),
         }
         self._sights: list[Sight] = []
-        self._gaps: list[str] = []
+        self.gaps: list[str] = []
         self._reached: dict[str, int] = {}  # kind -> last revision that its watch has told of
         self._watches: dict[str, Watch] = {}
         self._stop = threading.Event()
@@ -150,8 +152,8 @@ class Observer:
         for kind, revisions in wanted.items():
             for name, revision in revisions.items():
                 while (seen := self.now(kind).get(name)) is None or seen.revision < revision:
-                    if time.monotonic() > end or self._gaps:
-                        self._gaps.append(f"the watch never told of {kind} {name} at revision {revision}")
+                    if time.monotonic() > end or self.gaps:
+                        self.gaps.append(f"the watch never told of {kind} {name} at revision {revision}")
                         return
                     with self._news:
                         self._news.wait(0.2)
@@ -160,7 +162,7 @@ class Observer:
                  only: str | None = None) -> list[str]:
         """What was wrong at any time: see `problems` below, and gaps. `only`: of this node."""
         timeline = [sight for sight in self.timeline if sight.kind == "lease" or only in (None, sight.name)]
-        return self._gaps + problems(timeline, max_parallel, reboots, unasked)
+        return self.gaps + problems(timeline, max_parallel, reboots, unasked)
 
     def _follow(self, kind: str) -> None:
         path, selectors = self._lists[kind]
@@ -174,14 +176,14 @@ class Observer:
                         self._saw(kind, event["object"], gone=event["type"] == "DELETED")
                     self._reached[kind] = int(event["object"]["metadata"]["resourceVersion"])
             except Gone as gone:
-                self._gaps.append(f"the watch of {kind}s has a gap after revision {self._reached[kind]}: {gone}")
+                self.gaps.append(f"the watch of {kind}s has a gap after revision {self._reached[kind]}: {gone}")
                 return
             except (OSError, ValueError) as error:
                 if self._stop.is_set():
                     return
                 lost_since = lost_since or time.monotonic()
                 if time.monotonic() - lost_since > PATIENCE:
-                    self._gaps.append(f"the watch of {kind}s did not come back: {error}")
+                    self.gaps.append(f"the watch of {kind}s did not come back: {error}")
                     return
                 self._stop.wait(0.5)
 

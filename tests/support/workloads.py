@@ -88,3 +88,20 @@ class Team:
 def waiting(ends_in: int) -> str:
     """A shell script that runs until it is told to end, and then takes its time. As process 1 it needs the trap."""
     return f"trap 'sleep {ends_in} & wait $!; exit 0' TERM; while :; do sleep 3600 & wait $!; done"
+
+
+# --- for molecule/upgrade ---
+
+SCENARIO = "upgrade-scenario"
+# Name, replicas. Drained one node at a time, all of it can go on within its budgets.
+SCENARIO_WORKLOADS = {"train": 4, "infer": 1, "web": 3}
+
+
+def scenario(lab) -> Team:
+    """Workloads on all NPU nodes, each under a budget: training that moves, inference that cannot, and what needs no chip."""
+    team = Team(lab, SCENARIO)
+    team.create()
+    team.deploy("train", SCENARIO_WORKLOADS["train"], chips={A2: 2}, ends_in=3, budget={"maxUnavailable": 1})
+    team.deploy("infer", SCENARIO_WORKLOADS["infer"], chips={DUO: 1}, ends_in=3, budget={"maxUnavailable": 1})
+    team.deploy("web", SCENARIO_WORKLOADS["web"], ends_in=1, budget={"minAvailable": 2})
+    return team

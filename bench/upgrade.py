@@ -1,0 +1,122 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a rolling upgrade costs beyond its drains and reboots, beside the plain way (bench/plain_upgrade.yml), on the lab.
+
+Drains and reboots vary fivefold between the three nodes: pods that take their time to end, hosts that take theirs to boot.
+How long each took is read off the cluster by the observer of the tests, not off the playbook: a drain from the cordon to the
+reboot's intent, a reboot from there until the node is Ready in its new boot.
+
+With as many slots as nodes, the longest node is what the whole takes; the ratio is against that then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT / "tests" / "support"))
+
+from install import run  # noqa: E402
+from lab import Lab  # noqa: E402
+from observer import Observer  # noqa: E402
+from rollout import NPU_NODES, OTHER, ROOT, reset, version_of, watch  # noqa: E402
+from workloads import Team  # noqa: E402
+
+GOAL_WALL, GOAL_CPU, GOAL_RATIO = 6.0, 3.0, 1.10  # seconds per node, seconds per node, of the drains and reboots
+SHARES = (1, 3, 5)  # how the nodes' times relate
+
+
+def spans(observer: Observer, node: str) -> tuple[float, float]:
+    """Seconds of drain and of reboot of a node."""
+    cordon = intent = back = None
+    first = None
+    for sight in observer.timeline:
+        if sight.kind != "node" or sight.name != node:
+            continue
+        first = first or sight.boot_id
+        ready = any(condition["type"] == "Ready" and condition["status"] == "True"
+                    for condition in sight.object["status"].get("conditions", ()))
+        if sight.cordoned and cordon is None:
+            cordon = sight.when
+        if sight.record and sight.record.get("boot_id") and intent is None:
+            intent = sight.when
+        if sight.boot_id != first and ready and back is None:
+            back = sight.when
+    if None in (cordon, intent, back):
+        sys.exit(f"{node} was not seen to drain and reboot: {cordon} {intent} {back}")
+    return intent - cordon, back - intent
+
+
+def prepare(lab: Lab, team: Team, mean: float) -> None:
+    """Each node gets a pod that takes half of its time to end, and takes the other half to boot."""
+    reset(lab)
+    for node, share in zip(NPU_NODES, SHARES, strict=True):
+        seconds = round(mean * share / (sum(SHARES) / len(SHARES)) / 2)
+        team.deploy(f"on-{node}", node=node, ends_in=seconds)
+        lab.fault(node, "slow-boot", str(seconds))
+
+
+def upgrade(lab: Lab, version: str, parallel: int) -> tuple[float, float, dict[str, tuple[float, float]]]:
+    """Wall and CPU seconds of the run, and each node's drain and reboot."""
+    with watch(lab) as observer:
+        wall, cpu, _text = run(["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade",
+                                "--limit=" + ",".join(NPU_NODES), "-e", json.dumps({
+                                    "npu_driver_version": version, "npu_upgrade_auto": True,
+                                    "npu_upgrade_max_parallel": parallel})])
+    return wall, cpu, {node: spans(observer, node) for node in NPU_NODES}
+
+
+def plain(lab: Lab, version: str) -> tuple[float, float]:
+    """Wall and CPU seconds of the plain way."""
+    releases = {node: next(name for name in lab.ssh(node, f"ls {ROOT}/releases").stdout.split() if name.startswith(version + "-"))
+                for node in NPU_NODES}
+    return run(["ansible-playbook", "-i", str(lab.inventory), str(CHECKOUT / "bench" / "plain_upgrade.yml"),
+                "--limit=" + ",".join(NPU_NODES), "-e", json.dumps({"plain_releases": releases})])[:2]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--mean", type=float, default=60, help="seconds of a node's drain and reboot; default: %(default)s")
+    parser.add_argument("--parallel", type=int, nargs="*", default=[1, 3], help="default: 1 3")
+    arguments = parser.parse_args()
+    lab = Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab"))
+    missed = False
+    try:
+        with Team(lab, "bench") as team:
+            prepare(lab, team, arguments.mean)
+            # Both releases on all hosts: neither way downloads anything in what is measured.
+            version = version_of(lab, NPU_NODES[0])
+            for wanted in (OTHER[version], version):
+                run(["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade", "--limit=" + ",".join(NPU_NODES),
+                     "-e", json.dumps({"npu_driver_version": wanted, "npu_upgrade_auto": True, "npu_upgrade_max_parallel": 0})])
+            print(f"{len(NPU_NODES)} nodes, drains and reboots of about {arguments.mean:.0f} s that vary fivefold\n")
+            print(f"{'':<22}{'wall':>9}{'drains+reboots':>16}{'ratio':>8}{'over, per node':>16}{'CPU per node':>14}")
+            for parallel in arguments.parallel:
+                prepare(lab, team, arguments.mean)
+                version = OTHER[version_of(lab, NPU_NODES[0])]
+                wall, cpu, nodes = upgrade(lab, version, parallel)
+                each = [drain + reboot for drain, reboot in nodes.values()]
+                least = max(sum(each) / parallel, max(each))
+                over, cpu = (wall - least) / (len(NPU_NODES) if parallel == 1 else 1), cpu / len(NPU_NODES)
+                print(f"{f'upgrade, parallel {parallel}':<22}{wall:>7.1f} s{least:>14.1f} s{wall / least:>8.2f}{over:>14.1f} s{cpu:>12.1f} s",
+                      flush=True)
+                for node, (drain, reboot) in nodes.items():
+                    print(f"    {node}: drain {drain:.1f} s, reboot {reboot:.1f} s")
+                missed |= wall / least > GOAL_RATIO or cpu > GOAL_CPU or (parallel == 1 and over > GOAL_WALL)
+            prepare(lab, team, arguments.mean)
+            version = OTHER[version_of(lab, NPU_NODES[0])]
+            wall, cpu = plain(lab, version)
+            print(f"{'the plain way':<22}{wall:>7.1f} s{'':>14}  {'':>8}{'':>14}  {cpu / len(NPU_NODES):>12.1f} s")
+    finally:
+        reset(lab)
+    print(f"goals: ratio {GOAL_RATIO:.2f}, {GOAL_WALL:.0f} s over per node, {GOAL_CPU:.0f} s of CPU per node")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
