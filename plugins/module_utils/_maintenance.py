@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import calendar
 import copy
-import hashlib
 import json
 import time
 
@@ -27,9 +26,6 @@ LABEL_KEEP_CORDONED = "npuops.ascend/keep-cordoned"
 LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
 ANNOTATION_RECORD = _cluster.ANNOTATION_MAINTENANCE
 ANNOTATION_LAST = "npuops.ascend/last-maintenance"
-EVENT_REASON = "RebootRequired"
-# The API server accepts Events about objects without a namespace only here.
-EVENTS = "/api/v1/namespaces/default/events"
 
 # Steps: the one that is due.
 UPGRADE = "upgrade-required"
@@ -158,13 +154,13 @@ def approval(node, now, max_age=0, not_before=None):
         owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
         if "f:" + ANNOTATION_APPROVE in owned and (entry.get("time") or "") >= (when or ""):
             manager, when = entry.get("manager"), entry.get("time")
-    given = seconds_of(when)
+    since = seconds_of(when)
     again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % (
         (name, ANNOTATION_APPROVE) * 2
     )
-    if given is not None and max_age and now - given > max_age:
+    if since is not None and max_age and now - since > max_age:
         return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
-    if given is not None and not_before is not None and given < not_before:
+    if since is not None and not_before is not None and since < not_before:
         return None, "its approval of %s is older than the trouble it would cure: %s" % (when, again)
     return {"time": when, "manager": manager, "by": values.get(ANNOTATION_APPROVED_BY)}, None
 
@@ -248,10 +244,10 @@ class NodeLog:
         self._written = self._clock.monotonic()
 
     def adopt_new_node(self, change_of):
-        """After Recreated: write the record on the new Node. ``change_of(record)`` makes the Change."""
+        """After Recreated: write the record on the new Node. ``change_of(node, record)`` makes the Change."""
         record, self.record = self.record, None
         try:
-            self.write(lambda _node, _none: change_of(copy.deepcopy(record)))
+            self.write(lambda node, _none: change_of(node, copy.deepcopy(record)))
         except Gone:
             self.record = record
             raise
@@ -368,39 +364,3 @@ def new_record(node, run, now, generation, reason, from_driver, target):
 def ended(record, outcome, now):
     """The annotation last-maintenance of a record that ends now."""
     return encode(dict(record, outcome=outcome, ended=now))
-
-
-def request_reboot(cluster, node, reason, text, now):
-    """Create or refresh the Event that asks a person for a reboot. ``reason``: upgrade, rollback or recovery."""
-    metadata = node["metadata"]
-    key = hashlib.sha256(("%s %s %s" % (metadata.get("uid"), reason, text)).encode()).hexdigest()[:12]
-    name = "%s.npu-%s.%s" % (metadata["name"][:200], reason, key)
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": "default"},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "name": metadata["name"],
-            "uid": metadata.get("uid", ""),
-        },
-        "reason": EVENT_REASON,
-        "message": "reason=%s %s" % (reason, text),
-        "type": "Normal",
-        "count": 1,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "source": {"component": "npuops-maintenance", "host": metadata["name"]},
-        "reportingComponent": "npuops-maintenance",
-        "reportingInstance": metadata["name"],
-    }
-    existing = cluster.get("%s/%s" % (EVENTS, name))
-    if existing is None:
-        try:
-            cluster.request("post", EVENTS, body=event)
-            return
-        except _cluster.Conflict:
-            existing = event
-    count = existing.get("count", 1) + 1
-    cluster.merge_patch("%s/%s" % (EVENTS, name), {"count": count, "lastTimestamp": now})

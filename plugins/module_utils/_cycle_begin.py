@@ -1,0 +1,216 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a run comes to have a node: its own record there, another's that died, or a new one, with approval and slot.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _slots
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+    AWAITING,
+    BEFORE_REBOOT,
+    DEFERRED,
+    FAILED,
+    HALTED,
+    POLL,
+    TELL,
+    UP_TO_DATE,
+    sentence,
+    way,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change
+
+
+class NotDue(Exception):
+    """By now nothing is to be done; ``outcome`` says why."""
+
+    def __init__(self, outcome):
+        super().__init__()
+        self.outcome = outcome
+
+
+class Beginning:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._work, self._order, self._policy = work, work.order, work.policy
+        self._log, self._slots = work.log, work.slots
+
+    def enter(self):
+        """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
+        found = self._log.open()
+        if found is not None and found["run"] != self._order.run:
+            found = self._wait_for_silence(found)
+        if found is not None:
+            self._go_on(found)
+            return None
+        try:
+            return self._begin()
+        except NotDue as exc:
+            self._slots.give(self._order.node, self._order.run)
+            self._slots.sweep()
+            return exc.outcome
+
+    # --- a record that is there ---
+
+    def _go_on(self, found):
+        foreign = found["run"] != self._order.run
+        generation = found["generation"]
+        if foreign:
+            generation = max(generation, self._work.host.generation()) + 1
+        self._log.adopt(found)
+        if foreign or self._retargeted(found) != found:
+            self._log.write(
+                lambda _node, record: Change(
+                    dict(
+                        self._retargeted(record), run=self._order.run, generation=generation, heartbeat=self._log.now()
+                    )
+                )
+            )
+        self._slots.hold(self._order.node, self._order.run)
+        if foreign:
+            self._work.say("goes on with the maintenance that the run %s left" % found["run"])
+
+    def _retargeted(self, record):
+        """The record with what this run wants, as long as no reboot is intended."""
+        if record["boot_id"] is not None or record["step"] not in BEFORE_REBOOT:
+            return record
+        return dict(record, to=self._order.target, reason=self._order.reason)
+
+    def _wait_for_silence(self, found):
+        """Wait until a foreign record is so old that its run must be dead; returns it, or None when it has ended.
+
+        Raises Lost as soon as its run shows that it lives.
+        """
+        run, beat, told = found["run"], found["heartbeat"], False
+        while found is not None and found["run"] != self._order.run:
+            if (found["run"], found["heartbeat"]) != (run, beat):
+                raise _maintenance.Lost(_maintenance.lost_text(self._order.node, found, self._order.run))
+            age = _maintenance.age(found, self._work.clock.now())
+            if age > self._policy.heartbeat_limit:
+                break
+            if not told:
+                self._work.say(
+                    "the run %s was here %d s ago: waits for a sign of life, at most %d s"
+                    % (run, max(age, 0), self._policy.heartbeat_limit - age)
+                )
+                told = True
+            self._work.clock.sleep(POLL)
+            found = self._log.open()
+        return found
+
+    # --- a new one ---
+
+    def _begin(self):
+        self._check_due(self._log.node)
+        missing = self._missing_approval(self._log.node) and self._ask_for_approval()
+        if missing:
+            return self._work.outcome(AWAITING, missing)
+        view = self._work.view_of_this_node()
+        halted = self._wait_for_slot()
+        if halted:
+            return self._work.outcome(HALTED, halted)
+        try:
+            # Waiting took its time.
+            self._check_due(self._log.look())
+            self._log.write(lambda node, _none: self._first_change(node, view))
+        except NpuError:
+            self._slots.give(self._order.node, self._order.run)
+            raise
+        self._work.say("begins: %s" % way(self._log.record))
+        return None
+
+    def _check_due(self, node):
+        if _maintenance.state(node) is None:
+            raise NotDue(self._work.outcome(UP_TO_DATE))
+        if _maintenance.state(node) == _maintenance.FAILED:
+            raise NotDue(self._work.outcome(FAILED, _failed_before(node)))
+        if _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_SKIP):
+            raise NotDue(self._work.outcome(DEFERRED, "It has the label %s=true." % _maintenance.LABEL_SKIP))
+        if self._order.failure:
+            raise NotDue(self._work.outcome(FAILED, self._order.failure))
+
+    def _first_change(self, node, view):
+        self._check_due(node)
+        generation = max(_maintenance.last(node).get("generation", 0), view["generation"]) + 1
+        before = {"version": view["loaded_version"], "release": view["good"] or view["driver"]}
+        record = _maintenance.new_record(
+            node, self._order.run, self._log.now(), generation, self._order.reason, before, self._order.target
+        )
+        return Change(record, {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, False)})
+
+    # --- a slot ---
+
+    def _wait_for_slot(self):
+        """None with a slot; the sentence about a halt otherwise."""
+        told, when, dead_since = None, 0.0, None
+        while True:
+            try:
+                why = self._slots.take(self._order.node, self._order.run, self._policy.max_parallel)
+            except _slots.Halted as exc:
+                return exc.message
+            if why is None:
+                return None
+            # Another run may have begun with this very node.
+            self._check_due(self._log.look())
+            now = self._work.clock.monotonic()
+            if why != told or now - when >= TELL:
+                self._work.say("waits for its turn: %s" % why)
+                told, when = why, now
+            dead = self._dead_holders()
+            dead_since = (now if dead_since is None else dead_since) if dead else None
+            # In this run, somebody else may be about to go on with one of them.
+            if dead and now - dead_since > self._policy.heartbeat_limit + TELL:
+                raise NpuError(
+                    "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
+                    " ansible-playbook npuops.ascend.upgrade --limit %s" % (" and ".join(dead), ",".join(dead))
+                )
+            self._work.clock.sleep(POLL)
+
+    def _dead_holders(self):
+        """The names of all nodes with a slot, when all of them were left by dead runs; else []."""
+        names = sorted(self._slots.view()["holders"])
+        for name in names:
+            node = self._work.cluster.get(_maintenance.path_of(name))
+            record = node and _maintenance.decode(node)
+            if not record or _maintenance.age(record, self._work.clock.now()) <= self._policy.heartbeat_limit:
+                return []
+        return names
+
+    # --- approval ---
+
+    def _missing_approval(self, node):
+        """Why the node may not be rebooted yet, or None."""
+        if self._policy.auto:
+            return None
+        given, why = self._work.approval(node)
+        return None if given is not None else sentence(why)
+
+    def _ask_for_approval(self):
+        """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
+        labels = {_maintenance.LABEL_STATE: _maintenance.APPROVAL, _maintenance.LABEL_REBOOT_REQUIRED: "true"}
+        if any(_cluster.labels(self._log.node).get(name) != value for name, value in labels.items()):
+            self._log.write(lambda _node, _none: Change(None, labels))
+        self._work.tell_event()
+        deadline, told = self._work.clock.monotonic() + self._policy.approval_wait, False
+        while True:
+            node = self._log.look()
+            self._check_due(node)
+            missing = self._missing_approval(node)
+            if not missing or self._work.clock.monotonic() >= deadline:
+                return missing
+            if not told:
+                self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, missing))
+                told = True
+            self._work.clock.sleep(POLL)
+
+
+def _failed_before(node):
+    why = _maintenance.last(node).get("failure") or "It failed before."
+    return "%s To try again: ansible-playbook npuops.ascend.upgrade --limit %s -e npu_upgrade_retry=true" % (
+        sentence(why),
+        node["metadata"]["name"],
+    )

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a maintenance ends: upgraded, given back as it was, failed and back on the old driver, or halted in the middle.
+
+The record ends in one patch, together with label, cordon and components; then the slot is given back.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+    AWAITING,
+    DONE,
+    FAILED,
+    HALTED,
+    PAUSED,
+    sentence,
+    way,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change
+
+
+class Ending:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._work, self._order = work, work.order
+        self._log, self._slots = work.log, work.slots
+
+    def finish(self):
+        """The node is upgraded."""
+        record = self._log.record
+
+        def decide(node, record):
+            labels = self._labels(node, None)
+            if record["to"].get("version"):
+                labels[_cluster.LABEL_DRIVER_VERSION] = record["to"]["version"]
+            return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None)
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        stays = _maintenance.unschedulable(self._log.node)
+        started = _maintenance.seconds_of(record["started"])
+        text = "done: %s%s" % (way(record), "; it stays cordoned, as somebody wants" if stays else "")
+        self._work.say(text, _maintenance.UNCORDON)
+        return self._work.outcome(DONE, started=started)
+
+    def give_back(self, outcome, why, blockers=()):
+        """The host was not rebooted: everything as it was, and the node is due still."""
+        step, intended = self._log.record["step"], self._log.record["boot_id"] is not None
+        waits = outcome == AWAITING
+
+        def decide(node, record):
+            labels = self._labels(node, _maintenance.APPROVAL if waits else _maintenance.UPGRADE, waits)
+            del labels[_maintenance.LABEL_REQUESTED]
+            if PAUSED in record["times"] and _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused":
+                labels[_cluster.LABEL_COMPONENTS] = "enabled"
+            # null: the cordon-required step was not taken yet
+            cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
+            change = self._end(node, record, outcome, labels, cordon, why)
+            if record["approval"] is not None:
+                # It was for a reboot that did not take place.
+                change.annotations[_maintenance.ANNOTATION_APPROVE] = "true"
+                change.annotations[_maintenance.ANNOTATION_APPROVED_BY] = record["approval"].get("by")
+            return change
+
+        if intended:
+            self._work.host.withdrawn(self._log.record["generation"])
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("given back: %s" % why, step)
+        if waits:
+            self._work.tell_event()
+        return self._work.outcome(outcome, why, blockers, step=step)
+
+    def fail(self, outcome, addition, healthy):
+        """The new driver did not work. ``healthy``: the old one does, and the node serves again.
+
+        Halted first: a run that is killed after that has not gone on to the next node.
+        """
+        record = self._log.record
+        reason = "The %s of %s to %s failed: %s. %s" % (
+            record["reason"],
+            self._order.node,
+            record["to"].get("version"),
+            (record["failure"] or "unknown").rstrip("."),
+            addition,
+        )
+        if self._work.smoke is not None:
+            self._work.smoke.remove()
+        most = self._work.policy.max_failures
+        if not healthy or 0 < most <= self._failures() + 1:
+            self._slots.halt("the run " + self._order.run, reason)
+
+        def decide(node, record):
+            labels = self._labels(node, _maintenance.FAILED)
+            if not healthy and PAUSED in record["times"]:
+                labels[_cluster.LABEL_COMPONENTS] = "paused"
+            return self._end(node, record, outcome, labels, _gives_cordon_back(node, record) if healthy else None, reason)
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("failed: %s" % reason, _maintenance.ROLLBACK)
+        return self._work.outcome(FAILED, reason, started=_maintenance.seconds_of(record["started"]))
+
+    def halt(self, exc):
+        """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
+        step, node = self._log.record["step"], self._order.node
+        why = (
+            "%s is in the middle of its maintenance (%s). %s See to the host of %s, then run again: that goes on with it."
+            % (node, step, sentence(exc.message), node)
+        )
+        self._slots.halt("the run " + self._order.run, why)
+        self._log.step(step, failure=exc.message)
+        self._work.say("halted: %s" % exc.message)
+        return self._work.outcome(HALTED, why)
+
+    def _failures(self):
+        """How many other nodes failed in this run."""
+        selector = "%s=%s" % (_maintenance.LABEL_STATE, _maintenance.FAILED)
+        nodes = self._work.cluster.list("/api/v1/nodes", label_selector=selector)
+        return sum(
+            _maintenance.last(node).get("run") == self._order.run and node["metadata"]["name"] != self._order.node
+            for node in nodes
+        )
+
+    @staticmethod
+    def _labels(node, state, waits=False):
+        return {
+            _maintenance.LABEL_STATE: state,
+            _maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, waits),
+            _maintenance.LABEL_REQUESTED: None,
+        }
+
+    def _end(self, node, record, outcome, labels, cordon, why):
+        """The Change with which the record becomes the last one."""
+        closed = dict(record, heartbeat=self._log.now(), failure=record["failure"] if why is None else why)
+        annotations = {_maintenance.ANNOTATION_LAST: _maintenance.ended(closed, outcome, self._log.now())}
+        return Change(None, labels, annotations, cordon)
+
+
+def cordon_is_ours(node):
+    """Whether the node is cordoned because its last maintenance failed, and not because somebody wants it."""
+    last = _maintenance.last(node)
+    return last.get("outcome") == "failed" and last.get("unschedulable") is False
+
+
+def _gives_cordon_back(node, record):
+    """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours."""
+    if record["unschedulable"] or _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_KEEP_CORDONED):
+        return None
+    return False

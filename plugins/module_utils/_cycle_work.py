@@ -1,0 +1,198 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all parts of a node's maintenance work with: the order, the policy, the ports, and the words for what came of it.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _reboot_event, _slots
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostSide
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._patience import PatientCluster
+
+# Outcomes.
+UNDER_WAY = "under-way"  # the step asked for is reached
+DONE = "done"
+UP_TO_DATE = "up-to-date"
+AWAITING = "awaiting-approval"
+DEFERRED = "deferred"  # given back untouched; due still
+FAILED = "failed"
+HALTED = "halted"
+BUSY = "busy"  # another run has it
+
+# The way forth. Until the reboot is intended everything can be given back.
+ORDER = (
+    _maintenance.CORDON,
+    _maintenance.JOBS,
+    _maintenance.PODS,
+    _maintenance.DRAIN,
+    _maintenance.REBOOT,
+    _maintenance.VALIDATION,
+    _maintenance.UNCORDON,
+)
+BEFORE_REBOOT = ORDER[:5]
+# Marks among the record's times that are no steps.
+VALIDATED, PAUSED, INTENT = "validated", "components-paused", "reboot"
+
+POLL = 2.0  # seconds
+TELL = 60  # seconds after which what is waited for is told again
+
+
+class Uncordoned(Exception):
+    """Somebody uncordoned the node before its reboot was certain."""
+
+
+class Withdrawn(NpuError):
+    """The approval is not there any more."""
+
+
+class Invalid(NpuError):
+    """The node is not in order with the driver it has now. Detail ``trial_over``: the host was rebooted once more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery."""
+
+    node: str
+    run: str
+    reason: str = _maintenance.UPGRADE_REASON
+    target: dict = dataclasses.field(default_factory=dict)
+    resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
+    chips: int = 0
+    namespace: str = "npu-operator"
+    job: str | None = None  # AWX job, for the record
+    failure: str | None = None  # what a hook of the user's found wrong: the node goes back
+    approval_not_before: float | None = None  # seconds since 1970: an older approval was meant for something else
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """The variables npu_upgrade_* that the cycle itself goes by. Times in seconds, 0 as their documentation says."""
+
+    auto: bool = False
+    max_parallel: int = 1
+    reboot_timeout: int = 1800
+    max_failures: int = 1
+    approval_wait: int = 0
+    approval_max_age: int = 0
+    heartbeat_limit: int = _maintenance.HEARTBEAT_LIMIT
+
+
+class Work:
+    """One node's maintenance by one run.
+
+    ``log``: NodeLog, ``slots``: Slots, ``host``: HostSide, ``pods``: Drain, ``smoke``: SmokePod or None.
+    """
+
+    def __init__(self, cluster, host, pods, order, policy, clock, say, smoke=None):
+        """As for Cycle."""
+        self.order, self.policy, self.clock = order, policy, clock
+        self._say_to, self._started = say, clock.now()
+        self.cluster = PatientCluster(cluster, self.say, clock)
+        self.log = _maintenance.NodeLog(self.cluster, order.node, order.run, clock)
+        limit = min(_slots.HOLDER_LIMIT, policy.heartbeat_limit)
+        self.slots = _slots.Slots(self.cluster, order.namespace, clock, limit)
+        self.host = HostSide(host, self.log, clock, self.say)
+        self.pods = pods(self.cluster, self.beat, self.say)
+        self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
+
+    # --- telling ---
+
+    def say(self, sentence, step=None):
+        if step is None:
+            record = self.log.record
+            node = self.log.node
+            step = record["step"] if record else _maintenance.state(node) if node else None
+        self._say_to(step or "", self.seconds(), sentence)
+
+    def seconds(self, started=None):
+        """Since the maintenance began; since this run did, as long as it has not."""
+        started = started or _maintenance.seconds_of((self.log.record or {}).get("started")) or self._started
+        return max(0, self.clock.now() - started)
+
+    def outcome(self, outcome, reason=None, blockers=(), step=None, started=None):
+        node = self.log.node
+        return {
+            "outcome": outcome,
+            "step": step or (_maintenance.state(node) if node else None),
+            "reason": reason,
+            "seconds": round(self.seconds(started)),
+            "blockers": list(blockers or ()),
+        }
+
+    # --- looking ---
+
+    def components(self):
+        return _cluster.labels(self.log.node).get(_cluster.LABEL_COMPONENTS)
+
+    def marked(self, mark):
+        return mark in self.log.record["times"]
+
+    def view_of_this_node(self):
+        """The host's view. Raises NpuError when the host is not the one the Node stands for."""
+        view = self.host.view()
+        boot_id = _cluster.boot_id(self.log.look())
+        if view["boot_id"] != boot_id:
+            raise NpuError(
+                "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
+                " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
+                % (self.order.node, self.order.node, view["boot_id"], boot_id)
+            )
+        return view
+
+    def approval(self, node):
+        """(approval, None) or (None, why there is none)."""
+        return _maintenance.approval(
+            node, self.clock.now(), self.policy.approval_max_age, self.order.approval_not_before
+        )
+
+    # --- writing ---
+
+    def beat(self):
+        """For whoever waits. Raises Uncordoned when the node was uncordoned before its reboot was certain."""
+        self.log.beat()
+        record = self.log.record
+        if record and record["boot_id"] is None and record["step"] in BEFORE_REBOOT[1:]:
+            cordoned(self.log.node, record)
+
+    def due(self, record, step, **fields):
+        """The record with ``step`` as the one that is due."""
+        times = dict(record["times"])
+        if step != record["step"]:
+            times[step] = self.log.now()
+        return dict(record, step=step, heartbeat=self.log.now(), times=times, **fields)
+
+    def tell_event(self):
+        """The Event that asks for the approval, new or refreshed."""
+        text = "to=%s: kubectl annotate node %s %s=true --overwrite" % (
+            self.order.target.get("version"),
+            self.order.node,
+            _maintenance.ANNOTATION_APPROVE,
+        )
+        _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
+
+
+def cordoned(node, _record):
+    """A guard of NodeLog.step."""
+    if not _maintenance.unschedulable(node):
+        raise Uncordoned()
+
+
+def way(record):
+    return "%s from %s to %s" % (
+        record["reason"],
+        record["from"].get("version") or "an unknown driver",
+        record["to"].get("version") or "the same",
+    )
+
+
+def sentence(text):
+    """With a capital and a full stop, unless it ends in a command."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") or "kubectl" in text else text + "."
