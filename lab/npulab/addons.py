@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from pathlib import Path
 
 from . import simulation
 from .collection import library, run_playbook
@@ -63,25 +64,37 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
 
 def build_driver_images(lab: Lab, step: Step) -> None:
     """Make driver images of the simulated packages with the collection's own builder, for every OS in the lab."""
+    _build_images(lab, step, driver_builds(lab, simulation.driver_packages(lab)), "driver-images")
+
+
+def build_more_driver_images(lab: Lab, step: Step, version: str, fault: str) -> list[str]:
+    """Images of a further driver version, with `fault` a bad one, instead of what their tags name now; returns the tags."""
+    builds = driver_builds(lab, simulation.more_driver_packages(lab, step, version, fault))
+    _build_images(lab, step, builds, f"driver-images-{version}")
+    profile, release = library("_profile"), os.uname().release
+    return [profile.image_profile(version, build["chip"], profile.kernel_and_os(release, {})[0], build["os"]) for build in builds]
+
+
+def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str) -> None:
+    """Build and push, unless that was done last under this name."""
     login = credentials(lab)
-    builds = driver_builds(lab)
     request = {
         "npu_driver_repository": f"{lab.registry}/{DRIVER_REPOSITORY}", "npu_registry_username": login.username,
         "npu_registry_password": login.password, "npu_registry_plain_http": True, "npu_driver_build": builds,
     }
     text = json.dumps(request, indent=2) + "\n"
-    done = lab.state / "driver-images.json"
+    done = lab.state / f"{name}.json"
     if done.exists() and done.read_text(encoding="utf-8") == text:
         return
     step.say(f"building and pushing {len(builds)} images")
-    variables = lab.state / "driver-images.json.new"
+    variables = lab.state / f"{name}.json.new"
     write(variables, text, mode=0o600)
     run_playbook(lab, step, "build_driver_image", "-i", "localhost,", "-e", f"@{variables}")
     variables.rename(done)
 
 
-def driver_builds(lab: Lab) -> list[dict[str, str]]:
-    """What to build: each version of a chip's package for each OS that has the chip, all for the running kernel."""
+def driver_builds(lab: Lab, packages: Path) -> list[dict[str, str]]:
+    """What to build: each package of a chip in the directory for each OS that has the chip, all for the running kernel."""
     profile = library("_profile")
     release = os.uname().release
     builds = []
@@ -91,5 +104,5 @@ def driver_builds(lab: Lab) -> list[dict[str, str]]:
         chip = simulation.CARDS[card].chip
         builds += [{"package": str(package), "chip": chip, "kernel": release,
                     "os": profile.kernel_and_os(release, fields)[1]}
-                   for package in simulation.driver_packages(lab, chip)]
+                   for package in sorted(packages.glob(f"Ascend-hdk-{chip}-npu-driver_*.run"))]
     return builds

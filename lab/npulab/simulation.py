@@ -50,9 +50,18 @@ def image_archive(lab: Lab, name: str) -> Path:
     return _directory(lab) / "images" / f"{name}.tar"
 
 
-def driver_packages(lab: Lab, chip: str) -> list[Path]:
-    """Driver packages, one per version, for a chip as package names spell it (910b)."""
-    return sorted((_directory(lab) / "run").glob(f"Ascend-hdk-{chip}-npu-driver_*.run"))
+def driver_packages(lab: Lab) -> Path:
+    """Directory with the driver packages that every lab has."""
+    return _directory(lab) / "run"
+
+
+def more_driver_packages(lab: Lab, step: Step, version: str, fault: str) -> Path:
+    """Directory with the packages of a further version, built at first use; `fault`: what is wrong with it, or empty."""
+    directory = lab.cache / "drivers" / f"{version}-{digest(SOURCE, os.uname().release, fault)}"
+    if not directory.is_dir():
+        with new_directory(directory) as target:
+            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, "--driver", version, "--fault", fault)
+    return directory
 
 
 def hardware(node: Node) -> dict:

@@ -51,6 +51,8 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="directory to build in")
+    parser.add_argument("--driver", metavar="VERSION", help="build driver packages of this version in DIR, nothing else")
+    parser.add_argument("--fault", default="", help="what is wrong with that driver, as in lab/fault")
     parser.add_argument("--test", action="store_true", help="run the tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts built at once (default: CPUs)")
     parser.add_argument("--go", default=shutil.which("go") or "go", help="Go compiler (default: from PATH)")
@@ -60,7 +62,9 @@ def main() -> int:
     try:
         if options.test:
             test(options.go)
-        if options.out:
+        if options.driver and options.out:
+            package.make_packages(options.out.resolve(), (options.driver,), options.fault)
+        elif options.out:
             build(options.go, options.out.resolve(), options.jobs)
     except tools.BuildError as error:
         print(f"build.py: {error}", file=sys.stderr)

@@ -15,4 +15,7 @@ ALIASES
 INFO(depends, "depends=" DEPENDS);
 INFO(retpoline, "retpoline=Y");
 INFO(name, "name=" NAME);
+#ifdef SIMULATE
+INFO(simulate, "simulate=" SIMULATE); /* what is wrong with this driver, see lab/driver-image */
+#endif
 INFO(vermagic, "vermagic=" VERMAGIC);

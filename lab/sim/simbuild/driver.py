@@ -82,8 +82,11 @@ def key() -> str:
     return digest(DRIVER, Path(__file__), os.uname().release)
 
 
-def make_tree(product: Product, version: str, target: Path) -> None:
-    """Write what is in a package (not yet: what is installed by it) to the directory `target`."""
+def make_tree(product: Product, version: str, target: Path, fault: str = "") -> None:
+    """Write what is in a package (not yet: what is installed by it) to the directory `target`.
+
+    `fault`: what is wrong with the chips while this driver is loaded, as in lab/fault; empty: nothing.
+    """
     shutil.copytree(DRIVER / "package", target)
     (target / "version.info").write_text(_version_info(product, version), encoding="ascii")
     script = target / "driver" / "script"
@@ -91,7 +94,7 @@ def make_tree(product: Product, version: str, target: Path) -> None:
     (script / "specific_func.inc").write_text(
         f'device_bdf="0x{product.devices[0].lower()}"\nvendor_bdf="0x19e5"\nmode_normal="{mode}"\n'
         'basic_ko="drv_pcie_hdc_host.ko"\n', encoding="ascii")
-    make_modules(product, version, target / "driver" / "host")
+    make_modules(product, version, target / "driver" / "host", fault)
     make_programs(version, target / "driver" / "lib64", target / "driver" / "tools")
     # Huawei's packages have it one directory higher than where the installer puts it.
     (target / "driver" / "lib64" / "driver" / "libdcmi.so").rename(target / "driver" / "lib64" / "libdcmi.so")
@@ -102,7 +105,7 @@ def make_tree(product: Product, version: str, target: Path) -> None:
     _set_modes(target)
 
 
-def make_modules(product: Product, version: str, target: Path) -> None:
+def make_modules(product: Product, version: str, target: Path, fault: str = "") -> None:
     """Write the kernel modules for this machine's kernel to the directory `target`."""
     target.mkdir(parents=True)
     for name, depends in product.modules.items():
@@ -112,7 +115,8 @@ def make_modules(product: Product, version: str, target: Path) -> None:
             f'-DNAME="{name}"', f'-DVERSION="{version}"', f'-DDEPENDS="{depends}"',
             f'-DSRCVERSION="{digest(name, version)[:23].upper()}"',
             f'-DVERMAGIC="{os.uname().release} SMP preempt mod_unload modversions "',
-            f"-DALIASES={aliases if name != 'drv_seclib_host' else ''}")
+            f"-DALIASES={aliases if name != 'drv_seclib_host' else ''}",
+            *([f'-DSIMULATE="{fault}"'] if fault and name == "drv_pcie_host" else []))
 
 
 def make_programs(version: str, libraries: Path, tools: Path) -> None:

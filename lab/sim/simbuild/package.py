@@ -31,19 +31,19 @@ _EXTRACT = '''    --extract=*)
 '''
 
 
-def make_packages(directory: Path) -> None:
-    """Make every package in `directory`, except those that are there already."""
+def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: str = "") -> None:
+    """Make the packages of `versions` in `directory`, except those that are there already; with `fault`, bad ones."""
     for product in driver.PRODUCTS:
-        for version in VERSIONS:
+        for version in versions:
             name = f"Ascend-hdk-{product.chip}-npu-driver_{version}_linux-{_machine()}.run"
-            unless_made(directory / name, driver.key() + Path(__file__).read_text(encoding="utf-8"),
-                        lambda target, product=product, version=version: _make(product, version, target))
+            unless_made(directory / name, driver.key() + Path(__file__).read_text(encoding="utf-8") + fault,
+                        lambda target, product=product, version=version: _make(product, version, fault, target))
 
 
-def _make(product: driver.Product, version: str, target: Path) -> None:
+def _make(product: driver.Product, version: str, fault: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work, "tree")
-        driver.make_tree(product, version, tree)
+        driver.make_tree(product, version, tree, fault)
         header = Path(work, "header.sh")
         header.write_text(_header(), encoding="utf-8")
         run("makeself", "--header", header, "--gzip", "--complevel", "4", "--nomd5", "--sha256", "--nooverwrite",

@@ -35,6 +35,13 @@ func Read() Set {
 	return set
 }
 
+// Add adds a fault as it is written in one line, unless the set has one of that kind.
+func (s Set) Add(line string) {
+	if words := strings.Fields(line); len(words) > 0 && !s.Has(words[0]) {
+		s[words[0]] = words[1:]
+	}
+}
+
 // Has says whether the fault is there.
 func (s Set) Has(kind string) bool { _, there := s[kind]; return there }
 

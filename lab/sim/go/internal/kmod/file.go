@@ -22,7 +22,9 @@ type Info struct {
 	Depends  []string `json:"depends"`
 	Aliases  []string `json:"aliases"`
 	InTree   bool     `json:"in_tree"`
-	Size     int64    `json:"size"`
+	// Simulate is a fault (as in lab/fault) that the chips have while this module is loaded: a bad driver.
+	Simulate string `json:"simulate"`
+	Size     int64  `json:"size"`
 }
 
 // ErrFormat is ENOEXEC as kmod words it.
@@ -58,6 +60,8 @@ func ReadFile(path string) (Info, error) {
 			info.Version = value
 		case "vermagic":
 			info.Vermagic = value
+		case "simulate":
+			info.Simulate = value
 		case "alias":
 			info.Aliases = append(info.Aliases, value)
 		case "depends":

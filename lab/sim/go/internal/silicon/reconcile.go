@@ -25,7 +25,7 @@ func (s *Silicon) Watch() {
 }
 
 func (s *Silicon) reconcile() {
-	broken := faults.Read()
+	broken := s.broken()
 	s.showModules(broken)
 	s.showDevices(broken)
 	s.showLostFunctions(broken)

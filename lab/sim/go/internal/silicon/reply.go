@@ -42,19 +42,26 @@ func (s *Silicon) answer(connection net.Conn) {
 		return
 	}
 	connection.SetDeadline(time.Time{})
-	for program == "npu-smi" && faults.Read().Has("smi-hangs") {
+	for program == "npu-smi" && s.now().Has("smi-hangs") {
 		time.Sleep(200 * time.Millisecond)
 	}
-	time.Sleep(faults.Read().Seconds("slow-calls", 4))
+	time.Sleep(s.now().Seconds("slow-calls", 4))
 	connection.SetDeadline(time.Now().Add(10 * time.Second))
 	connection.Write([]byte(s.Reply(program)))
+}
+
+// now is broken for whoever does not hold the mutex.
+func (s *Silicon) now() faults.Set {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.broken()
 }
 
 // Reply is what the libraries get to know, in lines.
 func (s *Silicon) Reply(program string) string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	broken := faults.Read()
+	broken := s.broken()
 	var out strings.Builder
 	fmt.Fprintf(&out, "result %d\n", s.result(broken))
 	if program == "npu-smi" {

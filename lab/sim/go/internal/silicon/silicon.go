@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"npuops/labsim/internal/faults"
@@ -73,10 +74,12 @@ var (
 func (s *Silicon) Load(module kmod.Info) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	broken := faults.Read()
+	broken := s.broken(module)
 	switch {
 	case s.loaded(module.Name) != nil:
 		return ErrExists
+	case broken.Has("hang") && module.Name == "drv_pcie_host":
+		freeze()
 	case broken.Has("load-fails") && broken.Word("load-fails", 0, "drv_pcie_host") == module.Name:
 		return ErrDevice
 	}
@@ -91,6 +94,22 @@ func (s *Silicon) Load(module kmod.Info) error {
 		log.Printf("driver %s is complete", s.version(broken))
 	}
 	return s.save()
+}
+
+// broken are the faults of the hardware and those that come with a bad driver, loaded or being loaded.
+func (s *Silicon) broken(loading ...kmod.Info) faults.Set {
+	set := faults.Read()
+	for _, module := range slices.Concat(s.state.Modules, loading) {
+		set.Add(module.Simulate)
+	}
+	return set
+}
+
+// freeze stops every process of the node but init, which has nobody left to talk to. It does not return.
+var freeze = func() {
+	log.Print("hang: nothing moves until a power cycle")
+	syscall.Kill(-1, syscall.SIGSTOP) //nolint:errcheck // nobody could be told
+	select {}
 }
 
 // Unload is the kernel's delete_module. Chips do not survive it.

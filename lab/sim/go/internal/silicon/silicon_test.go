@@ -186,3 +186,52 @@ func TestModuleView(t *testing.T) {
 		t.Error("an unloaded module is still shown")
 	}
 }
+
+func TestBadDriverBringsItsFault(t *testing.T) {
+	s := lab(t, 2)
+	bad := pcie
+	bad.Simulate = "fewer-chips 1"
+	load(t, s, bad, manager, hdc)
+	if chips(s) != 1 {
+		t.Errorf("%d chips with a driver that loses one", chips(s))
+	}
+	for _, name := range []string{"drv_pcie_hdc_host", "asdrv_dms", "drv_pcie_host"} {
+		if err := s.Unload(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = lab(t, 2)
+	bad.Simulate = "wrong-version 24.1.0"
+	load(t, s, bad, manager, hdc)
+	if !strings.Contains(s.Reply("npu-smi"), "driver 24.1.0\n") {
+		t.Error(s.Reply("npu-smi"))
+	}
+	s = lab(t, 2)
+	bad.Simulate = "load-fails drv_pcie_host"
+	if err := s.Load(bad); !errors.Is(err, ErrDevice) {
+		t.Errorf("%v", err)
+	}
+	load(t, s, pcie, manager, hdc)
+	if chips(s) != 2 {
+		t.Error("the good driver after the bad one")
+	}
+}
+
+func TestHangFreezesTheNode(t *testing.T) {
+	kept := freeze
+	defer func() { freeze = kept }()
+	frozen := 0
+	freeze = func() { frozen++ }
+	s := lab(t, 1)
+	bad := pcie
+	bad.Simulate = "hang"
+	load(t, s, bad)
+	if frozen != 1 {
+		t.Errorf("frozen %d times", frozen)
+	}
+	s = lab(t, 1)
+	load(t, s, pcie, manager, hdc)
+	if frozen != 1 {
+		t.Error("a good driver froze the node")
+	}
+}

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can be wrong with simulated hardware, or with a simulated driver: the kinds and their arguments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CHIP = r"\d+(,\d+)*|all"
+NUMBER = r"\d+"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A kind of fault: its arguments as (name, pattern, default), what it does, whether a reboot heals it."""
+
+    does: str
+    arguments: tuple[tuple[str, str, str], ...] = ()
+    healed_by_reboot: bool = False
+
+    @property
+    def usage(self) -> str:
+        return " ".join(f"[{name}={default}]" for name, _, default in self.arguments)
+
+
+FAULTS = {
+    "wedge": Fault("every call of the driver library fails with -8005; a reboot heals it", healed_by_reboot=True),
+    "chip-lost": Fault("a chip is off the bus: its PCI function reads as ones (rev ff), npu-smi knows it no more",
+                       (("CHIP", CHIP, "0"),)),
+    "fewer-chips": Fault("npu-smi shows N chips fewer than PCI does", (("N", NUMBER, "1"),)),
+    "not-ready": Fault("a chip answers -8012, not ready", (("CHIP", CHIP, "0"),)),
+    "alarm": Fault("a chip is unhealthy with a fault code; LEVEL is Warning, Alarm or Critical",
+                   (("CHIP", CHIP, "0"), ("CODE", r"[0-9A-F]{8}", "80E01801"),
+                    ("LEVEL", "Warning|Alarm|Critical", "Alarm"))),
+    "no-dev-node": Fault("/dev/davinciN of a chip is missing", (("CHIP", CHIP, "0"),)),
+    "slow-devices": Fault("device nodes appear only SECONDS after the last module", (("SECONDS", NUMBER, "30"),)),
+    "wrong-version": Fault("the loaded modules say they are VERSION, whatever is on disk",
+                           (("VERSION", r"[\w.]+", "24.1.rc2.2"),)),
+    "load-fails": Fault("loading MODULE fails: No such device", (("MODULE", r"\w+", "drv_pcie_host"),)),
+    "smi-hangs": Fault("npu-smi hangs and ignores every signal but KILL"),
+    "smi-fails": Fault("npu-smi fails with CODE", (("CODE", r"-\d{4}", "-8020"),)),
+    "smi-garbage": Fault("npu-smi prints garbage and exits with 0"),
+    "slow-calls": Fault("each call of the driver library takes SECONDS", (("SECONDS", NUMBER, "4"),)),
+    "slow-boot": Fault("the next boots take SECONDS longer", (("SECONDS", NUMBER, "60"),)),
+    "hang": Fault("loading the driver freezes the node, until lab/power cycles it"),
+    "no-return": Fault("the node does not come back from its next reboot, until it is cleared"),
+}
+
+# What a bad driver can be to blame for.
+OF_DRIVERS = ("load-fails", "wrong-version", "fewer-chips", "chip-lost", "no-dev-node", "not-ready", "alarm", "wedge", "smi-hangs",
+              "smi-fails", "slow-devices", "hang")
+
+
+def words(kind: str, values: list[str]) -> list[str]:
+    """The fault's arguments with defaults filled in; ValueError when one makes no sense."""
+    expected = FAULTS[kind].arguments
+    if len(values) > len(expected):
+        raise ValueError(f"{kind} takes no more than: {FAULTS[kind].usage or 'no argument'}")
+    result = [*values, *(default for _, _, default in expected[len(values):])]
+    for (name, pattern, _), value in zip(expected, result, strict=True):
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{kind}: {value!r} is no {name}")
+    return result
