@@ -1,0 +1,118 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_policy
+short_description: The settings of an upgrade as the modules take them
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Collects the C(npu_upgrade_) variables of a host into one dictionary, checked against the role C(npuops.ascend.npu_upgrade) and
+    with the types it names. Settings that are not there or empty strings have their default; so do those inside a setting.
+positional: names
+options:
+  _input:
+    description: Ansible's C(hostvars) of the host.
+    type: dict
+    required: true
+  names:
+    description: The settings that are wanted, without C(npu_upgrade_); by default all that a node's maintenance needs.
+    type: list
+    elements: str
+"""
+
+EXAMPLES = r"""
+- name: Take the node through its maintenance
+  npuops.ascend.npu_maintenance:
+    policy: "{{ hostvars[inventory_hostname] | npuops.ascend.npu_policy }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The settings by their names without C(npu_upgrade_); C(npu_upgrade_reboot.timeout) is C(reboot_timeout).
+  type: dict
+"""
+
+import functools
+import json
+import os
+from collections.abc import Mapping
+
+import yaml
+from ansible.errors import AnsibleFilterError
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+_PREFIX = "npu_upgrade_"
+_ROLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "roles", "npu_upgrade")
+
+# What npu_maintenance takes as its policy.
+MAINTENANCE = (
+    "auto",
+    "approval_wait",
+    "approval_max_age",
+    "max_parallel",
+    "max_failures",
+    "wait_for_jobs",
+    "pod_deletion",
+    "drain",
+    "reboot",
+)
+
+
+def npu_policy(variables, names=MAINTENANCE):
+    """See DOCUMENTATION."""
+    given = {}
+    for name in specs():
+        value = _plain(variables[name]) if name in variables else None
+        if not _is_empty(value):
+            given[name] = value
+    checked = ArgumentSpecValidator(specs()).validate(given)
+    if checked.error_messages:
+        raise AnsibleFilterError("; ".join(checked.error_messages))
+    policy = {name: checked.validated_parameters[_PREFIX + name] for name in names}
+    if "reboot" in policy:
+        policy.update({"reboot_" + key: value for key, value in policy.pop("reboot").items()})
+    return policy
+
+
+@functools.lru_cache(maxsize=None)
+def specs():
+    """The role's options as an argument_spec."""
+    with open(os.path.join(_ROLE, "meta", "argument_specs.yml"), encoding="utf-8") as stream:
+        options = yaml.safe_load(stream)["argument_specs"]["main"]["options"]
+    return {name: _spec(option) for name, option in options.items()}
+
+
+def _spec(option):
+    spec = {key: option[key] for key in ("type", "choices", "default", "options") if key in option}
+    if "options" in spec:
+        spec["options"] = {name: _spec(inner) for name, inner in spec["options"].items()}
+        spec["apply_defaults"] = True
+    return spec
+
+
+def _plain(value):
+    """``value`` without the empty strings in it. A dictionary may come as its JSON text."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return value
+    if isinstance(value, Mapping):
+        return {key: entry for key, entry in value.items() if not _is_empty(entry)}
+    return value
+
+
+def _is_empty(value):
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_policy": npu_policy}
