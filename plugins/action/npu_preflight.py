@@ -6,34 +6,16 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _preflight
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _images
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
-
-_CONFIG = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
-_CONFIG["registry_password"] = {"type": "str", "no_log": True}
-_CONFIG["registry_plain_http"] = {"type": "bool"}
-_CONFIG["registry_ca_file"] = {"type": "path"}
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS
 
 
 class ActionModule(ClusterAction):
     """See the documentation of the module npu_preflight."""
 
     ARGUMENTS = {
-        "hosts": {
-            "type": "list",
-            "elements": "dict",
-            "required": True,
-            "options": {
-                "name": {"type": "str", "required": True},
-                "facts": {"type": "dict"},
-                "error": {"type": "str"},
-                "pending": {"type": "str"},
-                "unreachable": {"type": "bool", "default": False},
-                "variables": {"type": "list", "elements": "str", "default": []},
-                "validation": {"type": "dict"},
-                "config": {"type": "dict", "default": {}, "options": _CONFIG},
-            },
-        },
+        "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
@@ -44,7 +26,7 @@ class ActionModule(ClusterAction):
     def act(self, params):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        policies = _cluster.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
+        policies = _has(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
         needed = _preflight.permissions(namespace, device_plugin, params["exporter"], params["node_agent"], policies)
         missing = [permission for permission in needed if not cluster.may(*permission)]
         reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
@@ -55,7 +37,7 @@ class ActionModule(ClusterAction):
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
-        verdicts = _preflight.judge(params["hosts"], cluster.nodes(), _resolve, ours, device_plugin)
+        verdicts = _preflight.judge(params["hosts"], cluster.nodes(), _images.resolve, ours, device_plugin)
         problem = _preflight.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
@@ -69,14 +51,7 @@ class ActionModule(ClusterAction):
         }
 
 
-def _resolve(reference_text, config):
-    """The digest of a reference. Raises NpuError."""
-    reference = parse_reference(reference_text)
-    client = RegistryClient(
-        reference.registry,
-        username=config["registry_username"],
-        password=config["registry_password"],
-        plain_http=config["registry_plain_http"],
-        ca_file=config["registry_ca_file"],
-    )
-    return client.resolve(reference.repository, reference.digest or reference.tag).digest
+def _has(cluster, group_version, resource):
+    """Whether the API has that resource."""
+    found = cluster.get(group_version) or {}
+    return any(entry["name"] == resource for entry in found.get("resources") or [])

@@ -163,8 +163,12 @@ class Cluster:
         return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
 
     def may(self, verb, resource, group="", namespace=None):
-        """Whether the user of this client may ``verb`` the resource (in any namespace without ``namespace``)."""
+        """Whether the user of this client may ``verb`` the resource, or subresource such as pods/eviction (in any
+        namespace without ``namespace``)."""
+        resource, _slash, subresource = resource.partition("/")
         attributes = {"verb": verb, "resource": resource, "group": group}
+        if subresource:
+            attributes["subresource"] = subresource
         if namespace:
             attributes["namespace"] = namespace
         review = self.request(

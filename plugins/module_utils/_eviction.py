@@ -14,8 +14,7 @@ import os
 import socket
 import time
 
-from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _selectors
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _knobs, _selectors
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 RESOURCE_PREFIX = "huawei.com/"
@@ -124,36 +123,16 @@ class _Knobs:
     """One variable with its keys."""
 
     def __init__(self, variable, values, keys):
-        if values and not isinstance(values, dict):
-            raise NpuError("%s is not a mapping with %s: %r" % (variable, ", ".join(keys), values))
-        self._variable, self._values = variable, values or {}
-        for key in self._values:
-            if key not in keys:
-                raise NpuError("%s has no %r; it has %s" % (variable, key, ", ".join(keys)))
-
-    def _get(self, key):
-        value = self._values.get(key)
-        return value.strip() if isinstance(value, str) else value
+        self._variable, self._values = variable, _knobs.mapping(variable, values, keys)
 
     def flag(self, key, default):
-        value = self._get(key)
-        try:
-            return default if value in (None, "") else boolean(value)
-        except TypeError:
-            raise NpuError("%s.%s is %r; it must be true or false" % (self._variable, key, value))
+        return _knobs.flag("%s.%s" % (self._variable, key), self._values.get(key), default)
 
     def seconds(self, key, default):
-        value = self._get(key)
-        try:
-            number = default if value in (None, "") else int(value)
-        except (TypeError, ValueError):
-            number = -1
-        if number < 0:
-            raise NpuError("%s.%s is %r; it must be a number of seconds, 0 or more" % (self._variable, key, value))
-        return number
+        return _knobs.number("%s.%s" % (self._variable, key), self._values.get(key), default, "a number of seconds")
 
     def selector(self, key):
-        return _selectors.parse(self._get(key), "%s.%s" % (self._variable, key))
+        return _selectors.parse(self._values.get(key), "%s.%s" % (self._variable, key))
 
 
 # --- pods ---

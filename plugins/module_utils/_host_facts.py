@@ -18,6 +18,7 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _kmod, _pci, _profile, _version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 
 IMAGE_ROOT = "/var/lib/Ascend"
@@ -79,6 +80,32 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "disk": disk_facts(driver["root"], fs),
         "problems": problems,
     }
+
+
+def upgrade_facts(root=IMAGE_ROOT, fs=""):
+    """What only an upgrade asks for, as {previous, staged, holders}.
+
+    previous: the release before the last validated one, or None. staged: {release: {version, kernel, digest, firmware}} of
+    the complete releases; firmware: [lowest, highest] that it declares, or None. holders: the processes that have a chip
+    open, as {pid, command, device, pod}; pod: whether it is a container's.
+    """
+    layout = Layout(fs + root)
+    staged = {}
+    for name in layout.releases():
+        manifest = layout.manifest(name)
+        try:
+            bounds = _version_info.firmware_range(_version_info.read(layout.tree(name)))
+        except NpuError:
+            bounds = None
+        staged[name] = {key: manifest.get(key) for key in ("version", "kernel", "digest")}
+        staged[name]["firmware"] = list(bounds) if bounds else None
+    found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
+    return {"previous": layout.target("previous"), "staged": staged, "holders": found}
+
+
+def _in_pod(pid, fs):
+    """Whether the kubelet made the process's control group."""
+    return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")
 
 
 def boot_id(fs=""):

@@ -197,7 +197,7 @@ def check_place(root, size):
         raise NpuError(
             "%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point)
         )
-    needed = size * _SPACE_FACTOR + _SPACE_MARGIN
+    needed = space_needed(size)
     places = {os.stat(place).st_dev: (root, place)}
     for directory in _CONTAINERD_ROOTS:
         if os.path.isdir(directory):
@@ -211,6 +211,11 @@ def check_place(root, size):
                 free_bytes=free,
                 needed_bytes=needed,
             )
+
+
+def space_needed(size):
+    """Bytes that must be free to stage an image whose layers have ``size`` bytes: they are unpacked, then copied."""
+    return size * _SPACE_FACTOR + _SPACE_MARGIN
 
 
 def existing(path):

@@ -33,6 +33,11 @@ options:
     type: str
     choices: [image, package, preinstalled]
     default: image
+  upgrade:
+    description:
+      - Also tell what an upgrade of the driver depends on, RV(npu.upgrade).
+    type: bool
+    default: false
 seealso:
   - module: npuops.ascend.npu_smi_info
   - module: npuops.ascend.npu_driver
@@ -210,6 +215,22 @@ npu:
         free_bytes:
           description: What is free there.
           type: int
+    upgrade:
+      description: What an upgrade depends on.
+      returned: with O(upgrade=true)
+      type: dict
+      contains:
+        previous:
+          description: The release that validated before the one that did last.
+          type: str
+        staged:
+          description: The releases that are complete on the host, each with version, kernel, digest and the range of firmware
+            that it declares.
+          type: dict
+        holders:
+          description: The processes that have a chip open, each with pid, command, device, and pod, whether it is a pod's.
+          type: list
+          elements: dict
     problems:
       description: What somebody must repair before a driver can be installed. Empty on a host without chips.
       type: list
@@ -231,11 +252,15 @@ def main():
                 "choices": ["image", "package", "preinstalled"],
                 "default": "image",
             },
+            "upgrade": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
+    root = module.params["driver_root"].rstrip("/")
     try:
-        facts = _host_facts.gather(module.params["driver_root"].rstrip("/"), module.params["driver_source"])
+        facts = _host_facts.gather(root, module.params["driver_source"])
+        if module.params["upgrade"]:
+            facts["upgrade"] = _host_facts.upgrade_facts(root)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
     module.exit_json(changed=False, npu=facts)

@@ -1,0 +1,703 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One plan for the fleet before the first node is touched: who is due, in which order, and what is in the way.
+
+Pure decisions on what hosts, cluster and registry said; only dry-run evictions ask anything. Runs on the controller.
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cluster,
+    _eviction,
+    _maintenance,
+    _preflight,
+    _snapshot,
+    _stage,
+    _version_info,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
+
+# Verdicts.
+UP_TO_DATE = "up-to-date"
+IN_FLIGHT = "in-flight"
+READY = "ready"
+AWAITING = "awaiting-approval"
+SKIPPED = "skipped"
+BLOCKED = "blocked"
+UNREACHABLE = "unreachable"
+FAILED = "failed"
+
+# Those that something will be done with, in this order in the sentence for people.
+DUE = (IN_FLIGHT, READY, AWAITING)
+VERDICTS = DUE + (BLOCKED, UNREACHABLE, FAILED, SKIPPED, UP_TO_DATE)
+
+REASONS = (_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON)
+
+
+class Wishes:
+    """What the run was asked for."""
+
+    def __init__(self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False):
+        """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; the rest as the variables npu_upgrade_*."""
+        self.policy, self.reason = policy, reason
+        self.auto, self.approval_max_age = auto, approval_max_age
+        self.max_parallel, self.retry = max_parallel, retry
+
+
+class Tools:
+    """What a plan asks while it is made.
+
+    ``resolve(reference, config)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
+    ``support(version, facts, node_info, firmware, declared)`` -> (reasons, notes); ``confirm(pods)`` -> Blockers;
+    ``now``: seconds since 1970; ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
+    ``white_list``: None where the cluster has none, else ``white_list(image)`` -> why it may not run, or None.
+    """
+
+    def __init__(self, resolve, size, support, confirm, now, own_boot_id=None, own_pod=None, white_list=None):
+        self.resolve, self.size, self.support, self.confirm = resolve, size, support, confirm
+        self.now, self.own_boot_id, self.own_pod, self.white_list = now, own_boot_id, own_pod, white_list
+
+
+class Entry:
+    """One host with the verdict on it."""
+
+    def __init__(self, checked, node):
+        """``checked``: _preflight.Verdict; ``node``: the Node or None."""
+        self.checked, self.node = checked, node
+        self.name, self.node_name, self.facts = checked.name, checked.node_name, checked.facts
+        self.verdict = None
+        self.reasons = []  # why nothing can be done with it as it is
+        self.blockers = []  # Blocker.result() dicts: pods that do not go now
+        self.blocker_text = None
+        self.notes = []
+        self.target = None  # {version, release, digest, image}
+        self.requested = False
+        self.registry = None
+        self.record = None
+        self.evictions = {"npu": 0, "other": 0, "jobs": 0}
+        self.order = None
+        self.canary = False
+        self.estimate = None
+
+    @property
+    def labels(self):
+        return _cluster.labels(self.node) if self.node else {}
+
+    @property
+    def annotations(self):
+        return _cluster.annotations(self.node) if self.node else {}
+
+    @property
+    def driver(self):
+        return self.facts.get("driver") or {}
+
+    @property
+    def loaded_release(self):
+        return self.driver.get("loaded_release") or (self.driver.get("release") if self.driver.get("loaded") else None)
+
+    @property
+    def loaded_version(self):
+        return self.driver.get("loaded_version") or version_of(self.loaded_release) or None
+
+    @property
+    def pool(self):
+        """Nodes that are alike: the first of each shows whether the release works there."""
+        return "%s %s" % (self.checked.family.get("name"), (self.target or {}).get("release"))
+
+    @property
+    def wedged(self):
+        return _cluster.ANNOTATION_WEDGED in self.annotations
+
+    @property
+    def due(self):
+        return self.verdict in DUE
+
+    @property
+    def deferrable(self):
+        """Blocked by nothing but what may go away by itself: pods that cannot leave now."""
+        return self.verdict == BLOCKED and not self.reasons
+
+    @property
+    def why(self):
+        """All that is in the way, as clauses."""
+        return self.reasons + ([self.blocker_text] if self.blocker_text else [])
+
+    def result(self):
+        return {
+            "host": self.name,
+            "node": self.node_name,
+            "verdict": self.verdict,
+            "reasons": self.why,
+            "deferrable": self.deferrable,
+            "blockers": self.blockers,
+            "notes": self.notes,
+            "order": self.order,
+            "canary": self.canary,
+            "pool": self.pool if self.target else None,
+            "family": self.checked.family.get("name"),
+            "family_key": self.checked.family.get("key"),
+            "resource": self.checked.family.get("resource"),
+            "chips": self.facts.get("chip_count", 0),
+            "from": {"version": self.loaded_version, "release": self.loaded_release},
+            "to": self.target,
+            "profile": self.checked.profile,
+            "requested": self.requested,
+            "wedged": self.wedged,
+            "evictions": self.evictions,
+            "state": self.labels.get(_maintenance.LABEL_STATE),
+            "step": (self.record or {}).get("step"),
+            "run": (self.record or {}).get("run"),
+            "estimate_seconds": self.estimate,
+        }
+
+
+class Plan:
+    """The whole of it. ``entries``: in the order of the inventory; ``cluster_reasons``: what stops every node."""
+
+    def __init__(self, entries, cluster_reasons, cluster_notes, halted, estimate, wishes):
+        self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
+        self.halted, self.estimate, self.wishes = halted, estimate, wishes
+
+    def of(self, *verdicts):
+        return [entry for entry in self.entries if entry.verdict in verdicts]
+
+    @property
+    def ordered(self):
+        """Those that something is done with, the first one first."""
+        return sorted((entry for entry in self.entries if entry.order is not None), key=lambda entry: entry.order)
+
+    @property
+    def deferred(self):
+        return [entry for entry in self.entries if entry.deferrable]
+
+    @property
+    def green(self):
+        return not self.cluster_reasons and not self.of(BLOCKED, UNREACHABLE)
+
+    def result(self):
+        ordered = [entry.name for entry in self.ordered]
+        return {
+            "reason": self.wishes.reason,
+            "green": self.green,
+            "summary": self.summary,
+            "cluster_reasons": self.cluster_reasons,
+            "cluster_notes": self.cluster_notes,
+            "halted": self.halted,
+            "counts": {verdict: len(self.of(verdict)) for verdict in VERDICTS},
+            "order": ordered,
+            "deferred": [entry.name for entry in self.deferred],
+            "max_parallel": self.wishes.max_parallel,
+            "estimate_seconds": self.estimate,
+            "hosts": {entry.name: entry.result() for entry in self.entries},
+        }
+
+    @property
+    def due_nodes(self):
+        """Names of the Nodes that get the label upgrade-required: also those that are deferred."""
+        return [entry.node_name for entry in self.entries if entry.verdict in (READY, AWAITING) or entry.deferrable]
+
+    @property
+    def settled_nodes(self):
+        """Names of the Nodes that are not due, whatever an earlier run thought."""
+        return [entry.node_name for entry in self.of(UP_TO_DATE, SKIPPED) if entry.node is not None]
+
+    @property
+    def summary(self):
+        """One sentence."""
+        due, total = self.of(*DUE), len(self.entries)
+        if due:
+            text = "%d of %d nodes %s due" % (len(due), total, "is" if len(due) == 1 else "are")
+        else:
+            text = "Nothing is due on %d node%s" % (total, "" if total == 1 else "s")
+        words = (
+            (IN_FLIGHT, "in maintenance already"),
+            (AWAITING, "awaiting approval"),
+            (BLOCKED, "blocked"),
+            (UNREACHABLE, "unreachable"),
+            (FAILED, "failed before"),
+        )
+        parts = ["%d %s" % (len(self.of(verdict)), word) for verdict, word in words if self.of(verdict)]
+        text = ", ".join([text] + parts)
+        if due and self.estimate is not None:
+            text += "; about %s" % duration(self.estimate)
+        elif due:
+            text += "; how long it takes is not known before the first one"
+        return text + "."
+
+    @property
+    def problem(self):
+        """Why the plan is not green, as readable text; None when it is."""
+        if self.green:
+            return None
+        lines = ["Nothing was changed: the plan is not green. %s" % self.summary]
+        lines += ["  cluster: %s" % reason for reason in self.cluster_reasons]
+        lines += ["  " + line for line in _shared((entry.name, entry.why) for entry in self.of(BLOCKED, UNREACHABLE))]
+        if self.of(UNREACHABLE):
+            lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+        if self.deferred and not self.cluster_reasons:
+            lines.append("To begin with the others, and try the blocked ones last: -e npu_upgrade_on_blocked=defer.")
+        return "\n".join(lines)
+
+
+def version_of(release):
+    """The version in the name of a release."""
+    return (release or "").partition("-")[0]
+
+
+def duration(seconds):
+    """``about`` how long: 40 s, 12 min, 2 h 5 min."""
+    if seconds < 90:
+        return "%d s" % seconds
+    minutes = int(round(seconds / 60.0))
+    return "%d min" % minutes if minutes < 90 else "%d h %d min" % divmod(minutes, 60)
+
+
+def make(hosts, snapshot, slots, wishes, tools):
+    """The Plan.
+
+    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _snapshot.Snapshot;
+    ``slots``: {max, halted, holders} of the Lease.
+    """
+    resolve = tools.resolve if wishes.reason == _maintenance.UPGRADE_REASON else None
+    checked = _preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False)
+    cluster_reasons = _unknown_variables(checked)
+    entries = [Entry(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
+    validations = {host["name"]: host.get("validation") or {} for host in hosts}
+    sizes = _Sizes(tools)
+    for entry in entries:
+        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes)
+    _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, wishes, tools)
+    _order(entries)
+    estimate = _estimate(entries, wishes.max_parallel)
+    notes = _cluster_notes(entries, snapshot, slots, wishes)
+    return Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes)
+
+
+def _unknown_variables(checked):
+    """A mistyped variable is in the way of everything, also where nothing is due."""
+    found = {}
+    for verdict in checked:
+        for sentence in _preflight.unknown_variables(verdict.host.get("variables") or []):
+            if sentence in verdict.reasons:
+                verdict.reasons.remove(sentence)
+            found.setdefault(sentence, []).append(verdict.name)
+    return ["%s (%s)" % (sentence, ", ".join(names[:3])) for sentence, names in found.items()]
+
+
+# --- one host ---
+
+
+def _judge(entry, validation, snapshot, wishes, tools, sizes):
+    entry.verdict = _settled(entry, wishes)
+    if entry.verdict is not None:
+        return
+    if wishes.reason == _maintenance.ROLLBACK_REASON:
+        problem = _previous(entry)
+        if problem:
+            entry.verdict, entry.notes = SKIPPED, entry.notes + [problem]
+            return
+    elif entry.checked.digest:
+        _configured(entry)
+    reasons = list(entry.checked.reasons)
+    entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
+    if entry.target and not entry.requested and _is_there(entry, wishes):
+        entry.verdict = UP_TO_DATE
+        entry.notes += reasons
+        return
+    if _maintenance.state(entry.node or {"metadata": {}}) == _maintenance.FAILED and not wishes.retry:
+        last = _maintenance.last(entry.node)
+        entry.verdict = FAILED
+        entry.reasons.append(
+            "%s; when that is repaired: -e npu_upgrade_retry=true"
+            % _one_line(last.get("failure") or "its last upgrade failed")
+        )
+        return
+    entry.reasons = reasons
+    if entry.node is not None and entry.target:
+        _look_closer(entry, validation, snapshot, wishes, tools, sizes)
+    if entry.reasons:
+        entry.verdict = BLOCKED
+        return
+    _approve(entry, wishes, tools)
+
+
+def _settled(entry, wishes):
+    """The verdict that needs no look at the target, or None."""
+    host = entry.checked.host
+    if entry.node is not None and _cluster.ANNOTATION_MAINTENANCE in entry.annotations:
+        return _in_flight(entry)
+    if host.get("unreachable"):
+        entry.reasons = list(entry.checked.reasons)
+        return UNREACHABLE
+    if entry.facts and not entry.checked.has_chips:
+        entry.notes += entry.checked.notes
+        return SKIPPED
+    if entry.checked.config["driver_source"] == "preinstalled":
+        entry.notes.append("its driver is preinstalled; it is never upgraded by npuops.ascend")
+        return SKIPPED
+    if _maintenance.is_true(entry.labels, _maintenance.LABEL_SKIP):
+        entry.notes.append("is left out by its label %s=true" % _maintenance.LABEL_SKIP)
+        return SKIPPED
+    trial, good = entry.driver.get("release"), entry.driver.get("good")
+    if entry.facts and entry.node is not None and trial and good and trial != good and entry.driver.get("loaded"):
+        entry.notes.append("runs %s on trial, which nobody confirmed; without that its next boot is with %s" % (trial, good))
+        return IN_FLIGHT
+    return None
+
+
+def _in_flight(entry):
+    try:
+        entry.record = _maintenance.decode(entry.node)
+    except NpuError as exc:
+        entry.reasons.append(_one_line(exc.message))
+        return BLOCKED
+    record = entry.record
+    entry.target = dict(record.get("to") or {}, image=None) if record.get("to") else None
+    entry.notes.append(
+        "step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat"))
+    )
+    entry.notes += [reason for reason in entry.checked.reasons]
+    return IN_FLIGHT
+
+
+def _configured(entry):
+    checked = entry.checked
+    try:
+        release = Layout.release_name(checked.config["driver_version"], entry.facts["kernel"], checked.digest)
+    except NpuError as exc:
+        checked.reasons.append(_one_line(exc.message))
+        return
+    entry.target = {
+        "version": checked.config["driver_version"],
+        "release": release,
+        "digest": checked.digest,
+        "image": checked.image,
+    }
+
+
+def _previous(entry):
+    """Take the host's previous release as the target. Returns why there is none, or None."""
+    if not entry.facts:
+        return None  # why there are none is among the reasons
+    upgrade = entry.facts.get("upgrade") or {}
+    release = upgrade.get("previous")
+    if not release:
+        return "has no previous release to go back to"
+    manifest = (upgrade.get("staged") or {}).get(release)
+    if manifest is None:
+        entry.checked.reasons.append("its previous release %s is no longer complete on the host" % release)
+        return None
+    if manifest.get("kernel") != entry.facts.get("kernel"):
+        entry.checked.reasons.append(
+            "its previous release %s is for the kernel %s, the host runs %s"
+            % (release, manifest.get("kernel"), entry.facts.get("kernel"))
+        )
+    entry.target = {
+        "version": manifest.get("version") or version_of(release),
+        "release": release,
+        "digest": manifest.get("digest"),
+        "image": None,
+    }
+    return None
+
+
+def _is_there(entry, wishes):
+    """Whether the host runs what it is to run, and that is confirmed."""
+    if wishes.reason == _maintenance.ROLLBACK_REASON:
+        # Going back exchanges good and previous: a second run must not go forward again.
+        last = _maintenance.last(entry.node) if entry.node else {}
+        back = last.get("reason") == _maintenance.ROLLBACK_REASON and last.get("outcome") == "success"
+        return back and not wishes.retry and (last.get("to") or {}).get("release") == entry.loaded_release
+    return entry.loaded_release == entry.target["release"] and entry.driver.get("good") in (None, entry.loaded_release)
+
+
+def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
+    """Everything about a host that is due. Adds reasons and notes."""
+    if not entry.driver.get("managed"):
+        entry.reasons.append("no driver of npuops.ascend is on it; npuops.ascend.install comes first")
+    _check_health(entry, validation)
+    _check_space(entry, sizes)
+    _check_support(entry, validation, tools)
+    if tools.white_list is not None and entry.target["image"]:
+        problem = tools.white_list(entry.target["image"])
+        if problem:
+            entry.reasons.append(problem)
+    for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
+        if not holder.get("pod"):
+            entry.reasons.append(
+                "the process %(pid)s (%(command)s) has %(device)s open and is not a pod's; end it" % holder
+            )
+    own = _cluster.boot_id(entry.node)
+    if own and own == tools.own_boot_id:
+        entry.reasons.append("this very Ansible runs on it and would not survive the reboot; run it elsewhere")
+    entry.registry = snapshot.registry_nodes.get(entry.node_name)
+    if entry.registry:
+        entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
+    loaded = entry.loaded_version
+    if wishes.reason == _maintenance.UPGRADE_REASON and loaded and _version_info.compare(entry.target["version"], loaded) < 0:
+        entry.notes.append("goes back from %s to the older %s" % (loaded, entry.target["version"]))
+    if entry.requested:
+        entry.notes.append("its label %s=true asks for it" % _maintenance.LABEL_REQUESTED)
+    if entry.node["metadata"].get("labels", {}).get(_maintenance.LABEL_KEEP_CORDONED) == "true":
+        entry.notes.append("will stay cordoned (%s=true)" % _maintenance.LABEL_KEEP_CORDONED)
+    elif _maintenance.unschedulable(entry.node):
+        entry.notes.append("is cordoned already and will stay so")
+
+
+def _check_health(entry, validation):
+    """An upgrade of a host that is ill would look as if the new driver were to blame."""
+    if entry.wedged:
+        entry.notes.append("its driver does not answer any more (%s); the reboot ends that" % _cluster.ANNOTATION_WEDGED)
+        return
+    wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
+    if not wrong:
+        return
+    wrong.sort(key=lambda check: check["name"] != "driver_ready")
+    told = "its present driver does not validate: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
+    if entry.requested:
+        entry.notes.append(told)
+    else:
+        entry.reasons.append(
+            "%s. If a reboot is the cure, ask for it: kubectl label node %s %s=true"
+            % (told.rstrip("."), entry.node_name, _maintenance.LABEL_REQUESTED)
+        )
+
+
+class _Sizes:
+    """Sizes of images, each asked for once."""
+
+    def __init__(self, tools):
+        self._tools, self._known = tools, {}
+
+    def of(self, entry):
+        """Bytes, or an NpuError."""
+        checked = entry.checked
+        key = (checked.image, checked.digest, entry.facts.get("machine"))
+        if key not in self._known:
+            try:
+                self._known[key] = self._tools.size(checked.image, checked.digest, checked.config, key[2])
+            except NpuError as exc:
+                self._known[key] = exc
+        return self._known[key]
+
+
+def _check_space(entry, sizes):
+    staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
+    if entry.target["release"] in staged or not entry.target["image"]:
+        return
+    size = sizes.of(entry)
+    if isinstance(size, NpuError):
+        entry.reasons.append(_one_line(size.message))
+        return
+    disk = entry.facts.get("disk") or {}
+    needed, free = _stage.space_needed(size), disk.get("free_bytes")
+    if free is not None and free < needed:
+        entry.reasons.append(
+            "%s has %d MiB free, staging the image needs %d MiB" % (disk.get("path"), free // 2**20, -(-needed // 2**20))
+        )
+
+
+def _check_support(entry, validation, tools):
+    staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
+    declared = (staged.get(entry.target["release"]) or {}).get("firmware")
+    firmware = validation.get("firmware") or entry.facts.get("firmware_version")
+    info = _cluster.node_info(entry.node)
+    reasons, notes = tools.support(entry.target["version"], entry.facts, info, firmware, declared)
+    entry.reasons += reasons
+    entry.notes += notes
+
+
+def _approve(entry, wishes, tools):
+    entry.verdict = READY
+    if wishes.auto:
+        return
+    approval, why = _maintenance.approval(entry.node, tools.now, wishes.approval_max_age)
+    if approval is None:
+        entry.verdict = AWAITING
+        entry.reasons.append(why)
+
+
+# --- the pods ---
+
+
+def _simulate(due, snapshot, wishes, tools):
+    """Who cannot leave, and who would find no other place. Blocks entries."""
+    room = _snapshot.Room(snapshot)
+    policy = wishes.policy
+    found, open_pods = {}, []
+    for entry in due:
+        pods = snapshot.pods.get(entry.node_name, [])
+        leaving = [pod for pod in pods if policy.goes(pod)]
+        entry.evictions = {
+            "npu": sum(pod.kind == _eviction.NPU for pod in leaving),
+            "other": sum(pod.kind == _eviction.OTHER for pod in leaving),
+            "jobs": sum(policy.jobs.matches(pod.labels) for pod in leaving),
+        }
+        blockers = _eviction.objections(pods, policy, snapshot.budgets, tools.own_pod)
+        # Jobs are waited for; what their budgets say now does not matter.
+        blockers = [blocker for blocker in blockers if not policy.jobs.matches(blocker.pod.labels)]
+        found[entry.node_name] = blockers
+        blocked = {blocker.pod.uid for blocker in blockers}
+        open_pods += [pod for pod in leaving if pod.uid not in blocked and not pod.terminating]
+        _note_homeless(entry, room, [pod for pod in leaving if pod.requests and pod.owner])
+    for blocker in tools.confirm(open_pods):
+        found[blocker.pod.node].append(blocker)
+    for entry in due:
+        blockers = found[entry.node_name]
+        if blockers:
+            entry.verdict = BLOCKED
+            entry.reasons = []  # a missing approval is told when it is the next thing to do
+            entry.blockers = [blocker.result() for blocker in blockers]
+            entry.blocker_text = _eviction.told(blockers)
+
+
+def _note_homeless(entry, room, pods):
+    homeless = room.homeless(entry.node_name, pods)
+    if homeless:
+        names = ", ".join(pod.label for pod in homeless[:3]) + (" ..." if len(homeless) > 3 else "")
+        entry.notes.append(
+            "%d of its %d pods that use NPUs find no room elsewhere now and will wait: %s" % (len(homeless), len(pods), names)
+        )
+
+
+# --- order and time ---
+
+
+def _order(entries):
+    """In flight first, then one node of each pool, then the wedged, then the rest; registry nodes and those that were
+    deferred before last. Sets ``order`` (from 1) and ``canary``."""
+    due = [entry for entry in entries if entry.due]
+    seen = {entry.pool for entry in due if entry.verdict == IN_FLIGHT}
+    for entry in sorted(due, key=lambda entry: (entry.verdict == AWAITING, entry.evictions["npu"] + entry.evictions["other"])):
+        plain = entry.verdict in (READY, AWAITING) and not (entry.wedged or entry.registry or _deferred_before(entry))
+        if plain and entry.pool not in seen:
+            seen.add(entry.pool)
+            entry.canary = True
+
+    def rank(entry):
+        if entry.verdict == IN_FLIGHT:
+            return 0
+        if entry.registry:
+            return 5
+        if _deferred_before(entry):
+            return 4
+        return 1 if entry.canary else 2 if entry.wedged else 3
+
+    # Sorting is stable: within a rank it is the order of the inventory.
+    for number, entry in enumerate(sorted(due, key=rank), 1):
+        entry.order = number
+
+
+def _deferred_before(entry):
+    return entry.node is not None and _maintenance.last(entry.node).get("outcome") == "deferred"
+
+
+def _took(entry):
+    """Seconds the node's last maintenance took, or None."""
+    last = _maintenance.last(entry.node) if entry.node is not None else {}
+    begun, over = _maintenance.seconds_of(last.get("started")), _maintenance.seconds_of(last.get("ended"))
+    if last.get("outcome") != "success" or begun is None or over is None or over < begun:
+        return None
+    return over - begun
+
+
+def _estimate(entries, max_parallel):
+    """Seconds until the last one is done, or None without any past. Sets each entry's own estimate."""
+    taken = {entry.name: _took(entry) for entry in entries}
+    known = [seconds for seconds in taken.values() if seconds is not None]
+    due = sorted((entry for entry in entries if entry.due), key=lambda entry: entry.order)
+    if not due or not known:
+        return None
+    typical = statistics.median(known)
+    slots = [0.0] * (min(max_parallel, len(due)) if max_parallel else len(due))
+    for entry in due:
+        entry.estimate = int(taken[entry.name] if taken[entry.name] is not None else typical)
+        heapq.heappush(slots, heapq.heappop(slots) + entry.estimate)
+    return int(max(slots))
+
+
+def _cluster_notes(entries, snapshot, slots, wishes):
+    notes = []
+    mine = {entry.node_name for entry in entries}
+    others = [
+        name for name, node in snapshot.nodes.items() if name not in mine and _cluster.LABEL_PRESENT in _cluster.labels(node)
+    ]
+    if others:
+        notes.append("%d NPU nodes of the cluster are not among the hosts of this run" % len(others))
+    if slots["holders"]:
+        notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
+        if slots["max"] != wishes.max_parallel:
+            notes.append("another run works with npu_upgrade_max_parallel=%d" % slots["max"])
+    return notes
+
+
+# --- for people ---
+
+_COLUMNS = ("#", "NODE", "CHIPS", "FROM", "TO", "EVICTIONS", "VERDICT")
+
+
+def table(plan):
+    """The plan as aligned lines: heading, one line per host, reasons and notes beneath, the summary last."""
+    entries = plan.ordered + [entry for entry in plan.entries if entry.order is None]
+    rows = [_COLUMNS] + [_row(entry) for entry in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    why = _shared((entry.name, entry.why) for entry in entries if entry.why)
+    notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes and entry.verdict != UP_TO_DATE)
+    cluster = ["cluster: %s" % text for text in plan.cluster_reasons]
+    if plan.halted:
+        cluster.append("halted since %(when)s by %(who)s: %(why)s" % plan.halted)
+    notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes
+    for title, block in (("In the way:", cluster + why), ("To know:", notes)):
+        if block:
+            lines += ["", title] + ["  " + text for text in block]
+    return lines + ["", plan.summary]
+
+
+def _row(entry):
+    name = entry.node_name if entry.node_name == entry.name else "%s (%s)" % (entry.node_name, entry.name)
+    chips = "%d x %s" % (entry.facts["chip_count"], entry.checked.family.get("name")) if entry.facts.get("chip_count") else "-"
+    leaving = entry.evictions["npu"] + entry.evictions["other"]
+    return (
+        str(entry.order or "-"),
+        name,
+        chips,
+        entry.loaded_version or "-",
+        (entry.target or {}).get("version") or "-",
+        "%d (%d NPU)" % (leaving, entry.evictions["npu"]) if leaving else "-",
+        entry.verdict + (", first of its kind" if entry.canary else ""),
+    )
+
+
+def _shared(pairs):
+    """``a, b: clause`` lines; what several hosts have in common is told once. ``pairs``: (name, clauses)."""
+    grouped = {}
+    for name, clauses in pairs:
+        for clause in clauses:
+            grouped.setdefault(clause, []).append(name)
+    lines = []
+    for clause, names in grouped.items():
+        shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
+        lines.append("%s: %s" % (shown, clause))
+    return lines
+
+
+def _one_line(text):
+    return " ".join(str(text).split()).rstrip(".")
+
+
+# --- what the plan needs to be carried out ---
+
+
+def permissions(namespace):
+    """What the Kubernetes user must be allowed to beyond reading: list of (verb, resource, group, namespace or None)."""
+    leases = [(verb, "leases", "coordination.k8s.io", namespace) for verb in ("create", "patch")]
+    events = [(verb, "events", "", "default") for verb in ("get", "create", "patch")]
+    return [("patch", "nodes", "", None), ("create", "pods/eviction", "", None)] + leases + events

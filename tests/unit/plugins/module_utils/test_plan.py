@@ -1,0 +1,464 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _plan, _snapshot
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
+from eviction_stub import budget, pod
+from fleet import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, unreachable
+from kubernetes_stub import node
+
+NOW = 1795264200.0  # 2026-11-21T12:30:00Z
+APPROVED = {"npu.openfuyao.com/approve-reboot": "true"}
+STATE = "npu.openfuyao.com/driver-upgrade-state"
+RESOURCE = "huawei.com/Ascend910"
+
+
+def nodes_of(*names, **kwargs):
+    return {name: node(name, boot_id="boot-" + name, allocatable={RESOURCE: "8"}, **kwargs) for name in names}
+
+
+def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
+    by_node = {}
+    for item in pods:
+        by_node.setdefault(item["spec"]["nodeName"], []).append(_eviction.Pod(item))
+    return _snapshot.Snapshot(nodes, by_node, _eviction.Budgets(budgets), **kwargs)
+
+
+def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=None, registry_nodes=None, **wishes):
+    nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
+    wishes.setdefault("auto", True)
+    defaults = {
+        "resolve": lambda reference, config: NEW_DIGEST,
+        "size": lambda *_args: 2**30,
+        "support": lambda *_args: ([], []),
+        "confirm": lambda pods: [],
+        "now": NOW,
+    }
+    return _plan.make(
+        hosts,
+        snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
+        slots or {"max": 1, "halted": None, "holders": {}},
+        _plan.Wishes(policy or _eviction.Policy.of(), **wishes),
+        _plan.Tools(**dict(defaults, **(tools or {}))),
+    )
+
+
+def only(entry, **kwargs):
+    """The entry of a single host."""
+    (found,) = make([entry], **kwargs).entries
+    return found
+
+
+def record(**changes):
+    return dict(
+        {"run": "r1", "generation": 3, "heartbeat": "2026-11-21T12:00:00Z", "step": "drain-required",
+         "to": {"version": NEW, "release": NEW_RELEASE, "digest": NEW_DIGEST}},
+        **changes,
+    )  # fmt: skip
+
+
+def test_a_node_that_is_due():
+    plan = make([host()])
+    (entry,) = plan.entries
+    assert entry.verdict == "ready"
+    assert entry.result()["from"] == {"version": OLD, "release": OLD_RELEASE}
+    assert entry.target == {
+        "version": NEW,
+        "release": NEW_RELEASE,
+        "digest": NEW_DIGEST,
+        "image": "registry.example/mlops/ascend-driver:25.5.2-910b-6.6.0-145.0.4.135-oe2403sp3",
+    }
+    assert plan.green
+    assert plan.due_nodes == ["a"]
+    assert plan.summary == "1 of 1 nodes is due; how long it takes is not known before the first one."
+
+
+def test_the_same_digest_is_not_touched():
+    plan = make([host(loaded=NEW_RELEASE)])
+    assert plan.entries[0].verdict == "up-to-date"
+    assert (plan.green, plan.due_nodes, plan.settled_nodes) == (True, [], ["a"])
+    assert plan.summary == "Nothing is due on 1 node."
+
+
+def test_the_same_version_with_another_digest_is_due():
+    assert only(host(loaded=OLD_RELEASE, config={"driver_version": OLD})).verdict == "ready"
+
+
+def test_a_label_asks_for_maintenance_at_the_same_version():
+    nodes = nodes_of("a", labels={"npuops.ascend/maintenance-requested": "true"})
+    entry = only(host(loaded=NEW_RELEASE), nodes=nodes)
+    assert (entry.verdict, entry.requested) == ("ready", True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "nodes", "verdict", "note"),
+    [
+        (host(chip_count=0, family=None), None, "skipped", "has no Ascend chip"),
+        (host(config={"driver_source": "preinstalled"}), None, "skipped", "preinstalled"),
+        (host(), nodes_of("a", labels={"npuops.ascend/skip": "true"}), "skipped", "npuops.ascend/skip=true"),
+        (host(), nodes_of("a", unschedulable=True), "ready", "is cordoned already and will stay so"),
+        (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "does not answer any more"),
+        (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
+    ],
+)
+def test_what_a_person_should_know(entry, nodes, verdict, note):
+    found = only(entry, nodes=nodes)
+    assert found.verdict == verdict
+    assert any(note in text for text in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("entry", "kwargs", "reason"),
+    [
+        (host(disk={"path": "/var", "free_bytes": 2**30}), {}, "/var has 1024 MiB free, staging the image needs 3136 MiB"),
+        (host(driver={"managed": False, "loaded": False}), {}, "npuops.ascend.install comes first"),
+        (host(boot_id="other"), {}, "the host is not the node a"),
+        (host(), {"nodes": {}}, "the cluster has no node a"),
+        (host(), {"nodes": nodes_of("a", ready=False)}, "the node a is not Ready"),
+        (host(problems=["This host does not run systemd"]), {}, "does not run systemd"),
+        (
+            host(validation={"checks": [{"name": "cdi_running", "ok": False, "seen": "off", "expected": "on", "message": "m"}]}),
+            {},
+            "its present driver does not validate: cdi_running is off, expected on. m",
+        ),
+        (
+            host(upgrade={"staged": {}, "holders": [{"pid": 7, "command": "python x", "device": "davinci0", "pod": False}]}),
+            {},
+            "the process 7 (python x) has davinci0 open and is not a pod's",
+        ),
+        (host(), {"tools": {"own_boot_id": "boot-a"}}, "this very Ansible runs on it"),
+        (host(), {"tools": {"support": lambda *_args: (["firmware too old"], [])}}, "firmware too old"),
+        (host(), {"tools": {"white_list": lambda image: "not allowed: " + image[-9:]}}, "not allowed: oe2403sp3"),
+    ],
+)
+def test_what_is_in_the_way(entry, kwargs, reason):
+    plan = make([entry], **kwargs)
+    (found,) = plan.entries
+    assert found.verdict == "blocked"
+    assert any(reason in text for text in found.reasons), found.reasons
+    assert (plan.green, found.deferrable, found.order) == (False, False, None)
+    assert reason in plan.problem
+
+
+def test_a_pods_process_on_the_chip_is_no_hidden_user():
+    holder = {"pid": 7, "command": "python x", "device": "davinci0", "pod": True}
+    assert only(host(upgrade={"staged": {}, "holders": [holder]})).verdict == "ready"
+
+
+def test_an_ill_driver_does_not_stand_in_the_way_of_a_requested_reboot():
+    checks = [{"name": "npu_smi", "ok": False, "seen": "-8005", "expected": "8 chips", "message": "m"}]
+    nodes = nodes_of("a", labels={"npuops.ascend/maintenance-requested": "true"})
+    assert only(host(validation={"checks": checks}), nodes=nodes).verdict == "ready"
+
+
+def test_an_image_that_is_staged_needs_no_space_and_no_second_look_at_the_registry():
+    staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": None}}
+    entry = host(disk={"path": "/", "free_bytes": 0}, upgrade={"staged": staged, "holders": []})
+    assert only(entry, tools={"size": lambda *_args: pytest.fail("asked")}).verdict == "ready"
+
+
+def test_the_registry_is_asked_once_per_image():
+    asked = []
+
+    def size(*args):
+        asked.append(args)
+        return 1
+
+    make([host("a"), host("b"), host("c", device="d500")], tools={"size": size})
+    assert len(asked) == 2
+
+
+def test_a_missing_image_stops_all_of_its_profile():
+    def resolve(reference, _config):
+        if "310p" in reference:
+            raise ImageNotFound("%s does not exist." % reference)
+        return NEW_DIGEST
+
+    plan = make([host("a"), host("b", device="d500")], tools={"resolve": resolve})
+    assert [entry.verdict for entry in plan.entries] == ["ready", "blocked"]
+    assert "no driver image for the profile 25.5.2-310p-" in plan.problem
+
+
+def test_a_mistyped_variable_stops_everything_also_where_nothing_is_due():
+    plan = make([host(loaded=NEW_RELEASE, variables=["npu_upgrade_max_paralel"])])
+    assert not plan.green
+    assert plan.cluster_reasons == ["unknown variable npu_upgrade_max_paralel: did you mean npu_upgrade_max_parallel? (a)"]
+
+
+def test_what_is_wrong_with_a_node_that_is_not_due_is_told_only():
+    entry = only(host(loaded=NEW_RELEASE), nodes=nodes_of("a", ready=False))
+    assert (entry.verdict, entry.reasons) == ("up-to-date", [])
+    assert "not Ready" in entry.notes[0]
+
+
+def test_unreachable():
+    plan = make([unreachable("a"), host("b")])
+    assert [entry.verdict for entry in plan.entries] == ["unreachable", "ready"]
+    assert "--limit 'npu_nodes:!<host>'" in plan.problem
+    assert "a: not reachable: ssh: connect to host a port 22: timed out" in plan.problem
+
+
+# --- in flight and failed ---
+
+
+def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
+    nodes = nodes_of("a", "b")
+    nodes["b"] = node("b", boot_id="x", ready=False, annotations={"npuops.ascend/maintenance": json.dumps(record())})
+    plan = make([host("a"), unreachable("b")], nodes=nodes)
+    assert [entry.name for entry in plan.ordered] == ["b", "a"]
+    entry = plan.entries[1]
+    assert (entry.verdict, entry.record["step"], plan.green) == ("in-flight", "drain-required", True)
+    assert plan.due_nodes == ["a"]
+    assert "step drain-required of run r1, last heard of at 2026-11-21T12:00:00Z" in entry.notes
+
+
+def test_a_record_that_nobody_can_read():
+    nodes = nodes_of("a", annotations={"npuops.ascend/maintenance": "{"})
+    entry = only(host(), nodes=nodes)
+    assert entry.verdict == "blocked"
+    assert "somebody edited it" in entry.reasons[0]
+
+
+def test_a_host_on_trial_without_a_record_is_in_flight():
+    driver = dict(host()["facts"]["driver"], release=NEW_RELEASE, loaded_release=NEW_RELEASE)
+    entry = only(host(driver=driver))
+    assert entry.verdict == "in-flight"
+    assert "on trial" in entry.notes[0]
+
+
+def failed(**labels):
+    last = record(outcome="rolled-back", failure="validation: 7 of 8 chips")
+    return nodes_of(
+        "a", labels=dict({STATE: "upgrade-failed"}, **labels), annotations={"npuops.ascend/last-maintenance": json.dumps(last)}
+    )
+
+
+def test_a_node_that_failed_is_left_alone_until_it_is_asked_for():
+    plan = make([host()], nodes=failed())
+    (entry,) = plan.entries
+    assert (entry.verdict, plan.green) == ("failed", True)
+    assert entry.reasons == ["validation: 7 of 8 chips; when that is repaired: -e npu_upgrade_retry=true"]
+    assert plan.summary == "Nothing is due on 1 node, 1 failed before."
+    assert only(host(), nodes=failed(), retry=True).verdict == "ready"
+
+
+def test_a_node_that_failed_and_has_it_now():
+    assert only(host(loaded=NEW_RELEASE), nodes=failed()).verdict == "up-to-date"
+
+
+# --- approval ---
+
+
+def test_without_approval():
+    plan = make([host()], auto=False)
+    (entry,) = plan.entries
+    assert (entry.verdict, plan.green, entry.order) == ("awaiting-approval", True, 1)
+    assert "kubectl annotate node a npu.openfuyao.com/approve-reboot=true" in entry.reasons[0]
+    assert plan.summary.startswith("1 of 1 nodes is due, 1 awaiting approval;")
+    assert only(host(), nodes=nodes_of("a", annotations=APPROVED), auto=False).verdict == "ready"
+
+
+def test_an_approval_that_is_too_old():
+    nodes = nodes_of("a", annotations=APPROVED)
+    fields = {"f:metadata": {"f:annotations": {"f:npu.openfuyao.com/approve-reboot": {}}}}
+    nodes["a"]["metadata"]["managedFields"] = [{"manager": "kubectl", "time": "2026-11-21T11:30:00Z", "fieldsV1": fields}]
+    assert only(host(), nodes=nodes, auto=False, approval_max_age=3601).verdict == "ready"
+    assert only(host(), nodes=nodes, auto=False, approval_max_age=3599).verdict == "awaiting-approval"
+
+
+# --- pods ---
+
+
+def test_a_budget_blocks_and_can_be_deferred():
+    plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("train", npus=8)], budgets=[budget()])
+    a, b = plan.entries
+    assert (a.verdict, a.deferrable, b.verdict) == ("blocked", True, "ready")
+    assert a.blockers[0]["budget"]["name"] == "web"
+    assert a.evictions == {"npu": 1, "other": 1, "jobs": 0}
+    assert plan.due_nodes == ["a", "b"]
+    assert plan.problem.splitlines() == [
+        "Nothing was changed: the plan is not green. 1 of 2 nodes is due, 1 blocked; how long it takes is not known before the"
+        " first one.",
+        "  a: the pods train/web-1, train/train (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget train/web allows no"
+        " disruption now: 2 healthy, 2 needed",
+        "To begin with the others, and try the blocked ones last: -e npu_upgrade_on_blocked=defer.",
+    ]
+
+
+def test_what_the_server_refuses_in_a_dry_run_blocks():
+    def confirm(pods):
+        return [_eviction.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "web-1"]
+
+    plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("web-2", node="b")], tools={"confirm": confirm})
+    assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
+
+
+def test_a_job_that_is_waited_for_may_have_a_budget():
+    policy = _eviction.Policy.of({"selector": "app=web"})
+    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], policy=policy)
+    assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
+
+
+def test_pods_in_the_way_come_before_a_missing_approval():
+    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], auto=False)
+    assert (entry.verdict, entry.deferrable) == ("blocked", True)
+
+
+def test_where_evicted_pods_could_go():
+    pods = [pod("big", npus=8), pod("small", npus=2), pod("there", node="b", npus=6)]
+    a, b = make([host("a"), host("b")], pods=pods).entries
+    assert [text for text in a.notes if "no room" in text] == [
+        "1 of its 2 pods that use NPUs find no room elsewhere now and will wait: train/big"
+    ]
+    assert any("train/there" in text for text in b.notes)
+
+
+def test_room_is_not_on_cordoned_wedged_or_dead_nodes():
+    for unfit in ({"unschedulable": True}, {"ready": False}, {"annotations": {"npuops.ascend/wedged": "{}"}}):
+        nodes = dict(nodes_of("a"), **nodes_of("b", **unfit))
+        room = _snapshot.Room(snapshot_of(nodes))
+        assert room.homeless("a", [_eviction.Pod(pod("x", npus=1))]), unfit
+
+
+def test_room_is_used_up():
+    nodes = nodes_of("a", "b")
+    room = _snapshot.Room(snapshot_of(nodes, [pod("there", node="b", npus=4)]))
+    pods = [_eviction.Pod(pod("x%d" % number, npus=2)) for number in range(3)]
+    assert [item.name for item in room.homeless("a", pods)] == ["x2"]
+    assert room.homeless("a", pods[:2]) == []
+
+
+# --- order and time ---
+
+
+def ended(outcome="success", minutes=10, **changes):
+    last = record(started="2026-11-20T10:00:00Z", ended="2026-11-20T10:%02d:00Z" % minutes, outcome=outcome, **changes)
+    return {"npuops.ascend/last-maintenance": json.dumps(last)}
+
+
+def test_order():
+    nodes = nodes_of("a", "b", "c", "p", "q", "registry", "wedged")
+    nodes["b"]["metadata"]["annotations"] = ended("deferred")
+    nodes["wedged"]["metadata"]["annotations"] = {"npuops.ascend/wedged": "{}"}
+    hosts = [host(name) for name in ("wedged", "registry", "b", "a", "c")] + [host(name, device="d500") for name in ("p", "q")]
+    plan = make(hosts, nodes=nodes, pods=[pod("web", node="a")], registry_nodes={"registry": "the registry's pod"})
+    # c has nothing to evict, so it is the first of the 910B.
+    assert [entry.name for entry in plan.ordered] == ["c", "p", "wedged", "a", "q", "b", "registry"]
+    assert [entry.name for entry in plan.ordered if entry.canary] == ["c", "p"]
+
+
+@pytest.mark.parametrize(("max_parallel", "seconds"), [(1, 1800), (2, 1200), (0, 600)])
+def test_estimate_from_the_past(max_parallel, seconds):
+    nodes = nodes_of("a", "b", "c", annotations=ended(minutes=10))
+    nodes["c"] = nodes_of("c")["c"]  # without a past: what is usual
+    plan = make([host("a"), host("b"), host("c")], nodes=nodes, max_parallel=max_parallel)
+    assert plan.estimate == seconds
+    assert plan.summary == "3 of 3 nodes are due; about %d min." % (seconds / 60)
+
+
+def test_failures_are_no_measure():
+    assert make([host()], nodes=nodes_of("a", annotations=ended("rolled-back"))).estimate is None
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (100, "2 min"), (2100, "35 min"), (7500, "2 h 5 min")])
+def test_duration(seconds, text):
+    assert _plan.duration(seconds) == text
+
+
+# --- rollback ---
+
+
+def backward(**changes):
+    staged = {
+        OLD_RELEASE: {"version": OLD, "kernel": KERNEL, "digest": OLD_DIGEST, "firmware": None},
+        NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": None},
+    }
+    return host(loaded=NEW_RELEASE, upgrade=dict({"previous": OLD_RELEASE, "staged": staged, "holders": []}, **changes))
+
+
+def test_rollback_goes_to_the_previous_release_without_asking_the_registry():
+    entry = only(backward(), reason="rollback", tools={"resolve": lambda *_args: pytest.fail("asked")})
+    assert entry.verdict == "ready"
+    assert entry.target == {"version": OLD, "release": OLD_RELEASE, "digest": OLD_DIGEST, "image": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "text"),
+    [
+        ({"previous": None}, "skipped", "has no previous release"),
+        ({"staged": {}}, "blocked", "no longer complete"),
+        ({"staged": {OLD_RELEASE: {"version": OLD, "kernel": "5.10", "digest": OLD_DIGEST}}}, "blocked", "for the kernel 5.10"),
+    ],
+)
+def test_rollback_that_cannot_be(changes, verdict, text):
+    entry = only(backward(**changes), reason="rollback")
+    assert entry.verdict == verdict
+    assert any(text in line for line in entry.reasons + entry.notes)
+
+
+def test_a_second_rollback_does_not_go_forward_again():
+    last = record(reason="rollback", outcome="success", to={"version": NEW, "release": NEW_RELEASE})
+    nodes = nodes_of("a", annotations={"npuops.ascend/last-maintenance": json.dumps(last)})
+    assert only(backward(), nodes=nodes, reason="rollback").verdict == "up-to-date"
+    assert only(backward(), nodes=nodes, reason="rollback", retry=True).verdict == "ready"
+
+
+# --- for people and machines ---
+
+
+def test_table():
+    nodes = nodes_of("a", "b", "c", annotations=ended(minutes=12))
+    plan = make([host("a"), host("b"), host("c", loaded=NEW_RELEASE)], nodes=nodes, pods=[pod("web-1", node="b")], budgets=[budget()])
+    assert _plan.table(plan) == [
+        "#  NODE  CHIPS     FROM    TO      EVICTIONS  VERDICT",
+        "1  a     8 x 910B  25.5.0  25.5.2  -          ready, first of its kind",
+        "-  b     8 x 910B  25.5.0  25.5.2  1 (0 NPU)  blocked",
+        "-  c     8 x 910B  25.5.2  25.5.2  -          up-to-date",
+        "",
+        "In the way:",
+        "  b: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget train/web allows no disruption now:"
+        " 2 healthy, 2 needed",
+        "",
+        "1 of 3 nodes is due, 1 blocked; about 12 min.",
+    ]
+
+
+def test_what_several_hosts_have_in_common_is_told_once():
+    hosts = [host("n%02d" % number) for number in range(20)]
+    nodes = nodes_of(*[entry["name"] for entry in hosts])
+    lines = _plan.table(make(hosts, nodes=nodes, tools={"support": lambda *_args: ([], ["containerd is old"])}))
+    assert "  n00, n01, n02, n03, n04, n05, n06, n07 and 12 more: containerd is old" in lines
+    assert sum("containerd is old" in line for line in lines) == 1
+
+
+def test_halt_and_holders_are_told():
+    slots = {
+        "max": 2,
+        "halted": {"who": "run r1", "why": "npu-b failed.", "when": "2026-11-21T10:00:00Z"},
+        "holders": {"b": {"run": "r1", "since": "2026-11-21T10:00:00Z"}},
+    }
+    plan = make([host()], slots=slots)
+    lines = _plan.table(plan)
+    assert "  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed." in lines
+    assert "  cluster: in maintenance now: b" in lines
+
+
+def test_the_result_is_plain_data():
+    plan = make([host("a"), unreachable("b")], pods=[pod("web-1")], budgets=[budget()])
+    text = json.dumps(plan.result())
+    assert json.loads(text)["counts"]["blocked"] == 1
+    assert "registry_password" not in text
+
+
+def test_an_image_whose_size_cannot_be_told_is_told():
+    def size(*_args):
+        raise NpuError("The registry\n broke.")
+
+    assert "The registry broke" in only(host(), tools={"size": size}).reasons
