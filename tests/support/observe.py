@@ -32,6 +32,7 @@ class Recorded:
         found = json.loads((directory / "timeline.json").read_text(encoding="utf-8"))
         self.timeline = [Sight(**sight) for sight in found["timeline"]]
         self._gaps = found["gaps"]
+        self.boots = found["boots"]
 
     def now(self, kind: str = "node") -> dict[str, Sight]:
         return {sight.name: sight for sight in self.timeline if sight.kind == kind}
@@ -69,7 +70,7 @@ def follow(lab: Lab, directory: pathlib.Path) -> None:
         over.wait(3600)
     new = directory / "timeline.new"
     new.write_text(json.dumps({"timeline": [dataclasses.asdict(sight) for sight in observer.timeline],
-                               "gaps": observer.gaps}), encoding="utf-8")
+                               "gaps": observer.gaps, "boots": observer.boots}), encoding="utf-8")
     new.rename(directory / "timeline.json")
 
 
