@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _eviction, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _eviction, _maintenance, _smoke
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
@@ -23,6 +23,8 @@ _POLICY = {
     "max_failures": {"type": "int", "default": 1},
     "approval_wait": {"type": "int", "default": 0},
     "approval_max_age": {"type": "int", "default": 0},
+    "smoke_pod": {"type": "path"},
+    "smoke_timeout": {"type": "int", "default": 300},
 }
 
 
@@ -110,7 +112,19 @@ class ActionModule(ClusterAction):
             ),
             clock,
             _Lines(params["node"]),
+            self._smoke_pod(params, clock),
         )
+
+    def _smoke_pod(self, params, clock):
+        path, timeout = params["policy"]["smoke_pod"], params["policy"]["smoke_timeout"]
+        if not path:
+            return None
+        try:
+            with open(self._loader.path_dwim(path), encoding="utf-8") as file:
+                pod = _smoke.read(file.read())
+        except (OSError, UnicodeDecodeError) as exc:
+            raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
+        return lambda cluster, beat, say: _smoke.SmokePod(cluster, params["node"], pod, timeout, beat, say, clock)
 
 
 class _Lines:

@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import PAUSED, POLL, Invalid
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 
@@ -46,9 +47,7 @@ class Check:
         self._work.say("runs the smoke pod")
         try:
             self._work.smoke.run()
-        except _cluster.Unreachable:
-            raise
-        except NpuError as exc:
+        except SmokeFailed as exc:
             raise Invalid(exc.message)
 
     def confirm(self, release):

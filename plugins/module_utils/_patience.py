@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
 API_PATIENCE = 600
@@ -55,22 +56,27 @@ class PatientCluster:
         return self._try(path, lambda: self._cluster.merge_patch(path, body, **params))
 
     def _try(self, path, call):
-        started, pause, said = self._clock.monotonic(), _FIRST_PAUSE, False
+        started, pause, away = self._clock.monotonic(), _FIRST_PAUSE, False
         while True:
             try:
                 answer = call()
             except (_cluster.Unreachable, _cluster.TooManyRequests) as exc:
                 # A refused eviction is an answer.
-                if isinstance(exc, _cluster.TooManyRequests) and path.endswith("/eviction"):
+                refused = isinstance(exc, _cluster.TooManyRequests) and path.endswith("/eviction")
+                if refused or self._clock.monotonic() - started >= self._patience:
                     raise
-                if self._clock.monotonic() - started >= self._patience:
-                    raise
-                if not said:
+                if not away:
                     self._say("%s Trying again for %d s" % (exc.message, self._patience))
-                    said = True
-                self._clock.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                away = True
+            except NpuError:
+                self._is_back(away)
+                raise
             else:
-                if said:
-                    self._say("the Kubernetes API answers again")
+                self._is_back(away)
                 return answer
+            self._clock.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _is_back(self, away):
+        if away:
+            self._say("the Kubernetes API answers again")

@@ -125,6 +125,15 @@ options:
         description: Seconds after which an approval no longer counts, V(0) for never.
         type: int
         default: 0
+      smoke_pod:
+        description:
+          - Path of the manifest of a Pod that must run to its end on the node before its driver is confirmed. It gets a name of its
+            own, a toleration of the cordon, and an affinity to the node.
+        type: path
+      smoke_timeout:
+        description: Seconds until it must have.
+        type: int
+        default: 300
   namespace:
     description: Where the Lease C(npu-maintenance) is, which all runs share.
     type: str

@@ -1,0 +1,139 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The user's own pod as the last word on a node: it must run to its end there, while the node is still cordoned.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _objects, _rollout
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+LABEL = "npuops.ascend/smoke-pod"
+_POLL = 1.0
+_GONE_LIMIT = 60  # seconds
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def read(text, namespace="default"):
+    """The Pod of a manifest. Raises NpuError when there is not exactly one in it."""
+    objects = _objects.parse(text)
+    if len(objects) != 1 or objects[0]["kind"] != "Pod" or not isinstance(objects[0].get("spec"), dict):
+        kinds = ", ".join(str(item["kind"]) for item in objects) or "nothing"
+        raise NpuError("npu_upgrade_smoke_pod must be the manifest of one Pod; there is %s in it" % kinds)
+    pod = objects[0]
+    pod["metadata"].setdefault("namespace", namespace)
+    return pod
+
+
+def for_node(pod, node):
+    """The Pod as it runs on ``node`` (a name): nowhere else, in spite of the cordon, once."""
+    pod = copy.deepcopy(pod)
+    metadata, spec = pod["metadata"], pod["spec"]
+    key = hashlib.sha256(node.encode()).hexdigest()[:8]
+    metadata["name"] = "%s-%s" % (metadata["name"][:200], key)
+    metadata.setdefault("labels", {})[LABEL] = key
+    spec["restartPolicy"] = "Never"
+    spec["tolerations"] = list(spec.get("tolerations") or []) + [_CORDON]
+    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    # The terms are alternatives: each of them has to name the node.
+    required["nodeSelectorTerms"] = [
+        dict(term, matchFields=list(term.get("matchFields") or []) + [here])
+        for term in required.get("nodeSelectorTerms") or [{}]
+    ]
+    return pod
+
+
+class SmokeFailed(NpuError):
+    """The pod did not run to its end."""
+
+
+class SmokePod:
+    def __init__(self, cluster, node, pod, timeout, beat, say, clock):
+        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded."""
+        self._cluster, self._timeout, self._beat, self._say, self._clock = cluster, timeout, beat, say, clock
+        self._pod = for_node(pod, node)
+        self._namespace = self._pod["metadata"]["namespace"]
+        self._collection = "/api/v1/namespaces/%s/pods" % self._namespace
+        self._path = "%s/%s" % (self._collection, self._pod["metadata"]["name"])
+        self._label = "%s/%s" % (self._namespace, self._pod["metadata"]["name"])
+
+    def run(self):
+        """Run the pod to its end and remove it. Raises SmokeFailed with why it did not succeed."""
+        self.remove()  # a run that died may have left one, started before the driver was in order
+        try:
+            self._cluster.request("post", self._collection, body=self._pod)
+        except _cluster.Conflict:
+            pass  # ours: the answer to an earlier try was lost
+        except _cluster.Refused as exc:
+            raise SmokeFailed("the smoke pod %s cannot be created: %s" % (self._label, exc.message))
+        why = self._wait()
+        self.remove()
+        if why:
+            raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
+
+    def remove(self):
+        """Have no such pod; returns when it is gone, or after a minute."""
+        deadline = self._clock.monotonic() + _GONE_LIMIT
+        told = False
+        while self._clock.monotonic() < deadline:
+            if self._cluster.get(self._path) is None:
+                return
+            if not told:
+                try:
+                    self._cluster.request("delete", self._path)
+                except _cluster.NotFound:
+                    return
+                told = True
+            self._beat()
+            self._clock.sleep(_POLL)
+
+    def _wait(self):
+        """None when it succeeded, else why not."""
+        deadline = self._clock.monotonic() + self._timeout
+        while True:
+            pod = self._cluster.get(self._path)
+            if pod is None:
+                return "was deleted by somebody while it ran"
+            phase = pod.get("status", {}).get("phase")
+            if phase == "Succeeded":
+                return None
+            if phase == "Failed":
+                return "failed: %s" % self._why(pod)
+            if _rollout.pull_in_vain(pod):
+                return self._why(pod)
+            if self._clock.monotonic() >= deadline:
+                return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))
+            self._beat()
+            self._clock.sleep(_POLL)
+
+    def _why(self, pod):
+        """Why it is not through, from its states, Events and last log line."""
+        log = self._last_log_line()
+        if pod.get("status", {}).get("phase") == "Failed":
+            for status in pod["status"].get("containerStatuses") or []:
+                ended = (status.get("state") or {}).get("terminated") or {}
+                if ended.get("exitCode"):
+                    text = "its container %s ended with %s" % (status["name"], ended["exitCode"])
+                    return "%s%s" % (text, ", its last line: %s" % log if log else "")
+        events = [
+            event
+            for event in self._cluster.list("/api/v1/namespaces/%s/events" % self._namespace)
+            if event["involvedObject"].get("uid") == pod["metadata"].get("uid")
+        ]
+        return _rollout.why_pod_not_ready(pod, events, log)
+
+    def _last_log_line(self):
+        try:
+            text = self._cluster.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
+        except NpuError:
+            return ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1][:400] if lines else ""

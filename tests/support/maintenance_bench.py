@@ -1,0 +1,89 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node of a fake fleet and the controllers that work on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Cycle, Order, Policy
+from fake_fleet import CHIPS, NEW, OLD, RESOURCE, FakeCluster, Pods, World
+
+STATE = "npu.openfuyao.com/driver-upgrade-state"
+APPROVE = "npu.openfuyao.com/approve-reboot"
+REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
+RECORD = "npuops.ascend/maintenance"
+LAST = "npuops.ascend/last-maintenance"
+COMPONENTS = "npuops.ascend/components"
+TARGET = {"version": "25.5.0", "release": NEW, "digest": "sha256:" + "b" * 64}
+
+
+class Bench:
+    """One node and the controllers that work on it."""
+
+    def __init__(self, pods=None, smoke=None, **node):
+        self.world = World()
+        self.host = self.world.add("npu-a", **node)
+        self.pods = pods or Pods(self.world)
+        self.pods._world = self.world
+        self.smoke = smoke
+        self.said = []
+
+    def run(self, run="run-1", until="done", order=None, **policy):
+        wanted = Order("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
+        wanted = dataclasses.replace(wanted, **(order or {}))
+        return Cycle(
+            FakeCluster(self.world),
+            self.host,
+            self.pods,
+            wanted,
+            Policy(**dict({"auto": True}, **policy)),
+            self.world.clock,
+            lambda step, _seconds, sentence: self.said.append((step, sentence)),
+            self.smoke,
+        ).run(until)
+
+    @property
+    def node(self):
+        return self.world.node("npu-a")
+
+    @property
+    def labels(self):
+        return self.node["metadata"]["labels"]
+
+    @property
+    def annotations(self):
+        return self.node["metadata"]["annotations"]
+
+    @property
+    def last(self):
+        return json.loads(self.annotations[LAST])
+
+    @property
+    def record(self):
+        return json.loads(self.annotations[RECORD])
+
+    @property
+    def cordoned(self):
+        return bool(self.node["spec"].get("unschedulable"))
+
+    def wait(self, seconds):
+        self.world.clock.sleep(seconds)
+
+    def assert_upgraded(self, cordoned=False, boots=1):
+        assert self.host.boots == boots
+        assert self.host.tries == {NEW: 1}
+        assert (self.host.driver, self.host.good, self.host.previous, self.host.next) == (NEW, NEW, OLD, None)
+        assert STATE not in self.labels and REBOOT_REQUIRED not in self.labels
+        assert self.labels[COMPONENTS] == "enabled"
+        assert self.labels["npuops.ascend/driver-version"] == "25.5.0"
+        self.assert_nothing_left(cordoned)
+        assert self.last["outcome"] == "success"
+
+    def assert_nothing_left(self, cordoned=False):
+        assert RECORD not in self.annotations and APPROVE not in self.annotations
+        assert self.cordoned is cordoned
+        assert self.world.slots()["holders"] == {}
+        assert self.host.next is None
