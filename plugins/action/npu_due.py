@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _due, _knobs
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _due, _knobs, _patience, _slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 
 
@@ -15,14 +15,29 @@ class ActionModule(ClusterAction):
         "due": {"type": "list", "elements": "str", "required": True},
         "settled": {"type": "list", "elements": "str", "default": []},
         "retry": {"type": "raw"},
+        "clear_halt": {"type": "raw"},
+        "namespace": {"type": "str", "default": "npu-operator"},
     }
 
     def act(self, params):
         retry = _knobs.flag("npu_upgrade_retry", params["retry"], False)
-        changes = _due.label(_cluster.connect(params), params["due"], params["settled"], retry, self.check_mode)
-        result = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
+        clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
+        cluster = _cluster.connect(params)
+        slots = _slots.Slots(cluster, params["namespace"], _patience.Clock())
+        cleared = None
+        if clear_halt:
+            cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
+        changes = _due.label(cluster, params["due"], params["settled"], retry, self.check_mode)
+        result = {
+            "changed": bool(changes or cleared),
+            "nodes": [change["name"] for change in changes],
+            "cleared": cleared,
+        }
+        told = ["cleared the halt of %(when)s: %(why)s" % cleared] if cleared else []
         if changes:
-            result["msg"] = "driver-upgrade-state of %s" % ", ".join(result["nodes"])
+            told.append("driver-upgrade-state of %s" % ", ".join(result["nodes"]))
+        if told:
+            result["msg"] = "; ".join(told)
         if self.diff_mode:
             result["diff"] = {key: {change["name"]: change[key] for change in changes} for key in ("before", "after")}
         return result

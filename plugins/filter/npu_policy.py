@@ -60,6 +60,8 @@ MAINTENANCE = (
     "pod_deletion",
     "drain",
     "reboot",
+    "smoke_pod",
+    "smoke_timeout",
 )
 
 
@@ -74,6 +76,10 @@ def npu_policy(variables, names=MAINTENANCE):
     if checked.error_messages:
         raise AnsibleFilterError("; ".join(checked.error_messages))
     policy = {name: checked.validated_parameters[_PREFIX + name] for name in names}
+    for name in policy:
+        # Relative to where the command was started, whatever file it is that names them.
+        if specs()[_PREFIX + name]["type"] == "path" and policy[name]:
+            policy[name] = os.path.abspath(policy[name])
     if "reboot" in policy:
         policy.update({"reboot_" + key: value for key, value in policy.pop("reboot").items()})
     return policy

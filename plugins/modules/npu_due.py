@@ -47,6 +47,14 @@ options:
     description:
       - Whether nodes that failed before are due again. A boolean; an empty string means V(false).
     type: raw
+  clear_halt:
+    description:
+      - Whether to end a halt of the roll-out first. A boolean; an empty string means V(false).
+    type: raw
+  namespace:
+    description: Where the Lease C(npu-maintenance) is, in which the halt is.
+    type: str
+    default: npu-operator
 """
 
 EXAMPLES = r"""
@@ -63,4 +71,8 @@ nodes:
   returned: success
   type: list
   elements: str
+cleared:
+  description: The halt that was ended, with C(who), C(why) and C(when); V(none) when there was none or it was not to be ended.
+  returned: success
+  type: dict
 """

@@ -23,6 +23,8 @@ DEFAULTS = {
     "pod_deletion": {"force": False, "timeout": 300, "delete_empty_dir": False},
     "drain": {"enable": True, "force": False, "timeout": 300, "delete_empty_dir": False, "skip_selector": ""},
     "reboot_timeout": 1800,
+    "smoke_pod": "",
+    "smoke_timeout": 300,
 }
 
 
@@ -77,6 +79,15 @@ def test_what_makes_no_sense_is_refused_by_name(name, value):
 
 def test_only_what_is_asked_for():
     assert npu_policy({"npu_upgrade_retry": "true"}, ["retry", "smoke_pod"]) == {"retry": True, "smoke_pod": ""}
+
+
+def test_paths_are_those_of_whoever_starts_the_command(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    found = npu_policy(
+        {"npu_upgrade_hook_before": "tasks/before.yml", "npu_upgrade_smoke_pod": "/x/pod.yml"},
+        ["hook_before", "hook_after", "smoke_pod"],
+    )
+    assert found == {"hook_before": str(tmp_path / "tasks/before.yml"), "hook_after": "", "smoke_pod": "/x/pod.yml"}
 
 
 def test_the_role_says_each_default_once_more():

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_outcomes
+short_description: What the tasks of a roll-out said of each host
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Collects, for each host, what the playbooks registered while staging the driver and in the host's maintenance, as input for
+    M(npuops.ascend.npu_report).
+positional: hostvars
+options:
+  _input:
+    description: Inventory names.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Ask the cluster what became of the nodes
+  npuops.ascend.npu_report:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_outcomes(hostvars) }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: One entry per host, with name, outcome and reason. Where no task was run, both are V(none).
+  type: list
+  elements: dict
+"""
+
+# The calls of one maintenance, in their order.
+_CALLS = ("__npu_begun", "__npu_emptied", "__npu_rebooted", "__npu_returned")
+
+
+def npu_outcomes(names, hostvars):
+    """See DOCUMENTATION."""
+    return [dict(_outcome(hostvars[name]), name=name) for name in names]
+
+
+def _outcome(variables):
+    staged = variables["__npu_staged"] if "__npu_staged" in variables else {}
+    if staged.get("failed") or staged.get("unreachable"):
+        return {"outcome": "failed", "reason": "its driver could not be staged: %s" % staged.get("msg")}
+    results = [variables[name] for name in _CALLS if name in variables]
+    results = [result for result in results if not result.get("skipped")]
+    if not results:
+        return {"outcome": None, "reason": None}
+    last = results[-1]
+    failed = last.get("failed") or last.get("unreachable")
+    return {
+        "outcome": last.get("outcome") or ("failed" if failed else None),
+        "reason": last.get("reason") or (last.get("msg") if failed else None),
+    }
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_outcomes": npu_outcomes}
