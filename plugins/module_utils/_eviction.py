@@ -277,13 +277,15 @@ class Budget:
 
 
 class Budgets:
-    """All budgets, found by namespace."""
+    """All budgets, found by namespace and, where they ask for one, by a label."""
 
     def __init__(self, items):
-        self._by_namespace = {}
+        self._found_by = {}
         for item in items:
             budget = Budget(item)
-            self._by_namespace.setdefault(budget.namespace, []).append(budget)
+            # One label that a pod must have anyway; thousands of pods need not be held against thousands of budgets.
+            label = next(iter(((budget.selector or {}).get("matchLabels") or {}).items()), None)
+            self._found_by.setdefault((budget.namespace, label), []).append(budget)
 
     @classmethod
     def read(cls, cluster):
@@ -291,7 +293,11 @@ class Budgets:
 
     def of(self, pod):
         """The budgets that cover the pod."""
-        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.covers(pod)]
+        found_by = self._found_by
+        candidates = list(found_by.get((pod.namespace, None), ()))
+        for label in pod.labels.items():
+            candidates += found_by.get((pod.namespace, label), ())
+        return [budget for budget in candidates if budget.covers(pod)]
 
     def objection(self, pod):
         """The Blocker that the budgets are by what their status says, or None."""
