@@ -252,8 +252,9 @@ def _setting(key: str, value: object) -> str:
         return name
     if "holders" in document:
         return f"{name}:{','.join(sorted(document['holders'])) or 'none'}{' halted' if document.get('halted') else ''}"
+    # How many marks of time it has tells writes of one step apart.
     intent = "+boot" if document.get("boot_id") else ""
-    return f"{name}:{document.get('step', '')}{intent}" if "step" in document else name
+    return f"{name}:{document.get('step', '')}{intent}/{len(document.get('times') or ())}" if "step" in document else name
 
 
 def describe_payload(payload: bytes) -> tuple[str, bool]:

@@ -177,12 +177,13 @@ def test_dark_breaks_watches_and_ends(upstream, tmp_path, fate):
 
 
 def test_a_call_is_named_the_same_in_every_run():
-    record = json.dumps({"run": "r1", "step": "reboot-required", "boot_id": "b", "heartbeat": "2026-01-01T00:00:00Z"})
+    record = json.dumps({"run": "r1", "step": "reboot-required", "boot_id": "b", "heartbeat": "2026-01-01T00:00:00Z",
+                         "times": {"cordon-required": "2026-01-01T00:00:00Z", "reboot-required": "2026-01-01T00:01:00Z"}})
     body = {"metadata": {"resourceVersion": "5", "labels": {"npu.openfuyao.com/driver-upgrade-state": "reboot-required"},
                          "annotations": {"npuops.ascend/maintenance": record, "npu.openfuyao.com/approve-reboot": None}},
             "spec": {"unschedulable": None}}
     assert describe_request("PATCH", "/api/v1/nodes/a", body) == (
-        "PATCH v1/nodes/a driver-upgrade-state=reboot-required approve-reboot=- maintenance:reboot-required+boot unschedulable=-")
+        "PATCH v1/nodes/a driver-upgrade-state=reboot-required approve-reboot=- maintenance:reboot-required+boot/2 unschedulable=-")
     slots = json.dumps({"max": 1, "halted": None, "holders": {"a": {"run": "r"}}})
     lease = {"metadata": {"annotations": {"npuops.ascend/slots": slots}}}
     assert describe_request("PUT", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", lease).endswith("leases/l slots:a")
