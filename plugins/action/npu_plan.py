@@ -100,12 +100,16 @@ def _registries(hosts):
 
 
 def _result(plan, on_blocked):
-    """Fails where the plan stands in the way of what comes next; report never does."""
-    table = _plan.table(plan)
-    result = dict(plan.result(), table=table, due_nodes=plan.due_nodes, settled_nodes=plan.settled_nodes)
+    """The plan as a result. What stops the run is ``refusal``: a failed task would bury the table under all of the data."""
+    result = dict(
+        plan.result(),
+        table=_plan.table(plan),
+        due_nodes=plan.due_nodes,
+        settled_nodes=plan.settled_nodes,
+        problem=plan.problem,
+        refusal=None,
+    )
+    if (on_blocked == "refuse" and not plan.green) or (on_blocked == "defer" and plan.cluster_reasons):
+        result["refusal"] = plan.problem
     result["msg"] = result["summary"]
-    result["problem"] = plan.problem
-    stopped = on_blocked == "refuse" and not plan.green or on_blocked == "defer" and plan.cluster_reasons
-    if stopped:
-        raise NpuError("\n".join([plan.problem, ""] + table), **{key: val for key, val in result.items() if key != "msg"})
     return result

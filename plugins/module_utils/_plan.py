@@ -210,12 +210,14 @@ class Plan:
 
     @property
     def summary(self):
-        """One sentence."""
-        due, total = self.of(*DUE), len(self.entries)
+        """One sentence. A host without a chip does not count."""
+        due, stuck = self.of(*DUE), self.of(BLOCKED, UNREACHABLE)
+        total = sum(entry.checked.has_chips or not entry.facts for entry in self.entries)
+        nodes = "%d node%s" % (total, "" if total == 1 else "s")
         if due:
-            text = "%d of %d nodes %s due" % (len(due), total, "is" if len(due) == 1 else "are")
+            text = "%d of %s %s due" % (len(due), nodes, "is" if len(due) == 1 else "are")
         else:
-            text = "Nothing is due on %d node%s" % (total, "" if total == 1 else "s")
+            text = ("Nothing can be done on %s now" if stuck else "Nothing is due on %s") % nodes
         words = (
             (IN_FLIGHT, "in maintenance already"),
             (AWAITING, "awaiting approval"),
@@ -626,11 +628,12 @@ def _estimate(entries, max_parallel):
 def _cluster_notes(entries, snapshot, slots, wishes):
     notes = []
     mine = {entry.node_name for entry in entries}
+    # With --limit, for instance.
     others = [
         name for name, node in snapshot.nodes.items() if name not in mine and _cluster.LABEL_PRESENT in _cluster.labels(node)
     ]
     if others:
-        notes.append("%d NPU nodes of the cluster are not among the hosts of this run" % len(others))
+        notes.append("not among the hosts of this run: %s" % _some(others))
     if slots["holders"]:
         notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
         if slots["max"] != wishes.max_parallel:
@@ -670,10 +673,17 @@ def _row(entry):
         name,
         chips,
         entry.loaded_version or "-",
-        (entry.target or {}).get("version") or "-",
+        _wanted(entry) or "-",
         "%d (%d NPU)" % (leaving, entry.evictions["npu"]) if leaving else "-",
         entry.verdict + (", first of its kind" if entry.canary else ""),
     )
+
+
+def _wanted(entry):
+    """The version it is to get, as far as that is known."""
+    if entry.target:
+        return entry.target["version"]
+    return entry.checked.config["driver_version"] if entry.verdict == BLOCKED and entry.checked.wants_image else None
 
 
 def _shared(pairs):
@@ -684,9 +694,12 @@ def _shared(pairs):
             grouped.setdefault(clause, []).append(name)
     lines = []
     for clause, names in grouped.items():
-        shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
-        lines.append("%s: %s" % (shown, clause))
+        lines.append("%s: %s" % (_some(names), clause))
     return lines
+
+
+def _some(names, most=8):
+    return ", ".join(sorted(names)[:most]) + (" and %d more" % (len(names) - most) if len(names) > most else "")
 
 
 def _one_line(text):

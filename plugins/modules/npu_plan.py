@@ -64,8 +64,8 @@ options:
     type: raw
   on_blocked:
     description:
-      - When to fail. V(report) never does. V(refuse) does when the plan is not green. V(defer) only does for what stops every
-        node.
+      - What goes into RV(refusal). V(report) refuses nothing. V(refuse) does when the plan is not green. V(defer) only does for
+        what stops every node.
       - V(report) by default.
     type: raw
 """
@@ -99,6 +99,10 @@ summary:
   type: str
 problem:
   description: Why the plan is not green, null when it is.
+  returned: always
+  type: str
+refusal:
+  description: Why the run should not go on, by O(on_blocked); null when it may.
   returned: always
   type: str
 table:

@@ -77,7 +77,7 @@ def test_a_node_that_is_due():
     }
     assert plan.green
     assert plan.due_nodes == ["a"]
-    assert plan.summary == "1 of 1 nodes is due; how long it takes is not known before the first one."
+    assert plan.summary == "1 of 1 node is due; how long it takes is not known before the first one."
 
 
 def test_the_same_digest_is_not_touched():
@@ -261,7 +261,7 @@ def test_without_approval():
     (entry,) = plan.entries
     assert (entry.verdict, plan.green, entry.order) == ("awaiting-approval", True, 1)
     assert "kubectl annotate node a npu.openfuyao.com/approve-reboot=true" in entry.reasons[0]
-    assert plan.summary.startswith("1 of 1 nodes is due, 1 awaiting approval;")
+    assert plan.summary.startswith("1 of 1 node is due, 1 awaiting approval;")
     assert only(host(), nodes=nodes_of("a", annotations=APPROVED), auto=False).verdict == "ready"
 
 
@@ -436,6 +436,22 @@ def test_what_several_hosts_have_in_common_is_told_once():
     lines = _plan.table(make(hosts, nodes=nodes, tools={"support": lambda *_args: ([], ["containerd is old"])}))
     assert "  n00, n01, n02, n03, n04, n05, n06, n07 and 12 more: containerd is old" in lines
     assert sum("containerd is old" in line for line in lines) == 1
+
+
+def test_hosts_without_a_chip_do_not_count():
+    plan = make([host("a"), host("cpu", chip_count=0, family=None)])
+    assert plan.summary.startswith("1 of 1 node is due;")
+
+
+def test_nothing_but_trouble():
+    plan = make([host("a", boot_id="x")])
+    assert plan.summary == "Nothing can be done on 1 node now, 1 blocked."
+    assert "25.5.2" in _plan.table(plan)[1]
+
+
+def test_npu_nodes_that_this_run_does_not_see_are_named():
+    nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
+    assert make([host("a")], nodes=nodes).cluster_notes == ["not among the hosts of this run: b"]
 
 
 def test_halt_and_holders_are_told():
