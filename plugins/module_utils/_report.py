@@ -8,7 +8,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _maintenance, _plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_work, _maintenance, _plan
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, ROLLED_BACK, LEFT = "upgraded", "rolled back", "left half-way"
@@ -23,7 +23,7 @@ PARTS = (
 _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + tuple(name for name, _steps in PARTS) + ("TOTAL",)
 
 # Outcomes with which nothing is left to do.
-_FINE = (SUCCESS, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle.AWAITING, "skipped")
+_FINE = (SUCCESS, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING, "skipped")
 
 
 class Row:
@@ -59,11 +59,11 @@ class Row:
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]
-        if outcome == _cycle.DONE:
+        if outcome == _cycle_work.DONE:
             return SUCCESS, None
-        if outcome == _cycle.FAILED and self.last and self.record.get("outcome") == "rolled-back":
+        if outcome == _cycle_work.FAILED and self.last and self.record.get("outcome") == "rolled-back":
             return ROLLED_BACK, reason
-        if outcome == _cycle.UNDER_WAY:
+        if outcome == _cycle_work.UNDER_WAY:
             return LEFT, reason
         return outcome, reason
 
@@ -166,7 +166,7 @@ def problem(all_rows, halted, reason, partly=False):
 
 def awaiting(all_rows):
     """How to approve, for those that wait for it; [] when none does."""
-    names = [row.node_name for row in all_rows if row.outcome == _cycle.AWAITING]
+    names = [row.node_name for row in all_rows if row.outcome == _cycle_work.AWAITING]
     if not names:
         return []
     count = "1 node waits" if len(names) == 1 else "%d nodes wait" % len(names)
