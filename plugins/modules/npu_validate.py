@@ -45,6 +45,11 @@ options:
     type: str
     choices: [hook, env, none]
     default: hook
+  trial:
+    description:
+      - Whether this may be a trial boot, whose driver is not C(good) yet. Only a maintenance knows that it is one.
+    type: bool
+    default: false
   timeout:
     description:
       - Seconds to wait for one C(npu-smi).
@@ -141,6 +146,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "version": {"type": "str"},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+            "trial": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 30},
             "fail": {"type": "bool", "default": True},
         },
@@ -160,6 +166,7 @@ def run(module):
         version=params["version"],
         timeout=params["timeout"],
         library_path=params["library_path"],
+        trial=params["trial"],
     )
     validation.run()
     result = {

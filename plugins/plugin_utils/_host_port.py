@@ -48,7 +48,8 @@ class HostPort:
         self._boot(state="withdrawn", generation=generation)
 
     def validate(self, version):
-        arguments = {"source": "image", "root": self._root, "fail": False}
+        # Until it is confirmed, a new driver is on trial. That the right one is loaded, the cycle knows from the view.
+        arguments = {"source": "image", "root": self._root, "fail": False, "trial": True}
         if version:
             arguments["version"] = version
         if self._library_path:

@@ -265,6 +265,16 @@ def test_other_release_is_good(host):
     assert list(results) == ["release"] and "good: -" in results["release"]["seen"]
 
 
+def test_on_trial_good_may_be_another(host):
+    good = host.root / "var/lib/Ascend/good"
+    good.unlink()
+    good.symlink_to("releases/25.3.0-another/driver")
+    assert list(failed(host.validate())) == ["release"]
+    assert failed(host.validate(trial=True)) == {}
+    os.symlink("releases/%s/driver" % RELEASE, host.root / "var/lib/Ascend/next")
+    assert list(failed(host.validate(trial=True))) == ["release"]
+
+
 def test_trial_boot_under_way(host):
     os.symlink("releases/%s/driver" % RELEASE, host.root / "var/lib/Ascend/next")
     assert list(failed(host.validate())) == ["release"]
