@@ -83,9 +83,10 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
 
 
 def upgrade_facts(root=IMAGE_ROOT, fs=""):
-    """What only an upgrade asks for, as {previous, staged, holders}.
+    """What only an upgrade asks for, as {previous, trial, staged, holders}.
 
-    previous: the release before the last validated one, or None. staged: {release: {version, kernel, digest, firmware}} of
+    previous: the release before the last validated one, or None. trial: the release that this boot tries and that nobody
+    has confirmed, or None. staged: {release: {version, kernel, digest, firmware}} of
     the complete releases; firmware: [lowest, highest] that it declares, or None. holders: the processes that have a chip
     open, as {pid, command, device, pod}; pod: whether it is a container's.
     """
@@ -100,7 +101,16 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
         staged[name] = {key: manifest.get(key) for key in ("version", "kernel", "digest")}
         staged[name]["firmware"] = list(bounds) if bounds else None
     found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
-    return {"previous": layout.target("previous"), "staged": staged, "holders": found}
+    return {"previous": layout.target("previous"), "trial": _trial(fs), "staged": staged, "holders": found}
+
+
+def _trial(fs):
+    """What npu-driver-select wrote about this boot."""
+    try:
+        trial = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
+        return trial.get("release") if trial.get("boot_id") == boot_id(fs) else None
+    except (ValueError, AttributeError):
+        return None
 
 
 def _in_pod(pid, fs):

@@ -347,8 +347,8 @@ def _settled(entry, wishes):
     if _maintenance.is_true(entry.labels, _maintenance.LABEL_SKIP):
         entry.notes.append("is left out by its label %s=true" % _maintenance.LABEL_SKIP)
         return SKIPPED
-    trial, good = entry.driver.get("release"), entry.driver.get("good")
-    if entry.facts and entry.node is not None and trial and good and trial != good and entry.driver.get("loaded"):
+    trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
+    if trial and trial != good and entry.node is not None:
         entry.notes.append("runs %s on trial, which nobody confirmed; without that its next boot is with %s" % (trial, good))
         return IN_FLIGHT
     return None

@@ -223,6 +223,9 @@ npu:
         previous:
           description: The release that validated before the one that did last.
           type: str
+        trial:
+          description: The release that this boot tries and that nobody has confirmed.
+          type: str
         staged:
           description: The releases that are complete on the host, each with version, kernel, digest and the range of firmware
             that it declares.

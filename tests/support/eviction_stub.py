@@ -60,10 +60,8 @@ class EvictionApi(ApiServer):
         if path.endswith("/eviction"):
             return self._evict(path.split("/")[-2], body, bool(query.get("dryRun")))
         if method == "GET" and path == PODS and "fieldSelector" in query:
-            node = query["fieldSelector"].partition("spec.nodeName=")[2]
-            return 200, self._page(
-                [item for item in self.objects[PODS].values() if item["spec"]["nodeName"] == node], query
-            )
+            found = [item for item in self.objects[PODS].values() if self._selected(item, query["fieldSelector"])]
+            return 200, self._page(found, query)
         return super().answer(method, path, query, body)
 
     def _evict(self, name, body, dry_run):
@@ -90,6 +88,16 @@ class EvictionApi(ApiServer):
             self.evicted.append(name)
             self.on_evict(item)
         return 201, {"kind": "Status", "status": "Success"}
+
+    @staticmethod
+    def _selected(item, selector):
+        """Of the field selectors those that the collection uses."""
+        have = {"spec.nodeName": item["spec"]["nodeName"], "status.phase": item["status"]["phase"]}
+        for requirement in selector.split(","):
+            field, operator, value = requirement.partition("!=" if "!=" in requirement else "=")
+            if (have[field] == value) is (operator == "!="):
+                return False
+        return True
 
     @staticmethod
     def _covers(entry, item):

@@ -271,3 +271,39 @@ def test_rke2(host):
 
 def test_no_runtime(host):
     assert gather(host)["runtime"]["name"] == "none"
+
+
+# --- what an upgrade asks for ---
+
+
+def test_what_an_upgrade_asks_for(host):
+    old, new = host.release("a"), host.release("b", version="25.5.1")
+    host.link("previous", old)
+    os.makedirs(host.fs + "/var/lib/Ascend/releases/25.9.9-half")
+    with open("%s/var/lib/Ascend/releases/%s/driver/version.info" % (host.fs, new), "a", encoding="utf-8") as stream:
+        stream.write("compatible_version_fw=[7.0.0,8.9.9]\n")
+    host.write("var/lib/npuops/trial", '{"generation": 1, "release": "%s", "boot_id": "boot-1"}' % new)
+    facts = _host_facts.upgrade_facts(fs=host.fs)
+    assert (facts["previous"], facts["trial"]) == (old, new)
+    assert sorted(facts["staged"]) == sorted([old, new])
+    assert facts["staged"][new]["firmware"] == ["7.0.0", "8.9.9"]
+    assert facts["staged"][new]["version"] == "25.5.1"
+    assert facts["staged"][old]["firmware"] is None
+
+
+@pytest.mark.parametrize("text", ['{"release": "x", "boot_id": "boot-0"}', "{", "[]", ""])
+def test_a_trial_of_another_boot_is_over(host, text):
+    host.write("var/lib/npuops/trial", text)
+    assert _host_facts.upgrade_facts(fs=host.fs)["trial"] is None
+
+
+def test_whose_process_has_a_chip(host):
+    for pid, group in ((100, "0::/kubepods.slice/kubepods-burstable.slice/x\n"), (101, "0::/user.slice\n")):
+        process(host, pid, "python", "python", "train.py")
+        host.write("proc/%d/cgroup" % pid, group)
+        for link, target in (("exe", "/usr/bin/python"), ("fd/3", "/dev/davinci0")):
+            path = "%s/proc/%d/%s" % (host.fs, pid, link)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.symlink(target, path)
+    holders = _host_facts.upgrade_facts(fs=host.fs)["holders"]
+    assert [(entry["pid"], entry["pod"]) for entry in holders] == [(100, True), (101, False)]

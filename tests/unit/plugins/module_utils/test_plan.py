@@ -228,7 +228,7 @@ def test_a_record_that_nobody_can_read():
 
 def test_a_host_on_trial_without_a_record_is_in_flight():
     driver = dict(host()["facts"]["driver"], release=NEW_RELEASE, loaded_release=NEW_RELEASE)
-    entry = only(host(driver=driver))
+    entry = only(host(driver=driver, upgrade={"trial": NEW_RELEASE}))
     assert entry.verdict == "in-flight"
     assert "on trial" in entry.notes[0]
 

@@ -22,23 +22,10 @@ def discovery_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-class Api(EvictionApi):
-    """Answers selectors on the phase as well."""
-
-    def __init__(self):
-        super().__init__()
-        self.objects[SERVICES] = {}
-
-    def answer(self, method, path, query, body):
-        if method == "GET" and path == PODS and "status.phase!=" in query.get("fieldSelector", ""):
-            running = [item for item in self.objects[PODS].values() if item["status"]["phase"] not in ("Succeeded", "Failed")]
-            return 200, self._page(running, query)
-        return super().answer(method, path, query, body)
-
-
 @pytest.fixture
 def api():
-    with Api() as server:
+    with EvictionApi() as server:
+        server.objects[SERVICES] = {}
         yield server
 
 
@@ -49,7 +36,10 @@ def connect(api):
 def test_what_is_kept(api):
     fields = {"f:metadata": {"f:annotations": {"f:npu.openfuyao.com/approve-reboot": {}}}}
     item = node("a")
-    item["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {}}, {"manager": "kubectl", "fieldsV1": fields}]
+    item["metadata"]["managedFields"] = [
+        {"manager": "kubelet", "fieldsV1": {}},
+        {"manager": "kubectl", "fieldsV1": fields},
+    ]
     item["status"]["images"] = [{"names": ["x"]}]
     api.put(NODES, item)
     api.put(PODS, pod("web-1"), pod("done", phase="Succeeded"), pod("pending", node=None))
@@ -129,7 +119,10 @@ def test_what_may_not_be_read_is_told_at_once(api):
 
 
 def service(**spec):
-    return {"metadata": {"name": "registry", "namespace": "infra"}, "spec": dict({"selector": {"app": "registry"}}, **spec)}
+    return {
+        "metadata": {"name": "registry", "namespace": "infra"},
+        "spec": dict({"selector": {"app": "registry"}}, **spec),
+    }
 
 
 @pytest.mark.parametrize(
@@ -146,7 +139,9 @@ def test_a_registry_behind_a_service(api, registry, spec):
     nodes = [node("a"), node("b")]
     nodes[1]["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, *nodes)
-    api.put(PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"}))
+    api.put(
+        PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"})
+    )
     api.put(SERVICES, service(**spec))
     assert _snapshot.Snapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
 
@@ -155,7 +150,9 @@ def test_a_registry_on_a_node_itself(api):
     item = node("a")
     item["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, item, node("b"))
-    assert _snapshot.Snapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {"a": "the registry at 192.0.2.1"}
+    assert _snapshot.Snapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {
+        "a": "the registry at 192.0.2.1"
+    }
 
 
 def test_a_registry_elsewhere(api):

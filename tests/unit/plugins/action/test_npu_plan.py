@@ -1,0 +1,149 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module with an API server and a registry behind it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action.npu_plan import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from fleet import host
+from kubernetes_stub import node
+from registry_server import Registry
+
+NODES = "/api/v1/nodes"
+REPOSITORY = "mlops/ascend-driver"
+PROFILE = "910b-6.6.0-145.0.4.135-oe2403sp3"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
+
+
+@pytest.fixture(autouse=True)
+def discovery_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def api():
+    with EvictionApi() as server:
+        server.put(NODES, node("a", boot_id="boot-a"), node("b", boot_id="boot-b"))
+        server.objects["/api/v1/services"] = {}
+        yield server
+
+
+@pytest.fixture
+def registry():
+    with Registry() as server:
+        layer = {
+            "mediaType": "application/vnd.oci.image.layer.v1.tar+gzip",
+            "digest": "sha256:" + "ab" * 32,
+            "size": 2**20,
+        }
+        server.put_manifest(REPOSITORY, "25.5.2-" + PROFILE, {"schemaVersion": 2, "layers": [layer]})
+        yield server
+
+
+def run(api, registry, hosts=None, **options):
+    config = {"driver_repository": "%s/%s" % (registry.address, REPOSITORY), "registry_plain_http": True,
+              "registry_password": "s3cret word"}  # fmt: skip
+    hosts = hosts or [host("a"), host("b")]
+    for entry in hosts:
+        entry["config"].update(config)
+    validator = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
+    checked = validator.validate(
+        dict({"hosts": hosts, "host": api.address, "api_key": "token", "auto": "true"}, **options)
+    )
+    assert not checked.error_messages
+    return ActionModule.act(None, checked.validated_parameters)
+
+
+def writes(api):
+    """Requests that could change something; access reviews and dry runs do not."""
+    return [
+        request for request in api.requests
+        if request[0] != "GET" and not request[1].endswith(("/selfsubjectaccessreviews", "/eviction"))
+    ]  # fmt: skip
+
+
+def test_a_green_plan(api, registry):
+    api.put(PODS, pod("web-1"))
+    result = run(api, registry)
+    assert (result["green"], result["order"], result["due_nodes"]) == (True, ["a", "b"], ["a", "b"])
+    assert (result["problem"], result["refusal"]) == (None, None)
+    assert result["hosts"]["a"]["to"]["image"].endswith("%s:25.5.2-%s" % (REPOSITORY, PROFILE))
+    assert result["hosts"]["a"]["to"]["digest"].startswith("sha256:")
+    assert api.dry_runs == ["web-1"] and not api.evicted
+    assert writes(api) == []
+    assert "s3cret" not in json.dumps(result)
+
+
+def test_every_option_may_be_a_string_and_an_empty_one_is_the_default(api, registry):
+    result = run(api, registry, auto="", max_parallel="2", approval_max_age="", retry="false", clear_halt="no", on_blocked="",
+                 wait_for_jobs="", pod_deletion={"timeout": "5"}, drain='{"enable": "false"}')  # fmt: skip
+    assert result["counts"]["awaiting-approval"] == 2
+    assert result["max_parallel"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_parallel": "many"}, "npu_upgrade_max_parallel is 'many'; it must be a number of nodes, 0 or more"),
+        ({"auto": "perhaps"}, "npu_upgrade_auto is 'perhaps'"),
+        ({"on_blocked": "ignore"}, "npu_upgrade_on_blocked is 'ignore'; it must be report or refuse or defer"),
+        ({"drain": "no mapping"}, "npu_upgrade_drain is not a mapping"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_asked(api, registry, options, message):
+    with pytest.raises(NpuError, match=message):
+        run(api, registry, **options)
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(("on_blocked", "refused"), [("report", False), ("refuse", True), ("defer", False)])
+def test_blocked_by_pods(api, registry, on_blocked, refused):
+    api.put(PODS, pod("web-1"))
+    api.put(BUDGETS, budget())
+    result = run(api, registry, on_blocked=on_blocked)
+    assert (result["green"], result["deferred"], result["order"]) == (False, ["a"], ["b"])
+    assert "the PodDisruptionBudget train/web allows no disruption" in result["problem"]
+    assert bool(result["refusal"]) is refused
+
+
+@pytest.mark.parametrize("clear_halt", [False, True])
+def test_a_halt_stops_whoever_does_not_clear_it(api, registry, clear_halt):
+    slots = {"max": 1, "halted": {"who": "run r1", "why": "b failed.", "when": "2026-11-21T10:00:00Z"}, "holders": {}}
+    api.put(
+        LEASES, {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
+    )
+    result = run(api, registry, on_blocked="defer", clear_halt=clear_halt)
+    assert bool(result["refusal"]) is not clear_halt
+    if not clear_halt:
+        assert "npu_upgrade_clear_halt=true" in result["refusal"]
+
+
+def test_missing_rights_stop_everything(api, registry):
+    api.denied = {("patch", "nodes")}
+    result = run(api, registry, on_blocked="defer")
+    assert 'the Kubernetes user may not "patch" on "nodes"' in result["refusal"]
+
+
+def test_without_the_right_to_evict_nothing_is_tried(api, registry):
+    api.denied = {("create", "pods")}
+    api.put(PODS, pod("web-1"))
+    result = run(api, registry)
+    assert 'the Kubernetes user may not "create" on "pods/eviction"' in result["problem"]
+    assert api.dry_runs == []
+
+
+def test_a_missing_image(api, registry):
+    hosts = [host("a"), host("b", config={"driver_version": "25.7.0"})]
+    result = run(api, registry, hosts, on_blocked="refuse")
+    assert result["hosts"]["b"]["verdict"] == "blocked"
+    assert "no driver image for the profile 25.7.0-" in result["refusal"]
+    assert (result["order"], result["deferred"]) == (["a"], [])
