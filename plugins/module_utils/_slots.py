@@ -150,7 +150,7 @@ class Slots:
         if lease is not None:
             text = _cluster.annotations(lease).get(ANNOTATION)
             try:
-                slots.update(json.loads(text or "{}"))
+                slots.update(**json.loads(text or "{}"))
                 if not all(isinstance(holder["run"], str) for holder in slots["holders"].values()):
                     raise ValueError(text)
             except (ValueError, TypeError, KeyError, AttributeError):

@@ -1,0 +1,223 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writing the record, with the real client over HTTP: what is a conflict, what is a loss, and what is our own write."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _reboot_event
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change, NodeLog
+from ansible_collections.npuops.ascend.plugins.module_utils._patience import PatientCluster
+from fake_fleet import Clock
+from kubernetes_stub import ApiServer, node
+
+NODES = "/api/v1/nodes"
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+@pytest.fixture(autouse=True)
+def discovery_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def api():
+    with ApiServer() as server:
+        server.put(NODES, node("npu-a", labels={_maintenance.LABEL_STATE: "upgrade-required"}))
+        yield server
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def log(api, clock, said):
+    cluster = PatientCluster(_cluster.connect({"host": api.address, "api_key": "token"}), said.append, clock)
+    made = NodeLog(cluster, "npu-a", "run-1", clock)
+    made.open()
+    return made
+
+
+def item(api):
+    return api.objects[NODES]["npu-a"]
+
+
+def edit(api, change):
+    """Somebody else writes the Node."""
+    changed = json.loads(json.dumps(item(api)))
+    change(changed)
+    api.put(NODES, changed)
+
+
+def begin(log):
+    log.write(lambda found, _none: Change(_maintenance.new_record(found, "run-1", log.now(), 7, "upgrade", {}, {})))
+
+
+def once(api, action):
+    """Do ``action`` right before the next patch takes effect."""
+
+    def strike():
+        api.on_patch = lambda: None
+        action()
+
+    api.on_patch = strike
+
+
+def test_one_patch_for_everything(api, log):
+    begin(log)
+    before = len(api.requests)
+    log.step(_maintenance.JOBS, cordon=True, labels={"a": "b"}, annotations={"c": "d"}, unschedulable=False)
+    assert api.requests[before:] == [("PATCH", NODES + "/npu-a")]
+    metadata = item(api)["metadata"]
+    assert item(api)["spec"] == {"unschedulable": True}
+    assert metadata["labels"] == {_maintenance.LABEL_STATE: "wait-for-jobs-required", "a": "b"}
+    record = json.loads(metadata["annotations"][_maintenance.ANNOTATION_RECORD])
+    assert record == log.record and record["step"] == "wait-for-jobs-required" and metadata["annotations"]["c"] == "d"
+    assert sorted(record["times"]) == ["cordon-required", "wait-for-jobs-required"]
+    log.step(_maintenance.PODS, cordon=False)
+    assert item(api)["spec"] == {}
+
+
+def test_the_kubelet_writes_in_between(api, log):
+    begin(log)
+    once(api, lambda: edit(api, lambda found: found["status"].update(phase="x")))
+    log.step(_maintenance.JOBS)
+    assert _maintenance.state(item(api)) == "wait-for-jobs-required" and item(api)["status"]["phase"] == "x"
+
+
+def test_the_decision_is_made_anew(api, log):
+    begin(log)
+    once(api, lambda: edit(api, lambda found: found["metadata"]["labels"].update(stop="now")))
+
+    def guard(found, _record):
+        if "stop" in _cluster.labels(found):
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError):
+        log.step(_maintenance.JOBS, guard=guard)
+    assert _maintenance.state(item(api)) == "cordon-required"
+
+
+@pytest.mark.parametrize("write", ["step", "beat", "look"])
+def test_somebody_else_has_the_record(api, clock, log, write):
+    begin(log)
+    other = dict(log.record, run="run-2", generation=8)
+    annotation = {_maintenance.ANNOTATION_RECORD: json.dumps(other)}
+    edit(api, lambda found: found["metadata"]["annotations"].update(annotation))
+    clock.sleep(60)
+    version = item(api)["metadata"]["resourceVersion"]
+    with pytest.raises(_maintenance.Lost, match="another run .run-2"):
+        {"step": lambda: log.step(_maintenance.JOBS), "beat": log.beat, "look": log.look}[write]()
+    assert item(api)["metadata"]["resourceVersion"] == version
+
+
+def test_somebody_begins_first(api, log):
+    other = {"run": "run-2", "generation": 1, "step": "cordon-required", "heartbeat": "x"}
+    annotation = {_maintenance.ANNOTATION_RECORD: json.dumps(other)}
+    once(api, lambda: edit(api, lambda found: found["metadata"]["annotations"].update(annotation)))
+    with pytest.raises(_maintenance.Lost):
+        begin(log)
+    assert _maintenance.decode(item(api)) == other
+
+
+def test_a_lost_answer_is_recognised(api, log, said):
+    """The first patch took effect, its answer is an error of a proxy; the repeated one is a conflict with ourselves."""
+    begin(log)
+    answer = api.answer
+    calls = itertools.count()
+
+    def proxy(method, path, query, body):
+        status, content = answer(method, path, query, body)
+        if method == "PATCH" and next(calls) == 0:
+            return 504, {"message": "gateway timeout"}
+        return status, content
+
+    api.answer = proxy
+    generation = item(api)["metadata"]["resourceVersion"]
+    log.step(_maintenance.JOBS)
+    assert int(item(api)["metadata"]["resourceVersion"]) == int(generation) + 1
+    assert log.record["step"] == "wait-for-jobs-required"
+    assert len(said) == 2 and "gateway timeout" in said[0] and "answers again" in said[1]
+
+
+def test_the_end_with_a_lost_answer(api, log):
+    begin(log)
+    answer, calls = api.answer, itertools.count()
+
+    def proxy(method, path, query, body):
+        status, content = answer(method, path, query, body)
+        return (504, {"message": "timeout"}) if method == "PATCH" and next(calls) == 0 else (status, content)
+
+    api.answer = proxy
+    text = _maintenance.ended(log.record, "success", log.now())
+    log.write(lambda _found, _record: Change(None, {_maintenance.LABEL_STATE: None}, {_maintenance.ANNOTATION_LAST: text}))
+    assert log.record is None and _maintenance.state(item(api)) is None
+    assert _maintenance.last(item(api))["outcome"] == "success"
+
+
+def test_beats_every_ten_seconds(api, clock, log):
+    begin(log)
+    before = len(api.requests)
+    for _second in range(60):
+        clock.sleep(1)
+        log.beat()
+    assert len(api.requests) - before == 6
+    assert _maintenance.age(_maintenance.decode(item(api)), clock.now()) == 0
+
+
+def test_deleted_and_made_anew(api, log):
+    begin(log)
+    del api.objects[NODES]["npu-a"]
+    with pytest.raises(_maintenance.Gone, match="systemctl restart kubelet"):
+        log.step(_maintenance.JOBS)
+    anew = node("npu-a")
+    anew["metadata"]["uid"] = "another"
+    api.put(NODES, anew)
+    with pytest.raises(_maintenance.Recreated):
+        log.look()
+    log.adopt_new_node(lambda found, record: Change(dict(record, uid=found["metadata"]["uid"])))
+    assert _maintenance.decode(item(api))["uid"] == "another"
+    log.step(_maintenance.JOBS)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"run": 1, "generation": 1}', '{"run": "a"}'])
+def test_an_unreadable_record(api, log, text):
+    edit(api, lambda found: found["metadata"]["annotations"].update({_maintenance.ANNOTATION_RECORD: text}))
+    with pytest.raises(NpuError, match="cannot be read: somebody edited it"):
+        log.open()
+    edit(api, lambda found: found["metadata"]["annotations"].clear())
+    edit(api, lambda found: found["metadata"]["annotations"].update({_maintenance.ANNOTATION_LAST: text}))
+    assert _maintenance.last(item(api)) == {}
+
+
+def test_event(api, log):
+    for now in ("2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"):
+        _reboot_event.ask(log._cluster, log.node, "upgrade", "to=25.5.0", now)
+    (event,) = api.objects[EVENTS].values()
+    assert event["reason"] == "RebootRequired" and event["message"] == "reason=upgrade to=25.5.0"
+    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (
+        2,
+        "2026-11-21T10:00:00Z",
+        "2026-11-21T11:00:00Z",
+    )
+    assert event["involvedObject"]["uid"] == "uid-npu-a"
+
+
+def test_times():
+    assert _maintenance.rfc3339(0) == "1970-01-01T00:00:00Z"
+    assert _maintenance.seconds_of("1970-01-01T00:01:00Z") == 60
+    assert _maintenance.seconds_of(None) is _maintenance.seconds_of("yesterday") is None
+    assert _maintenance.age({}, 5) > 10**9

@@ -1,0 +1,182 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._slots import Halted, Refused, Slots
+from fake_fleet import LEASE, FakeCluster, World
+from maintenance_bench import LAST, RECORD
+
+RUNNING = json.dumps({"run": "other", "generation": 1, "heartbeat": "2023-11-14T22:13:20Z"})
+
+
+@pytest.fixture
+def world():
+    made = World()
+    for name in ("npu-a", "npu-b", "npu-c"):
+        made.add(name)
+    return made
+
+
+@pytest.fixture
+def slots(world):
+    return Slots(FakeCluster(world), "npu-operator", world.clock)
+
+
+def annotate(world, name, **values):
+    world.touch(name, lambda node: node["metadata"]["annotations"].update(values))
+
+
+def test_take_and_give(world, slots):
+    assert slots.take("npu-a", "run-1", 1) is None
+    assert slots.take("npu-a", "run-1", 1) is None
+    assert world.slots()["holders"] == {"npu-a": {"run": "run-1", "since": "2023-11-14T22:13:20Z"}}
+    assert slots.take("npu-b", "run-1", 1) == "all 1 slot taken: npu-a (run run-1 since 2023-11-14T22:13:20Z)"
+    slots.give("npu-a", "run-1")
+    assert slots.take("npu-b", "run-1", 1) is None
+
+
+def test_as_many_as_there_are(slots):
+    assert [slots.take(name, "run-1", 2) is None for name in ("npu-a", "npu-b", "npu-c")] == [True, True, False]
+
+
+def test_unlimited(world, slots):
+    assert [slots.take(name, "run-1", 0) for name in ("npu-a", "npu-b", "npu-c")] == [None] * 3
+    assert world.slots()["max"] == 0
+
+
+def test_what_is_not_ours_is_not_given_back(world, slots):
+    slots.take("npu-a", "run-1", 1)
+    slots.give("npu-a", "run-2")
+    assert list(world.slots()["holders"]) == ["npu-a"]
+
+
+def test_another_number_is_refused_while_others_work(world, slots):
+    slots.take("npu-a", "run-1", 1)
+    annotate(world, "npu-a", **{RECORD: RUNNING})
+    with pytest.raises(Refused, match="works with 1 slot, this one was started with 2 slots.*wait until npu-a is done"):
+        slots.take("npu-b", "run-2", 2)
+    with pytest.raises(Refused, match="no limit"):
+        slots.take("npu-b", "run-2", 0)
+    slots.give("npu-a", "run-1")
+    assert slots.take("npu-b", "run-2", 2) is None
+    assert world.slots()["max"] == 2
+
+
+def test_a_holder_without_a_record_is_dropped_after_a_minute(world, slots):
+    slots.take("npu-a", "dead", 1)
+    assert slots.take("npu-b", "run-2", 1) is not None
+    world.clock.sleep(61)
+    annotate(world, "npu-a", **{RECORD: RUNNING})
+    assert slots.take("npu-b", "run-2", 1) is not None, "it has a record: somebody will go on with it"
+    world.touch("npu-a", lambda node: node["metadata"]["annotations"].pop(RECORD))
+    assert slots.take("npu-b", "run-2", 1) is None
+    assert list(world.slots()["holders"]) == ["npu-b"]
+
+
+def test_a_holder_whose_node_is_gone_is_dropped(world, slots):
+    slots.take("npu-a", "dead", 1)
+    del world.objects["/api/v1/nodes/npu-a"]
+    world.clock.sleep(61)
+    assert slots.take("npu-b", "run-2", 1) is None
+
+
+def test_a_holder_whose_maintenance_has_ended_is_dropped_at_once(world, slots):
+    slots.take("npu-a", "dead", 1)
+    ended = {"run": "dead", "generation": 1, "ended": _maintenance.rfc3339(world.clock.now())}
+    annotate(world, "npu-a", **{LAST: json.dumps(ended)})
+    assert slots.sweep() == ["npu-a"]
+    assert world.slots()["holders"] == {}
+    # It was taken anew since: that one has not ended.
+    world.clock.sleep(5)
+    slots.take("npu-a", "dead", 1)
+    assert slots.sweep() == []
+
+
+def test_the_same_node_waits_for_who_has_just_taken_it(world, slots):
+    slots.take("npu-a", "run-1", 3)
+    assert slots.take("npu-a", "run-2", 3) == "the run run-1 has just taken it up"
+    world.clock.sleep(61)
+    assert slots.take("npu-a", "run-2", 3) is None
+    assert world.slots()["holders"]["npu-a"]["run"] == "run-2"
+
+
+def test_hold_goes_beyond_the_number(world, slots):
+    slots.take("npu-a", "run-1", 1)
+    slots.hold("npu-b", "run-1")
+    assert sorted(world.slots()["holders"]) == ["npu-a", "npu-b"]
+
+
+def test_halt(world, slots):
+    slots.halt("the run run-1", "npu-a burns.")
+    slots.halt("the run run-2", "npu-b burns, too.")
+    assert world.slots()["halted"] == {"who": "the run run-1", "why": "npu-a burns.", "when": "2023-11-14T22:13:20Z"}
+    with pytest.raises(Halted, match=r"halted since 2023-.* by the run run-1: npu-a burns\. .*npu_upgrade_clear_halt=true"):
+        slots.take("npu-c", "run-3", 1)
+    assert "npu-a burns." in slots.halted()
+    assert slots.clear_halt()["why"] == "npu-a burns."
+    assert slots.halted() is None and slots.clear_halt() is None
+    assert slots.take("npu-c", "run-3", 1) is None
+
+
+def test_somebody_is_faster(world, slots):
+    """Both see a free slot; one gets it."""
+    slots.take("npu-c", "run-1", 1)
+    slots.give("npu-c", "run-1")
+    rival = Slots(FakeCluster(world), "npu-operator", world.clock)
+
+    def on_write(path, body):
+        world.on_write = lambda path, body: None
+        assert rival.take("npu-b", "run-2", 1) is None
+
+    world.on_write = on_write
+    assert "npu-b (run run-2" in slots.take("npu-a", "run-1", 1)
+    assert list(world.slots()["holders"]) == ["npu-b"]
+
+
+def test_both_create_the_lease(world, slots):
+    rival = Slots(FakeCluster(world), "npu-operator", world.clock)
+    request = slots._cluster.request
+
+    def create(method, path, body):
+        slots._cluster.request = request
+        rival.take("npu-b", "run-2", 2)
+        return request(method, path, body)
+
+    slots._cluster.request = create
+    assert slots.take("npu-a", "run-1", 2) is None
+    assert sorted(world.slots()["holders"]) == ["npu-a", "npu-b"]
+
+
+def test_the_lease_is_deleted_in_between(world, slots):
+    slots.take("npu-b", "run-1", 2)
+
+    def on_write(path, body):
+        world.on_write = lambda path, body: None
+        del world.objects[LEASE]
+
+    world.on_write = on_write
+    assert slots.take("npu-a", "run-1", 2) is None
+    assert list(world.slots()["holders"]) == ["npu-a"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"holders": []}', '{"holders": {"npu-a": "run"}}'])
+def test_an_edited_lease(world, slots, text):
+    slots.take("npu-a", "run-1", 1)
+    world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = text
+    with pytest.raises(Refused, match="cannot be read: somebody edited it.*kubectl -n npu-operator delete lease"):
+        slots.take("npu-b", "run-1", 1)
+
+
+def test_no_namespace(world, slots):
+    def refuse(method, path, body):
+        raise _cluster.NotFound("namespaces npu-operator not found")
+
+    slots._cluster.request = refuse
+    with pytest.raises(Refused, match="no namespace npu-operator"):
+        slots.take("npu-a", "run-1", 1)
