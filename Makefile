@@ -5,7 +5,8 @@
 # Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build molecule lab-test bench
+.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build molecule lab-test \
+	upgrade-test crash-test bench
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -56,5 +57,11 @@ molecule: venv ## the molecule scenarios, on the running lab
 lab-test: venv ## bad input and interruptions, on the running lab
 	@dev/lab-test
 
-bench: venv ## what a second run of install costs, beside ansible -m ping; what the node agent costs
+upgrade-test: venv ## what can come between in a rollout, on the running lab
+	@dev/upgrade-test
+
+crash-test: venv ## the controller dies at every call of a maintenance, on the running lab; more than an hour
+	@NPU_CRASH=all dev/upgrade-test -s tests/lab/upgrade/test_crash.py
+
+bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by
 	@dev/bench
