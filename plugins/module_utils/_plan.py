@@ -273,8 +273,9 @@ def make(hosts, snapshot, slots, wishes, tools):
     entries = [Entry(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
     sizes = _Sizes(tools)
+    wave = _last_wave(entries) if wishes.reason == _maintenance.ROLLBACK_REASON else None
     for entry in entries:
-        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes)
+        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave)
     _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, wishes, tools)
     _order(entries)
     estimate = _estimate(entries, wishes.max_parallel)
@@ -296,19 +297,19 @@ def _unknown_variables(checked):
 # --- one host ---
 
 
-def _judge(entry, validation, snapshot, wishes, tools, sizes):
+def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
     entry.verdict = _settled(entry, wishes)
     if entry.verdict is not None:
         return
+    entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
     if wishes.reason == _maintenance.ROLLBACK_REASON:
-        problem = _previous(entry)
+        problem = _previous(entry) or _not_of(wave, entry)
         if problem:
             entry.verdict, entry.notes = SKIPPED, entry.notes + [problem]
             return
     elif entry.checked.digest:
         _configured(entry)
     reasons = list(entry.checked.reasons)
-    entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
     if entry.target and not entry.requested and _is_there(entry, wishes):
         entry.verdict = UP_TO_DATE
         entry.notes += reasons
@@ -408,6 +409,36 @@ def _previous(entry):
         "image": None,
     }
     return None
+
+
+def _last_wave(entries):
+    """(version, run) of what the last upgrade among these hosts brought, also when some of them went back since; or None.
+
+    Every host has a previous release. One that the last upgrade has not reached must not go back to what was before the
+    one before.
+    """
+    newest = None
+    for entry in entries:
+        last = _maintenance.last(entry.node) if entry.node else {}
+        key = {_maintenance.UPGRADE_REASON: "to", _maintenance.ROLLBACK_REASON: "from"}.get(last.get("reason"))
+        over = _maintenance.seconds_of(last.get("ended"))
+        if key and over is not None and last.get("outcome") == "success" and (newest is None or over > newest[0]):
+            newest = (over, (last.get(key) or {}).get("version"), last.get("run"))
+    return newest[1:] if newest else None
+
+
+def _not_of(wave, entry):
+    """Why the host has no part in undoing the ``wave``, or None."""
+    if wave is None or entry.requested or entry.loaded_version in (None, wave[0]):
+        return None
+    last = _maintenance.last(entry.node) if entry.node else {}
+    back = last.get("reason") == _maintenance.ROLLBACK_REASON
+    if back or last.get("run") == wave[1]:
+        return None
+    return "runs %s and was not part of the last upgrade, to %s; --limit takes it back by itself" % (
+        entry.loaded_version,
+        wave[0],
+    )
 
 
 def _is_there(entry, wishes):

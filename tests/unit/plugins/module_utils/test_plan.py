@@ -410,6 +410,36 @@ def test_a_second_rollback_does_not_go_forward_again():
     assert only(backward(), nodes=nodes, reason="rollback", retry=True).verdict == "ready"
 
 
+def wave_record(reason, loaded, ended, **changes):
+    version = {"version": loaded.partition("-")[0], "release": loaded}
+    text = record(reason=reason, outcome="success", ended=ended, to=version, **changes)
+    return {"npuops.ascend/last-maintenance": json.dumps(text)}
+
+
+@pytest.mark.parametrize("first", ["upgrade", "rollback"])
+def test_a_rollback_undoes_the_last_upgrade_and_no_older_one(first):
+    """c was not reached by the last upgrade, to NEW; its own previous release is from the year before."""
+    nodes = nodes_of("a", "b", "c")
+    nodes["a"]["metadata"]["annotations"] = wave_record("upgrade", NEW_RELEASE, "2026-11-20T10:00:00Z")
+    nodes["b"]["metadata"]["annotations"] = wave_record("upgrade", NEW_RELEASE, "2026-11-20T09:00:00Z")
+    nodes["c"]["metadata"]["annotations"] = wave_record("upgrade", OLD_RELEASE, "2025-11-20T10:00:00Z", run="r0")
+    older = {"previous": NEW_RELEASE, "staged": {NEW_RELEASE: {"version": "24.1", "kernel": KERNEL}}, "holders": []}
+    hosts = [dict(backward(), name=name) for name in ("a", "b")] + [host("c", upgrade=older)]
+    hosts[0]["facts"], hosts[1]["facts"] = [dict(backward()["facts"], boot_id="boot-" + name) for name in ("a", "b")]
+    if first == "rollback":  # a went back already
+        nodes["a"]["metadata"]["annotations"] = wave_record(
+            "rollback", OLD_RELEASE, "2026-11-21T10:00:00Z", **{"from": {"version": NEW, "release": NEW_RELEASE}}
+        )
+        hosts[0] = host("a", upgrade=older)
+    plan = make(hosts, nodes=nodes, reason="rollback")
+    verdicts = {entry.name: entry.verdict for entry in plan.entries}
+    assert verdicts == {"a": "ready" if first == "upgrade" else "up-to-date", "b": "ready", "c": "skipped"}
+    assert "was not part of the last upgrade, to 25.5.2" in plan.entries[2].notes[0]
+    assert "c" in plan.settled_nodes
+    alone = make([hosts[2]], nodes=nodes, reason="rollback")
+    assert alone.entries[0].verdict == "ready"
+
+
 # --- for people and machines ---
 
 
