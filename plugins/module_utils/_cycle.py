@@ -194,14 +194,7 @@ class Cycle:
             labels = {_cluster.LABEL_COMPONENTS: "paused"}
             self._log.step(_maintenance.DRAIN, labels=labels, guard=cordoned, times=times)
         self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
-        self._nobody_holds(self._work.host.wait_free())
         self._log.step(_maintenance.REBOOT, guard=cordoned)
-
-    @staticmethod
-    def _nobody_holds(holders):
-        if holders:
-            text = "Not rebooted: %s." % _cycle_host.held_text(holders)
-            raise _cycle_host.Held(text, blockers=_cycle_host.holder_blockers(holders))
 
     # --- reboot ---
 
@@ -226,11 +219,14 @@ class Cycle:
 
     def _intend(self):
         """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
-        view = self._work.view_of_this_node()
+        view = self._work.host.wait_free()
+        self._work.check_identity(view)
         if _cycle_host.trial_runs(view, self._log.record["to"].get("release")):
             self._log.step(_maintenance.VALIDATION, guard=cordoned)
             return
-        self._nobody_holds(view["holders"])
+        if view["holders"]:
+            text = "Not rebooted: %s." % _cycle_host.held_text(view["holders"])
+            raise _cycle_host.Held(text, blockers=_cycle_host.holder_blockers(view["holders"]))
 
         def decide(node, record):
             cordoned(node, record)

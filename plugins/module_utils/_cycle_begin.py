@@ -109,7 +109,8 @@ class Beginning:
         missing = self._missing_approval(self._log.node) and self._ask_for_approval()
         if missing:
             return self._work.outcome(AWAITING, missing)
-        view = self._work.view_of_this_node()
+        view = self._work.host.view()
+        self._work.check_identity(view)
         halted = self._wait_for_slot()
         if halted:
             return self._work.outcome(HALTED, halted)
@@ -163,7 +164,7 @@ class Beginning:
             dead = self._dead_holders()
             dead_since = (now if dead_since is None else dead_since) if dead else None
             # In this run, somebody else may be about to go on with one of them.
-            if dead and now - dead_since > self._policy.heartbeat_limit + TELL:
+            if dead and now - dead_since > _maintenance.HEARTBEAT_LIMIT + TELL:
                 raise NpuError(
                     "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
                     " ansible-playbook npuops.ascend.upgrade --limit %s" % (" and ".join(dead), ",".join(dead))
@@ -176,7 +177,7 @@ class Beginning:
         for name in names:
             node = self._work.cluster.get(_maintenance.path_of(name))
             record = node and _maintenance.decode(node)
-            if not record or _maintenance.age(record, self._work.clock.now()) <= self._policy.heartbeat_limit:
+            if not record or _maintenance.age(record, self._work.clock.now()) <= _maintenance.HEARTBEAT_LIMIT:
                 return []
         return names
 

@@ -52,12 +52,12 @@ class Check:
 
     def confirm(self, release):
         """Take the release as good: the last thing to be done on the host. Raises Invalid."""
-        self._same_driver(self._work.host.view(), release)
         try:
             self._work.host.confirmed(self._work.log.record["generation"], release)
         except HostUnreachable:
             raise
         except NpuError as exc:
+            self._same_driver(self._work.host.view(), release)
             raise Invalid("the release could not be confirmed: %s" % exc.message)
 
     @staticmethod

@@ -52,6 +52,7 @@ class HostSide:
 
     def __init__(self, host, log, clock, say, patience=PATIENCE):
         self._host, self._log, self._clock, self._say, self._patience = host, log, clock, say, patience
+        self._back = None  # the view with which the host has just come back
 
     # --- with patience ---
 
@@ -98,20 +99,20 @@ class HostSide:
     # --- waiting ---
 
     def wait_free(self):
-        """Wait until nobody holds a chip; returns those who do at the limit."""
+        """Wait until nobody holds a chip; returns the view then, or at the limit."""
         deadline = self._clock.monotonic() + HOLDERS_LIMIT
         while True:
-            holders = self.view()["holders"]
-            if not holders or self._clock.monotonic() >= deadline:
-                return holders
-            self._say("waits for %s to let go of the chips" % holders_text(holders))
+            view = self.view()
+            if not view["holders"] or self._clock.monotonic() >= deadline:
+                return view
+            self._say("waits for %s to let go of the chips" % holders_text(view["holders"]))
             self._clock.sleep(POLL * 2)
 
     def wait_driver(self):
         """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
         deadline, said = self._clock.monotonic() + READY_LIMIT, False
         while True:
-            view = self.view()
+            view, self._back = self._back or self.view(), None
             if view["ready"]:
                 return view, None
             if view["unit"] == "failed":
@@ -141,13 +142,14 @@ class HostSide:
                 view = self._look(seen)
                 # The Node's word alone is not enough: under a wrong alias it is another host's.
                 if view and view["boot_id"] == boot_id and seen.ready:
+                    self._back = view
                     return view
-            elif looked is None or now - looked >= LOOK_AGAIN:
+            elif asked is None or now - asked >= ASK_AGAIN:
+                self._ask(release, refuse_held)
+                asked = looked = now
+            elif now - looked >= LOOK_AGAIN:
+                self._look(seen)
                 looked = now
-                view = self._look(seen)
-                if view and view["boot_id"] == record["boot_id"] and (asked is None or now - asked >= ASK_AGAIN):
-                    self._ask(view, release, refuse_held)
-                    asked = now
             if now - started >= timeout:
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
@@ -175,25 +177,30 @@ class HostSide:
         seen.host = "the host answers and has the boot ID %s" % view["boot_id"]
         return view
 
-    def _ask(self, view, release, refuse_held):
+    def _ask(self, release, refuse_held):
         """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
         record = self._log.record
-        if view["generation"] > record["generation"]:
-            raise _maintenance.Lost(
-                "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
-                % (view["generation"], record["generation"])
-            )
         try:
             answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
         except HostUnreachable:
             return  # most likely because it reboots; if not, it is asked again
         except NpuError as exc:
+            self._refuse_to_be_late(record)
             raise NotSent("The host was not rebooted: %s" % exc.message)
         if answer["held"]:
             text = "Not rebooted: %s." % held_text(answer["held"])
             raise Held(text, blockers=holder_blockers(answer["held"]))
         if answer["queued"]:
             self._say("reboots" + (" to try %s" % release if release else ""))
+
+    def _refuse_to_be_late(self, record):
+        """Raise Lost when a later run has been at the host."""
+        generation = self.view()["generation"]
+        if generation > record["generation"]:
+            raise _maintenance.Lost(
+                "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
+                % (generation, record["generation"])
+            )
 
 
 class _Seen:

@@ -134,9 +134,8 @@ class Work:
     def marked(self, mark):
         return mark in self.log.record["times"]
 
-    def view_of_this_node(self):
-        """The host's view. Raises NpuError when the host is not the one the Node stands for."""
-        view = self.host.view()
+    def check_identity(self, view):
+        """Raise NpuError when the host with this view is not the one the Node stands for."""
         boot_id = _cluster.boot_id(self.log.look())
         if view["boot_id"] != boot_id:
             raise NpuError(
@@ -144,7 +143,6 @@ class Work:
                 " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
                 % (self.order.node, self.order.node, view["boot_id"], boot_id)
             )
-        return view
 
     def approval(self, node):
         """(approval, None) or (None, why there is none)."""

@@ -49,7 +49,7 @@ options:
     description:
       - How far to go. A node that is further already is left there, with RV(outcome=under-way).
       - V(cordon) takes a slot and writes the record; nothing else is changed.
-      - V(reboot) stops when the node is empty and only the reboot is due.
+      - V(reboot) stops when the pods are gone and only the reboot is due.
       - V(validation) stops when the new driver has validated. Until it is confirmed, which comes next, any reboot ends on the
         driver before.
       - V(done) goes to the end.
