@@ -29,9 +29,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     Invalid,
     Order,
     Policy,
+    Skipped,
     Uncordoned,
     Withdrawn,
     Work,
+    check_skip,
     cordoned,
     sentence,
 )
@@ -141,7 +143,7 @@ class Cycle:
             raise
         except Withdrawn as exc:
             return ending.give_back(AWAITING, exc.message)
-        except (Blocked, _cycle_host.Held) as exc:
+        except (Blocked, Skipped, _cycle_host.Held) as exc:
             return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
         except _cycle_host.NotSent as exc:
             # In a rollback the host is neither here nor there.
@@ -166,6 +168,7 @@ class Cycle:
             )
 
         def decide(node, record):
+            check_skip(node)
             before = _maintenance.unschedulable(node) and not cordon_is_ours(node)
             return Change(self._work.due(record, _maintenance.JOBS, unschedulable=before), cordon=True)
 

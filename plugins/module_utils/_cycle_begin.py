@@ -18,6 +18,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     POLL,
     TELL,
     UP_TO_DATE,
+    Skipped,
+    check_skip,
     sentence,
     way,
 )
@@ -129,8 +131,10 @@ class Beginning:
             raise NotDue(self._work.outcome(UP_TO_DATE))
         if _maintenance.state(node) == _maintenance.FAILED:
             raise NotDue(self._work.outcome(FAILED, _failed_before(node)))
-        if _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_SKIP):
-            raise NotDue(self._work.outcome(DEFERRED, "It has the label %s=true." % _maintenance.LABEL_SKIP))
+        try:
+            check_skip(node)
+        except Skipped as exc:
+            raise NotDue(self._work.outcome(DEFERRED, exc.message))
         if self._order.failure:
             raise NotDue(self._work.outcome(FAILED, self._order.failure))
 

@@ -47,6 +47,10 @@ class Uncordoned(Exception):
     """Somebody uncordoned the node before its reboot was certain."""
 
 
+class Skipped(NpuError):
+    """Somebody wants the node left out after all."""
+
+
 class Withdrawn(NpuError):
     """The approval is not there any more."""
 
@@ -153,7 +157,7 @@ class Work:
     # --- writing ---
 
     def beat(self):
-        """For whoever waits. Raises Uncordoned when the node was uncordoned before its reboot was certain."""
+        """For whoever waits. Raises Uncordoned or Skipped when a person did that before the reboot was certain."""
         self.log.beat()
         record = self.log.record
         if record and record["boot_id"] is None and record["step"] in BEFORE_REBOOT[1:]:
@@ -176,8 +180,14 @@ class Work:
         _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
 
 
+def check_skip(node):
+    if _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_SKIP):
+        raise Skipped("It has the label %s=true." % _maintenance.LABEL_SKIP)
+
+
 def cordoned(node, _record):
-    """A guard of NodeLog.step."""
+    """A guard of NodeLog.step before the reboot: people may still stop it."""
+    check_skip(node)
     if not _maintenance.unschedulable(node):
         raise Uncordoned()
 

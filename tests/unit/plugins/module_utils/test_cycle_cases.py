@@ -639,6 +639,17 @@ def test_skipped():
     assert not bench.world.fate.calls
 
 
+@pytest.mark.parametrize("after", [1, 8])
+def test_skipped_in_the_middle(after):
+    bench = Bench()
+    bench.run(until="cordon")
+    label = {"npuops.ascend/skip": "true"}
+    bench.world.clock.at(after, lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update(label)))
+    outcome = bench.run()
+    assert outcome["outcome"] == "deferred" and "npuops.ascend/skip=true" in outcome["reason"]
+    assert_given_back(bench, "deferred")
+
+
 def test_step_by_step():
     bench = Bench()
     assert bench.run(until="cordon")["step"] == "cordon-required"
