@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _due, _knobs, _patience, _slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+
+_display = Display()
 
 
 class ActionModule(ClusterAction):
@@ -22,7 +25,7 @@ class ActionModule(ClusterAction):
     def act(self, params):
         retry = _knobs.flag("npu_upgrade_retry", params["retry"], False)
         clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
-        cluster = _cluster.connect(params)
+        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
         slots = _slots.Slots(cluster, params["namespace"], _patience.Clock())
         cleared = None
         if clear_halt:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 
+from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _eviction,
@@ -25,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS
 
 _ON_BLOCKED = ("report", "refuse", "defer")
+_display = Display()
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -58,7 +60,7 @@ class ActionModule(ClusterAction):
         )
         clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
         on_blocked = _knobs.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
-        cluster = _cluster.connect(params)
+        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
         _snapshot.check_readable(cluster, params["namespace"])
         missing = [entry for entry in _plan.permissions(params["namespace"]) if not cluster.may(*entry)]
         snapshot = _snapshot.Snapshot.read(cluster, _registries(params["hosts"]))

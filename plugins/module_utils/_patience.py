@@ -46,11 +46,16 @@ class PatientCluster:
     def get(self, path, **params):
         return self._try(path, lambda: self._cluster.get(path, **params))
 
+    # Page by page, so that an outage costs a page, and the memory of one is all it takes.
+
     def list(self, path, **selectors):
-        return self._try(path, lambda: self._cluster.list(path, **selectors))
+        return list(self.each(path, **selectors))
 
     def each(self, path, **selectors):
-        return iter(self.list(path, **selectors))
+        return _cluster.Cluster.each(self, path, **selectors)
+
+    def may(self, verb, resource, group="", namespace=None):
+        return _cluster.Cluster.may(self, verb, resource, group, namespace)
 
     def merge_patch(self, path, body, **params):
         return self._try(path, lambda: self._cluster.merge_patch(path, body, **params))

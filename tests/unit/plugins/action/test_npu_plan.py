@@ -11,7 +11,7 @@ import tempfile
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_plan import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from fleet import host
@@ -147,3 +147,18 @@ def test_a_missing_image(api, registry):
     assert result["hosts"]["b"]["verdict"] == "blocked"
     assert "no driver image for the profile 25.7.0-" in result["refusal"]
     assert (result["order"], result["deferred"]) == (["a"], [])
+
+
+def test_the_api_may_be_away_for_a_while(api, registry, monkeypatch):
+    pauses = []
+    path = "/api/v1/nodes"
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            del api.faults[("GET", path)]
+
+    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(sleep))
+    api.faults[("GET", path)] = (429, "too many requests")
+    assert run(api, registry)["green"]
+    assert len(pauses) == 3
