@@ -182,7 +182,9 @@ class FakeCluster:
             if place.startswith(path + "/") and (not key or item["metadata"].get("labels", {}).get(key) == value)
         ]
 
-    def request(self, method, path, body=None):
+    def request(self, method, path, body=None, label_selector=None, **_paging):
+        if method == "get":
+            return {"metadata": {}, "items": self.list(path, label_selector)}
         assert method == "post"
         self._world.check_light()
         place = "%s/%s" % (path, body["metadata"]["name"])

@@ -29,13 +29,14 @@ class Bench:
         self.pods = pods or Pods(self.world)
         self.pods._world = self.world
         self.smoke = smoke
+        self.cluster = FakeCluster  # made anew for each controller
         self.said = []
 
     def run(self, run="run-1", until="done", order=None, **policy):
         wanted = Order("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
         wanted = dataclasses.replace(wanted, **(order or {}))
         return Cycle(
-            FakeCluster(self.world),
+            self.cluster(self.world),
             self.host,
             self.pods,
             wanted,

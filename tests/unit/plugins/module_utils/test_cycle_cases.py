@@ -633,6 +633,76 @@ def test_halted_before_it_began():
     assert not bench.cordoned and RECORD not in bench.annotations and bench.world.slots()["holders"] == {}
 
 
+def test_another_run_finishes_the_node_while_this_one_waits_for_its_slot():
+    bench = Bench()
+    bench.world.add("npu-b")
+    bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
+    slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
+    bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(slots)
+    bench.world.clock.at(30, lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE)))
+    assert bench.run()["outcome"] == "up-to-date"
+    assert bench.host.boots == 0 and "npu-a" not in bench.world.slots()["holders"]
+
+
+def test_another_run_finishes_the_node_in_the_instant_of_the_slot():
+    bench = Bench()
+
+    def request(method, path, body=None, **arguments):
+        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE, None))
+        return _request(method, path, body, **arguments)
+
+    _request = None
+    make = bench.cluster
+
+    def cluster(world):
+        nonlocal _request
+        made = make(world)
+        _request, made.request = made.request, request
+        return made
+
+    bench.cluster = cluster
+    assert bench.run()["outcome"] == "up-to-date"
+    assert bench.host.boots == 0 and bench.world.slots()["holders"] == {} and RECORD not in bench.annotations
+
+
+def test_another_run_begins_in_the_instant_of_the_slot():
+    """Its record is there first: this run leaves everything to it, but takes back its own slot."""
+    bench = Bench()
+
+    def on_write(path, body):
+        if path == NODES + "/npu-a":
+            bench.world.on_write = lambda path, body: None
+            annotate(bench, record=json.dumps({"run": "run-2", "generation": 1, "heartbeat": "x", "step": "cordon-required"}))
+
+    bench.world.on_write = on_write
+    assert bench.run()["outcome"] == "busy"
+    assert bench.world.slots()["holders"] == {} and bench.record["run"] == "run-2"
+
+
+def test_waits_for_a_slot():
+    bench = Bench()
+    bench.world.add("npu-b")
+    other = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
+    bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
+    bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(other)
+    assert bench.run()["outcome"] == "done"
+    assert any("waits for its turn: all 1 slot taken: npu-b (run run-9" in sentence for _step, sentence in bench.said)
+    assert bench.world.clock.now() - 1_700_000_000 > 60
+    bench.assert_upgraded()
+
+
+def test_a_dead_run_in_another_node_has_the_slot():
+    bench = Bench()
+    record = {"run": "run-9", "generation": 1, "heartbeat": "2023-11-14T22:13:20Z", "step": "drain-required"}
+    bench.world.add("npu-b", annotations={RECORD: json.dumps(record)})
+    other = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
+    bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
+    bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(other)
+    with pytest.raises(NpuError, match="npu-b was left in the middle of a maintenance .*npuops.ascend.upgrade --limit npu-b"):
+        bench.run()
+    assert bench.host.boots == 0 and list(bench.world.slots()["holders"]) == ["npu-b"]
+
+
 def test_skipped():
     bench = Bench(labels={"npuops.ascend/skip": "true"})
     assert bench.run()["outcome"] == "deferred"
