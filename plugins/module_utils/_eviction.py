@@ -398,9 +398,11 @@ def _used(pod):
 def simulate(cluster, pods, policy, budgets=None, own_pod=None):
     """The Blockers of one node's pods, confirmed by the API server through dry-run evictions (one request per pod).
 
-    ``budgets``: read when not given. Nothing is changed.
+    ``budgets``: read when not given. Nothing is changed. Pods of jobs that are waited for do not count: they may be gone
+    when it is their turn.
     """
     budgets = Budgets.read(cluster) if budgets is None else budgets
+    pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
     found = objections(pods, policy, budgets, own_pod)
     blocked = {blocker.pod.uid for blocker in found}
     for pod in pods:

@@ -573,12 +573,12 @@ def _simulate(due, snapshot, wishes, tools):
             "other": sum(pod.kind == _eviction.OTHER for pod in leaving),
             "jobs": sum(policy.jobs.matches(pod.labels) for pod in leaving),
         }
-        blockers = _eviction.objections(pods, policy, snapshot.budgets, tools.own_pod)
         # Jobs are waited for; what their budgets say now does not matter.
-        blockers = [blocker for blocker in blockers if not policy.jobs.matches(blocker.pod.labels)]
+        pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
+        blockers = _eviction.objections(pods, policy, snapshot.budgets, tools.own_pod)
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
-        open_pods += [pod for pod in leaving if pod.uid not in blocked and not pod.terminating]
+        open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]
         _note_homeless(entry, room, [pod for pod in leaving if pod.requests and pod.owner])
     for blocker in tools.confirm(open_pods):
         found[blocker.pod.node].append(blocker)

@@ -206,6 +206,17 @@ def test_what_policy_and_owner_keep(api, cluster, item, variables, kind):
     assert [blocker.kind for blocker in simulate(cluster, **variables)] == ([kind] if kind else [])
 
 
+def test_a_job_that_is_waited_for_is_judged_when_its_turn_comes(api, cluster, time):
+    api.put(PODS, pod("fit", owner=None, npus=1))
+    variables = {"wait_for_jobs": {"selector": "app=web", "timeout": 5}}
+    assert simulate(cluster, **variables) == []
+    assert api.dry_runs == []
+    drain = time.drain(cluster, **variables)
+    assert [item.name for item in drain.wait_for_jobs()] == ["fit"]
+    with pytest.raises(_eviction.Blocked, match="it has no controller"):
+        drain.evict_npu_pods()
+
+
 def test_several_budgets_on_one_pod(api, cluster):
     api.put(PODS, pod("web-1"))
     api.put(BUDGETS, budget("one", allowed=1), budget("two", allowed=1))
