@@ -42,10 +42,9 @@ class Ending:
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run)
         stays = _maintenance.unschedulable(self._log.node)
-        started = _maintenance.seconds_of(record["started"])
         text = "done: %s%s" % (way(record), "; it stays cordoned, as somebody wants" if stays else "")
         self._work.say(text, _maintenance.UNCORDON)
-        return self._work.outcome(DONE, started=started)
+        return self._work.outcome(DONE)
 
     def give_back(self, outcome, why, blockers=()):
         """The host was not rebooted: everything as it was, and the node is due still."""
@@ -103,7 +102,7 @@ class Ending:
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run)
         self._work.say("failed: %s" % reason, _maintenance.ROLLBACK)
-        return self._work.outcome(FAILED, reason, started=_maintenance.seconds_of(record["started"]))
+        return self._work.outcome(FAILED, reason)
 
     def halt(self, exc):
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""

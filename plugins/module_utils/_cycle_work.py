@@ -115,18 +115,17 @@ class Work:
             step = record["step"] if record else _maintenance.state(node) if node else None
         self._say_to(step or "", self.seconds(), sentence)
 
-    def seconds(self, started=None):
+    def seconds(self):
         """Since the maintenance began; since this run did, as long as it has not."""
-        started = started or _maintenance.seconds_of((self.log.record or {}).get("started")) or self._started
-        return max(0, self.clock.now() - started)
+        return max(0, self.clock.now() - (_maintenance.seconds_of(self.log.started) or self._started))
 
-    def outcome(self, outcome, reason=None, blockers=(), step=None, started=None):
+    def outcome(self, outcome, reason=None, blockers=(), step=None):
         node = self.log.node
         return {
             "outcome": outcome,
             "step": step or (_maintenance.state(node) if node else None),
             "reason": reason,
-            "seconds": round(self.seconds(started)),
+            "seconds": round(self.seconds()),
             "blockers": list(blockers or ()),
         }
 

@@ -221,6 +221,7 @@ class NodeLog:
         self.node = None
         self.previous = None  # the Node object before the present one
         self.record = None
+        self.started = None  # when the maintenance began; stays when its record has ended
         self.writes = 0
         self._written = None  # monotonic time of the last write
         self._uid = None
@@ -240,7 +241,7 @@ class NodeLog:
 
     def adopt(self, record):
         """Go on with the record that ``open`` found."""
-        self.record = record
+        self.record, self.started = record, record.get("started")
         self._written = self._clock.monotonic()
 
     def adopt_new_node(self, change_of):
@@ -270,6 +271,7 @@ class NodeLog:
                     continue
             self.writes += 1
             self.record = change.record
+            self.started = (change.record or {}).get("started", self.started)
             self._written = self._clock.monotonic()
             self._uid = self.node["metadata"].get("uid")
             return

@@ -31,6 +31,7 @@ class Bench:
         self.smoke = smoke
         self.cluster = FakeCluster  # made anew for each controller
         self.said = []
+        self.told = []  # the seconds of each line
 
     def run(self, run="run-1", until="done", order=None, **policy):
         wanted = Order("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
@@ -42,9 +43,13 @@ class Bench:
             wanted,
             Policy(**dict({"auto": True}, **policy)),
             self.world.clock,
-            lambda step, _seconds, sentence: self.said.append((step, sentence)),
+            self._say,
             self.smoke,
         ).run(until)
+
+    def _say(self, step, seconds, sentence):
+        self.said.append((step, sentence))
+        self.told.append(seconds)
 
     @property
     def node(self):

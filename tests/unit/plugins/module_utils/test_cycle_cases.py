@@ -731,7 +731,7 @@ def test_step_by_step():
     assert bench.host.boots == 1 and bench.host.good == OLD
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded()
-    assert list(bench.last["times"]) == sorted(bench.last["times"])
+    assert bench.told[-1] > bench.told[0] + 25
 
 
 def test_a_hook_fails_before_the_reboot():
