@@ -71,11 +71,7 @@ def _host(name, variables, credentials):
         "validation": {key: val for key, val in validation.items() if key != "invocation"} or None,
         "unreachable": bool(facts.get("unreachable") or validation.get("unreachable")),
         "error": None,
-        "config": {
-            key: variables["npu_" + key]
-            for key in CONFIG_DEFAULTS
-            if "npu_" + key in variables and (credentials or key not in _SECRET)
-        },
+        "config": _config(variables, credentials),
         "variables": [key for key in variables if key.startswith("npu_")],
     }
     if not host["facts"] and facts is not python and python.get("python") is False:
@@ -85,6 +81,16 @@ def _host(name, variables, credentials):
     elif host["unreachable"]:
         host["error"] = validation.get("msg")
     return host
+
+
+def _config(variables, credentials):
+    config = {
+        key: variables["npu_" + key]
+        for key in CONFIG_DEFAULTS
+        if "npu_" + key in variables and (credentials or key not in _SECRET)
+    }
+    # An empty answer in the survey of a job template: the default.
+    return {key: value for key, value in config.items() if value != ""}
 
 
 def _result(variables, register):

@@ -490,10 +490,13 @@ def _check_health(entry, validation):
         entry.notes.append("its driver does not answer any more (%s); the reboot ends that" % _cluster.ANNOTATION_WEDGED)
         return
     wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
-    if not wrong:
-        return
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
-    told = "its present driver does not validate: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
+    if wrong:
+        told = "its present driver does not validate: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
+    elif validation.get("msg") and "checks" not in validation:
+        told = "its present driver could not be validated: %s" % _one_line(validation.get("msg"))
+    else:
+        return
     if entry.requested:
         entry.notes.append(told)
     else:
@@ -540,7 +543,7 @@ def _check_space(entry, sizes):
 def _check_support(entry, validation, tools):
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     declared = (staged.get(entry.target["release"]) or {}).get("firmware")
-    firmware = validation.get("firmware") or entry.facts.get("firmware_version")
+    firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
     info = _cluster.node_info(entry.node)
     reasons, notes = tools.support(entry.target["version"], entry.facts, info, firmware, declared)
     entry.reasons += reasons

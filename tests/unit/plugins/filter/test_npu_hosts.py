@@ -39,6 +39,10 @@ def test_credentials_only_where_asked_for():
     assert "s3cret" not in str(one(VARIABLES))
 
 
+def test_an_empty_answer_in_a_survey_is_the_default():
+    assert one({"npu_driver_version": "", "npu_registry_plain_http": "", "npu_node_name": "n"})["config"] == {"node_name": "n"}
+
+
 def test_an_unreachable_host():
     host = one({"__npu_facts": {"unreachable": True, "msg": "no route to host"}})
     assert (host["unreachable"], host["error"], host["facts"]) == (True, "no route to host", None)

@@ -128,6 +128,7 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
             {},
             "its present driver does not validate: cdi_running is off, expected on. m",
         ),
+        (host(validation={"failed": True, "msg": "Traceback ..."}), {}, "could not be validated: Traceback"),
         (
             host(upgrade={"staged": {}, "holders": [{"pid": 7, "command": "python x", "device": "davinci0", "pod": False}]}),
             {},
@@ -162,6 +163,26 @@ def test_an_image_that_is_staged_needs_no_space_and_no_second_look_at_the_regist
     staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": None}}
     entry = host(disk={"path": "/", "free_bytes": 0}, upgrade={"staged": staged, "holders": []})
     assert only(entry, tools={"size": lambda *_args: pytest.fail("asked")}).verdict == "ready"
+
+
+def test_the_support_table_is_asked_with_the_firmware_of_the_chips_and_what_the_staged_driver_declares():
+    asked = []
+
+    def support(*args):
+        asked.append(args)
+        return [], []
+
+    staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": ["7.0.0", "8.9.9"]}}
+    entry = host(
+        validation={"valid": True, "checks": [], "firmware_version": "7.8.0"},
+        firmware_version="1.0",
+        upgrade={"staged": staged, "holders": []},
+    )
+    only(entry, tools={"support": support})
+    ((version, facts, info, firmware, declared),) = asked
+    assert (version, firmware, declared) == (NEW, "7.8.0", ["7.0.0", "8.9.9"])
+    assert facts["chip_count"] == 8
+    assert info["kubeletVersion"] == "v1.34.4"
 
 
 def test_the_registry_is_asked_once_per_image():
