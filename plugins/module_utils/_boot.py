@@ -35,8 +35,11 @@ ENABLED = "/etc/systemd/system/multi-user.target.wants/npu-driver-select.service
 
 # The transient unit of a reboot. It lives in systemd's memory only: a reboot that is queued ends with its boot.
 REBOOT_UNIT = "npuops-reboot"
-# Time for the answer to get out before the connection dies, in seconds.
-REBOOT_DELAY = 1
+# It waits for the process that asked, so that the answer gets out before the connection dies: at most 5 s, and a moment more.
+# Without a dollar sign, which systemd would take for its own.
+_REBOOT_SCRIPT = "for try in %s; do [ -e /proc/%%d ] || break; sleep 0.1; done; sleep 0.3; exec systemctl reboot" % (
+    " ".join(str(number) for number in range(50))
+)
 
 
 def view(root, fs=""):
@@ -250,25 +253,23 @@ def _state(unit):
 
 def _reboot_is_queued():
     """Whether this boot is about to end. Asking again would do no harm: no queue outlives its boot."""
-    words = _command.run(["systemctl", "is-active", REBOOT_UNIT + ".timer", REBOOT_UNIT + ".service"], 10).stdout.split()
-    if "active" in words or "activating" in words:
+    if _state(REBOOT_UNIT + ".service") in ("active", "activating"):
         return True
     return _command.run(["systemctl", "is-system-running"], 10).stdout.strip() == "stopping"
 
 
 def _queue_reboot():
     # What a failed attempt left would be in the way of the name.
-    _command.run(["systemctl", "reset-failed", REBOOT_UNIT + ".timer", REBOOT_UNIT + ".service"], 10)
+    _command.run(["systemctl", "reset-failed", REBOOT_UNIT + ".service"], 10)
     result = _command.run(
         [
             "systemd-run",
             "--quiet",
             "--unit=" + REBOOT_UNIT,
             "--description=Reboot for the maintenance of npuops.ascend",
-            "--on-active=%ds" % REBOOT_DELAY,
-            "--timer-property=AccuracySec=50ms",
-            "systemctl",
-            "reboot",
+            "sh",
+            "-c",
+            _REBOOT_SCRIPT % os.getpid(),
         ],
         20,
     )

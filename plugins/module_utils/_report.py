@@ -11,7 +11,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_work, _maintenance, _plan
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
-SUCCESS, ROLLED_BACK, LEFT = "upgraded", "rolled back", "left half-way"
+SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
 
 # Parts of a maintenance for people, each with the steps it consists of.
 PARTS = (
@@ -23,7 +23,7 @@ PARTS = (
 _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + tuple(name for name, _steps in PARTS) + ("TOTAL",)
 
 # Outcomes with which nothing is left to do.
-_FINE = (SUCCESS, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING, "skipped")
+_FINE = (SUCCESS, RETURNED, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING, "skipped")
 
 
 class Row:
@@ -60,11 +60,13 @@ class Row:
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]
         if outcome == _cycle_work.DONE:
-            return SUCCESS, None
+            return RETURNED if self.record.get("reason") == _maintenance.ROLLBACK_REASON else SUCCESS, None
         if outcome == _cycle_work.FAILED and self.last and self.record.get("outcome") == "rolled-back":
             return ROLLED_BACK, reason
         if outcome == _cycle_work.UNDER_WAY:
             return LEFT, reason
+        if outcome == _cycle_work.HALTED and (self.last or not self.record):
+            return NOT_BEGUN, None  # why the roll-out is halted is told once
         return outcome, reason
 
     @property
@@ -129,11 +131,22 @@ def table(all_rows):
     for row in cells:
         texts = (row[n].rjust(widths[n]) if n >= 4 else row[n].ljust(widths[n]) for n in columns)
         lines.append("  ".join(texts).rstrip())
-    told = [(row.name, row.reason) for row in all_rows if row.reason and row.outcome not in (_plan.UP_TO_DATE, _plan.SKIPPED)]
+    told = _shared(row for row in all_rows if row.reason and row.outcome not in (_plan.UP_TO_DATE, _plan.SKIPPED))
     if told:
         lines.append("")
-        lines += ["%s: %s" % pair for pair in told]
+        lines += ["%s: %s" % (names, reason) for names, _outcome, reason in told]
     return lines
+
+
+def _shared(some_rows):
+    """(names, outcome, reason); what several nodes have in common is told once."""
+    grouped = {}
+    for row in some_rows:
+        grouped.setdefault((row.outcome, row.reason), []).append(row.name)
+    return [
+        (", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else ""), outcome, reason)
+        for (outcome, reason), names in grouped.items()
+    ]
 
 
 def _cells(row):
@@ -151,7 +164,8 @@ def problem(all_rows, halted, reason, partly=False):
     if not bad:
         return None
     lines = ["%d of %d nodes did not get there:" % (len(bad), len(all_rows))]
-    lines += ["  %s: %s%s" % (row.name, row.outcome, ", " + row.reason.rstrip(".") if row.reason else "") for row in bad]
+    for names, outcome, why in _shared(bad):
+        lines.append("  %s: %s%s" % (names, outcome, ", " + why.rstrip(".") if why else ""))
     if halted:
         lines.append("The roll-out is halted since %(when)s: %(why)s" % dict(halted, why=halted["why"].rstrip(".")))
     options = []

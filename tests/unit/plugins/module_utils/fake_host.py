@@ -58,8 +58,7 @@ is-active)
     shift
     for unit in "$@"; do
         case $unit in
-        npuops-reboot.timer) [ -e "$FAKE/reboot" ] && echo active || echo inactive ;;
-        npuops-reboot.service) echo inactive ;;
+        npuops-reboot.service) [ -e "$FAKE/reboot" ] && echo active || echo inactive ;;
         *) cat "$FAKE/state" ;;
         esac
     done
@@ -81,8 +80,8 @@ esac
 
 # A transient unit exists once. A reboot that is queued ends with its boot.
 SYSTEMD_RUN = """#!/bin/sh
-echo "systemd-run $*" >>"$FAKE/calls"
-[ ! -e "$FAKE/reboot" ] || { echo "Failed to start transient timer unit: Unit npuops-reboot.timer already exists." >&2; exit 1; }
+echo "systemd-run" $* >>"$FAKE/calls"
+[ ! -e "$FAKE/reboot" ] || { echo "Failed to start transient service unit: Unit npuops-reboot.service already exists." >&2; exit 1; }
 [ ! -e "$FAKE/fail-systemd-run" ] || { echo "Failed to create bus connection: No such file or directory" >&2; exit 1; }
 touch "$FAKE/reboot"
 """

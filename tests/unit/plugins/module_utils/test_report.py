@@ -87,6 +87,12 @@ def test_a_node_that_got_there():
     assert _report.awaiting(made) == []
 
 
+def test_a_node_that_a_person_sent_back():
+    back = record(reason="rollback")
+    made = rows(("npu-a", "done", None, planned("npu-a"), node("npu-a", last=back)))
+    assert made[0].outcome == "returned" and _report.problem(made, None, "rollback") is None
+
+
 def test_nothing_was_due():
     entry = planned("npu-a", "up-to-date", to={"version": "25.5.0"})
     made = rows(("npu-a", None, None, entry, node("npu-a", last=record(run="earlier"))), order=["x"])
@@ -101,14 +107,18 @@ def test_a_node_that_went_back():
     last = record(outcome="rolled-back", times=times, failure=why)
     halted = {"who": "the run r1", "why": why, "when": "2026-11-21T10:01:22Z"}
     failed = ("npu-a", "failed", why, planned("npu-a"), node("npu-a", last=last, state="upgrade-failed"))
-    spared = ("npu-b", "halted", "The rollout is halted.", planned("npu-b"), node("npu-b", state="upgrade-required"))
-    made = rows(failed, spared)
+    spared = [
+        (name, "halted", "The rollout is halted.", planned(name), node(name, state="upgrade-required"))
+        for name in ("npu-b", "npu-c")
+    ]
+    made = rows(failed, *spared)
     assert made[0].seconds == {"EVICT": 12, "REBOOT": 60, "VALIDATE": 3, "BACK": 7, "TOTAL": 82}
     lines = _report.table(made)
     assert lines[1].split()[:5] == ["npu-a", "25.5.0", "25.5.1", "rolled", "back"]
     assert "npu-a: " + why in lines
     told = _report.problem(made, halted, "upgrade")
-    assert told.startswith("2 of 2 nodes did not get there:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
+    assert told.startswith("3 of 3 nodes did not get there:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
+    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since" in told
     assert told.endswith(
         "go on with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
     )
