@@ -14,7 +14,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_host, _maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_begin import Beginning
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_check import Check
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending, cordon_is_ours
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     AWAITING,
     BEFORE_REBOOT,
@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     DEFERRED,
     FAILED,
     INTENT,
+    LEFT,
     ORDER,
     PAUSED,
     UNDER_WAY,
@@ -169,7 +170,7 @@ class Cycle:
 
         def decide(node, record):
             check_skip(node)
-            before = _maintenance.unschedulable(node) and not cordon_is_ours(node)
+            before = _maintenance.unschedulable(node) and LEFT not in record["times"]
             return Change(self._work.due(record, _maintenance.JOBS, unschedulable=before), cordon=True)
 
         self._log.write(decide)

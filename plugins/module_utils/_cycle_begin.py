@@ -15,6 +15,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     DEFERRED,
     FAILED,
     HALTED,
+    LEFT,
+    PAUSED,
     POLL,
     TELL,
     UP_TO_DATE,
@@ -145,6 +147,12 @@ class Beginning:
         record = _maintenance.new_record(
             node, self._order.run, self._log.now(), generation, self._order.reason, before, self._order.target
         )
+        last = _maintenance.last(node)
+        marks = last.get("times", {})
+        if LEFT in marks and _maintenance.unschedulable(node):
+            record["times"][LEFT] = marks[LEFT]
+        if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
+            record["times"][PAUSED] = marks[PAUSED]
         return Change(record, {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, False)})
 
     # --- a slot ---

@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     DONE,
     FAILED,
     HALTED,
+    LEFT,
     PAUSED,
     sentence,
     way,
@@ -37,7 +38,7 @@ class Ending:
             labels = self._labels(node, None)
             if record["to"].get("version"):
                 labels[_cluster.LABEL_DRIVER_VERSION] = record["to"]["version"]
-            return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None)
+            return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
 
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run)
@@ -54,10 +55,12 @@ class Ending:
         def decide(node, record):
             labels = self._labels(node, _maintenance.APPROVAL if waits else _maintenance.UPGRADE, waits)
             del labels[_maintenance.LABEL_REQUESTED]
-            if PAUSED in record["times"] and _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused":
-                labels[_cluster.LABEL_COMPONENTS] = "enabled"
             # null: the cordon-required step was not taken yet
             cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
+            if LEFT in record["times"]:
+                cordon = None  # it was out of service before, too
+            elif PAUSED in record["times"] and _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused":
+                labels[_cluster.LABEL_COMPONENTS] = "enabled"
             change = self._end(node, record, outcome, labels, cordon, why)
             if record["approval"] is not None:
                 # It was for a reboot that did not take place.
@@ -95,9 +98,12 @@ class Ending:
 
         def decide(node, record):
             labels = self._labels(node, _maintenance.FAILED)
-            if not healthy and PAUSED in record["times"]:
+            if healthy:
+                return self._end(node, record, outcome, labels, _gives_cordon_back(node, record), reason, left=False)
+            if PAUSED in record["times"]:
                 labels[_cluster.LABEL_COMPONENTS] = "paused"
-            return self._end(node, record, outcome, labels, _gives_cordon_back(node, record) if healthy else None, reason)
+            # A cordon that somebody else wants is never ours.
+            return self._end(node, record, outcome, labels, None, reason, left=not record["unschedulable"])
 
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run)
@@ -133,17 +139,17 @@ class Ending:
             _maintenance.LABEL_REQUESTED: None,
         }
 
-    def _end(self, node, record, outcome, labels, cordon, why):
-        """The Change with which the record becomes the last one."""
-        closed = dict(record, heartbeat=self._log.now(), failure=record["failure"] if why is None else why)
+    def _end(self, node, record, outcome, labels, cordon, why, left=None):
+        """The Change with which the record becomes the last one. ``left``: whether it is left out of service, None: as it was."""
+        times = dict(record["times"])
+        if left:
+            times[LEFT] = self._log.now()
+        elif left is False:
+            times.pop(LEFT, None)
+        failure = record["failure"] if why is None else why
+        closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
         annotations = {_maintenance.ANNOTATION_LAST: _maintenance.ended(closed, outcome, self._log.now())}
         return Change(None, labels, annotations, cordon)
-
-
-def cordon_is_ours(node):
-    """Whether the node is cordoned because its last maintenance failed, and not because somebody wants it."""
-    last = _maintenance.last(node)
-    return last.get("outcome") == "failed" and last.get("unschedulable") is False
 
 
 def _gives_cordon_back(node, record):

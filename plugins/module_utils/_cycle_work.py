@@ -36,8 +36,9 @@ ORDER = (
     _maintenance.UNCORDON,
 )
 BEFORE_REBOOT = ORDER[:5]
-# Marks among the record's times that are no steps.
-VALIDATED, PAUSED, INTENT = "validated", "components-paused", "reboot"
+# Marks among the record's times that are no steps. LEFT: out of service since neither driver works; until one does, the
+# cordon stays, and it is ours.
+VALIDATED, PAUSED, INTENT, LEFT = "validated", "components-paused", "reboot", "left-cordoned"
 
 POLL = 2.0  # seconds
 TELL = 60  # seconds after which what is waited for is told again

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
-from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, Fate, Killed, Pods
+from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods
 from maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, TARGET, Bench
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
@@ -166,6 +166,7 @@ def test_the_host_refuses_the_reboot():
     bench = Bench()
 
     def refuse(*_arguments):
+        bench.host.next = NEW
         raise NpuError("Release is damaged: stage it again")
 
     bench.host.rebooted = refuse
@@ -387,6 +388,33 @@ def test_neither_driver_works_and_then_one_does():
     bench.world.objects.pop(LEASE)
     assert bench.run(run="run-3")["outcome"] == "done"
     assert not bench.cordoned and bench.host.good == NEW and STATE not in bench.labels
+    assert bench.labels[COMPONENTS] == "enabled"
+
+
+def test_a_node_that_is_out_of_service_is_given_back_as_that():
+    """Its retry is deferred: a node with a broken driver must not serve."""
+    bench = Bench()
+    bench.host.broken = {NEW, OLD}
+    bench.run()
+    bench.world.objects.pop(LEASE)
+    for run in ("run-2", "run-3"):
+        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+        bench.host.holders = [HOLDER]
+        assert bench.run(run=run)["outcome"] == "deferred"
+        assert bench.cordoned and bench.labels[COMPONENTS] == "paused" and RECORD not in bench.annotations
+    bench.host.holders, bench.host.broken = [], set()
+    assert bench.run(run="run-4")["outcome"] == "done"
+    assert not bench.cordoned and bench.labels[COMPONENTS] == "enabled"
+    # And a later cordon is somebody else's.
+    cordon(bench, True)
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+    assert bench.run(run="run-5")["outcome"] == "done" and bench.cordoned
+
+
+def test_components_that_somebody_paused_stay_paused():
+    bench = Bench(labels={COMPONENTS: "paused"})
+    assert bench.run()["outcome"] == "done"
+    assert bench.labels[COMPONENTS] == "paused"
 
 
 def test_chips_missing():
@@ -434,8 +462,16 @@ def test_power_cycled_between_validation_and_confirmation():
     bench = Bench()
     bench.run(until="validation")
     bench.host.go_down()
-    bench.wait(60)
+    ready = []
+
+    def on_write(path, body):
+        if "labels" in body["metadata"] and body["metadata"]["labels"].get(STATE) == "upgrade-failed":
+            node = bench.node
+            ready.append((node["status"]["conditions"][0]["status"], node["status"]["nodeInfo"]["bootID"]))
+
+    bench.world.on_write = on_write
     outcome = bench.run()
+    assert ready == [("True", bench.host.boot_id)]
     assert outcome["outcome"] == "failed" and "rebooted once more" in outcome["reason"]
     assert_rolled_back(bench, boots=2)
 
@@ -647,20 +683,12 @@ def test_another_run_finishes_the_node_while_this_one_waits_for_its_slot():
 def test_another_run_finishes_the_node_in_the_instant_of_the_slot():
     bench = Bench()
 
-    def request(method, path, body=None, **arguments):
-        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE, None))
-        return _request(method, path, body, **arguments)
+    class Cluster(FakeCluster):
+        def request(self, *arguments, **more):
+            bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE, None))
+            return super().request(*arguments, **more)
 
-    _request = None
-    make = bench.cluster
-
-    def cluster(world):
-        nonlocal _request
-        made = make(world)
-        _request, made.request = made.request, request
-        return made
-
-    bench.cluster = cluster
+    bench.cluster = Cluster
     assert bench.run()["outcome"] == "up-to-date"
     assert bench.host.boots == 0 and bench.world.slots()["holders"] == {} and RECORD not in bench.annotations
 
