@@ -310,7 +310,8 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
     elif entry.checked.digest:
         _configured(entry)
     reasons = list(entry.checked.reasons)
-    if entry.target and not entry.requested and _is_there(entry, wishes):
+    # What a host says about its driver says nothing about a node that is another machine.
+    if entry.target and not entry.requested and _same_machine(entry) and _is_there(entry, wishes):
         entry.verdict = UP_TO_DATE
         entry.notes += reasons
         return
@@ -329,6 +330,10 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
         entry.verdict = BLOCKED
         return
     _approve(entry, wishes, tools)
+
+
+def _same_machine(entry):
+    return entry.node is None or _cluster.boot_id(entry.node) == entry.facts.get("boot_id")
 
 
 def _settled(entry, wishes):

@@ -25,3 +25,9 @@ def idle(lab):
     """The lab, with no trace of an earlier test."""
     reset(lab)
     return lab
+
+
+def pytest_runtest_logreport(report):
+    """Tell a failure when it happens: all of these take more than half an hour."""
+    if report.failed:
+        print(f"\n{report.nodeid} {report.when}\n{report.longreprtext}", flush=True)

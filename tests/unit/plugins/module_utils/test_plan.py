@@ -219,6 +219,12 @@ def test_what_is_wrong_with_a_node_that_is_not_due_is_told_only():
     assert "not Ready" in entry.notes[0]
 
 
+def test_what_another_machine_has_does_not_make_a_node_up_to_date():
+    entry = only(host(loaded=NEW_RELEASE, boot_id="another"))
+    assert entry.verdict == "blocked"
+    assert "the host is not the node a" in entry.reasons[0]
+
+
 def test_unreachable():
     plan = make([unreachable("a"), host("b")])
     assert [entry.verdict for entry in plan.entries] == ["unreachable", "ready"]
