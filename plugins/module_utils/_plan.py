@@ -333,7 +333,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
 
 
 def _same_machine(entry):
-    return entry.node is None or _cluster.boot_id(entry.node) == entry.facts.get("boot_id")
+    return entry.node is not None and _cluster.boot_id(entry.node) == entry.facts.get("boot_id")
 
 
 def _settled(entry, wishes):
@@ -692,7 +692,7 @@ def table(plan):
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     why = _shared((entry.name, entry.why) for entry in entries if entry.why)
-    notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes and entry.verdict != UP_TO_DATE)
+    notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes)
     cluster = ["cluster: %s" % text for text in plan.cluster_reasons]
     if plan.halted:
         cluster.append("halted since %(when)s by %(who)s: %(why)s" % plan.halted)

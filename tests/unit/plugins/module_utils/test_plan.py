@@ -225,6 +225,12 @@ def test_what_another_machine_has_does_not_make_a_node_up_to_date():
     assert "the host is not the node a" in entry.reasons[0]
 
 
+@pytest.mark.parametrize("nodes", [{}, {"a": node("a", boot_id="of another machine")}])
+def test_what_a_host_says_is_nothing_about_a_node_that_it_is_not(nodes):
+    entry = only(host(loaded=NEW_RELEASE), nodes=nodes)
+    assert (entry.verdict, entry.deferrable) == ("blocked", False)
+
+
 def test_unreachable():
     plan = make([unreachable("a"), host("b")])
     assert [entry.verdict for entry in plan.entries] == ["unreachable", "ready"]
