@@ -119,8 +119,7 @@ class Beginning:
         if halted:
             return self._work.outcome(HALTED, halted)
         try:
-            # Waiting took its time.
-            self._check_due(self._log.look())
+            self._log.look()
             self._log.write(lambda node, _none: self._first_change(node, view))
         except NpuError:
             self._slots.give(self._order.node, self._order.run)

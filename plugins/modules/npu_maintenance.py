@@ -12,8 +12,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Drives one node that is due (label C(npu.openfuyao.com/driver-upgrade-state)) through cordon, drain, reboot into the new driver
-    release on trial, validation and uncordon. When the new driver does not validate, the node goes back to the one before.
+  - Drives one node that is due (label C(npu.openfuyao.com/driver-upgrade-state)) through cordon, drain, reboot into the new
+    driver release on trial, validation and uncordon. When the new driver does not validate, the node goes back to the one before.
   - The state is on the node, in that label and the annotation C(npuops.ascend/maintenance), not in the play. A run that was
     killed at any point is finished by the next one; the host reboots exactly once, and a cordon that was there before stays.
   - Runs inside Ansible on the controller, for the host of the node. Host modules go through that host's connection.
@@ -127,8 +127,8 @@ options:
         default: 0
       smoke_pod:
         description:
-          - Path of the manifest of a Pod that must run to its end on the node before its driver is confirmed. It gets a name of its
-            own, a toleration of the cordon, and an affinity to the node.
+          - Path of the manifest of a Pod that must run to its end on the node before its driver is confirmed. It gets a name
+            of its own, a toleration of the cordon, and an affinity to the node.
         type: path
       smoke_timeout:
         description: Seconds until it must have.
@@ -148,8 +148,8 @@ options:
     choices: [hook, env, none]
   failure:
     description:
-      - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes back to
-        the driver before.
+      - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes
+        back to the driver before.
     type: str
   job:
     description: The AWX job, for the record. Without it, the environment variable E(JOB_ID).

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _m
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
 from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods
-from maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, TARGET, Bench
+from maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
 
