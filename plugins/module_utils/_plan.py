@@ -161,9 +161,9 @@ class Entry:
 class Plan:
     """The whole of it. ``entries``: in the order of the inventory; ``cluster_reasons``: what stops every node."""
 
-    def __init__(self, entries, cluster_reasons, cluster_notes, halted, estimate, wishes):
+    def __init__(self, entries, cluster_reasons, cluster_notes, halted, estimate, wishes, capacity):
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
-        self.halted, self.estimate, self.wishes = halted, estimate, wishes
+        self.halted, self.estimate, self.wishes, self.capacity = halted, estimate, wishes, capacity
 
     def of(self, *verdicts):
         return [entry for entry in self.entries if entry.verdict in verdicts]
@@ -195,6 +195,7 @@ class Plan:
             "deferred": [entry.name for entry in self.deferred],
             "max_parallel": self.wishes.max_parallel,
             "estimate_seconds": self.estimate,
+            "capacity": self.capacity,
             "hosts": {entry.name: entry.result() for entry in self.entries},
         }
 
@@ -276,11 +277,12 @@ def make(hosts, snapshot, slots, wishes, tools):
     wave = _last_wave(entries) if wishes.reason == _maintenance.ROLLBACK_REASON else None
     for entry in entries:
         _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave)
-    _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, wishes, tools)
+    room = _snapshot.Room(snapshot)
+    _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, wishes, tools)
     _order(entries)
     estimate = _estimate(entries, wishes.max_parallel)
     notes = _cluster_notes(entries, snapshot, slots, wishes)
-    return Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes)
+    return Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
 
 
 def _unknown_variables(checked):
@@ -568,9 +570,8 @@ def _approve(entry, wishes, tools):
 # --- the pods ---
 
 
-def _simulate(due, snapshot, wishes, tools):
+def _simulate(due, snapshot, room, wishes, tools):
     """Who cannot leave, and who would find no other place. Blocks entries."""
-    room = _snapshot.Room(snapshot)
     policy = wishes.policy
     found, open_pods = {}, []
     for entry in due:

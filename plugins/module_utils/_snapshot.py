@@ -146,6 +146,7 @@ class Room:
 
     def __init__(self, snapshot):
         self._free = {}  # resource -> node -> free
+        self.totals = {}  # resource -> {allocatable, requested, free}, on nodes that take pods
         for name, node in snapshot.nodes.items():
             if _maintenance.unschedulable(node) or not _cluster.node_ready(node)[0]:
                 continue
@@ -155,6 +156,9 @@ class Room:
                 if resource.startswith(_eviction.RESOURCE_PREFIX) and str(count).isdigit() and int(count):
                     used = sum(pod.requests.get(resource, 0) for pod in snapshot.pods.get(name, ()))
                     self._free.setdefault(resource, {})[name] = int(count) - used
+                    total = self.totals.setdefault(resource, {"allocatable": 0, "requested": 0, "free": 0})
+                    for key, value in (("allocatable", int(count)), ("requested", used), ("free", int(count) - used)):
+                        total[key] += value
         # How many nodes have that much free: a plan asks for every node of the fleet.
         self._counts = {resource: collections.Counter(free.values()) for resource, free in self._free.items()}
 

@@ -138,6 +138,10 @@ estimate_seconds:
   description: How long the whole will take, by what past maintenances took; null without any.
   returned: always
   type: int
+capacity:
+  description: What the nodes that take pods have, by resource, each with allocatable, requested and free.
+  returned: always
+  type: dict
 max_parallel:
   description: Nodes in maintenance at once; 0 is without limit.
   returned: always

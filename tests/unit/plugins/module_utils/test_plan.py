@@ -360,6 +360,12 @@ def test_room_is_not_on_cordoned_wedged_or_dead_nodes():
         assert room.homeless("a", [_eviction.Pod(pod("x", npus=1))]), unfit
 
 
+def test_capacity():
+    nodes = dict(nodes_of("a", "b"), **nodes_of("c", unschedulable=True))
+    plan = make([host("a"), host("b"), host("c")], nodes=nodes, pods=[pod("x", npus=3), pod("y", node="c", npus=8)])
+    assert plan.result()["capacity"] == {RESOURCE: {"allocatable": 16, "requested": 3, "free": 13}}
+
+
 def test_room_is_used_up():
     nodes = nodes_of("a", "b")
     room = _snapshot.Room(snapshot_of(nodes, [pod("there", node="b", npus=4)]))
