@@ -26,6 +26,10 @@ _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + tuple(name for name, _steps in PA
 _FINE = (SUCCESS, RETURNED, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING, "skipped")
 
 
+# Outcomes that need no reason here: of those that wait, ``awaiting`` tells.
+_TELL_THEMSELVES = (_plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING)
+
+
 class Row:
     """One node. ``ended``: seconds since 1970, or None; ``seconds``: {part: seconds}."""
 
@@ -94,7 +98,9 @@ def seconds_of_parts(record):
     """{part: seconds, "TOTAL": seconds} of a record; parts that have not begun are left out."""
     begun = {step: _maintenance.seconds_of(text) for step, text in (record.get("times") or {}).items()}
     steps = [name for _part, names in PARTS for name in names]
-    marks = sorted((when, step) for step, when in begun.items() if when is not None and step in steps)
+    # Two steps may begin in one second.
+    marks = [(when, step) for step, when in begun.items() if when is not None and step in steps]
+    marks.sort(key=lambda mark: (mark[0], steps.index(mark[1])))
     # What ended is dated; of what has not, the heartbeat is the last that is known.
     end = _maintenance.seconds_of(record.get("ended")) or _maintenance.seconds_of(record.get("heartbeat"))
     if not marks or end is None:
@@ -131,7 +137,7 @@ def table(all_rows):
     for row in cells:
         texts = (row[n].rjust(widths[n]) if n >= 4 else row[n].ljust(widths[n]) for n in columns)
         lines.append("  ".join(texts).rstrip())
-    told = _shared(row for row in all_rows if row.reason and row.outcome not in (_plan.UP_TO_DATE, _plan.SKIPPED))
+    told = _shared(row for row in all_rows if row.reason and row.outcome not in _TELL_THEMSELVES)
     if told:
         lines.append("")
         lines += ["%s: %s" % (names, reason) for names, _outcome, reason in told]
@@ -167,7 +173,9 @@ def problem(all_rows, halted, reason, partly=False):
     for names, outcome, why in _shared(bad):
         lines.append("  %s: %s%s" % (names, outcome, ", " + why.rstrip(".") if why else ""))
     if halted:
-        lines.append("The roll-out is halted since %(when)s: %(why)s" % dict(halted, why=halted["why"].rstrip(".")))
+        why = halted["why"].rstrip(".")
+        known = any((row.reason or "").rstrip(".") == why for row in bad)
+        lines.append("The roll-out is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
     options = []
     if halted:
         options.append("-e npu_upgrade_clear_halt=true")

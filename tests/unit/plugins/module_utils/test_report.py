@@ -93,6 +93,18 @@ def test_a_node_that_a_person_sent_back():
     assert made[0].outcome == "returned" and _report.problem(made, None, "rollback") is None
 
 
+def test_steps_of_the_same_second():
+    times = {"cordon-required": 0, "reboot-required": 0, "validation-required": 9, "rollback-required": 9}
+    times = {step: "2026-11-21T10:00:%02dZ" % second for step, second in times.items()}
+    assert _report.seconds_of_parts({"times": times, "ended": "2026-11-21T10:00:59Z"}) == {
+        "EVICT": 0,
+        "REBOOT": 9,
+        "VALIDATE": 0,
+        "BACK": 50,
+        "TOTAL": 59,
+    }
+
+
 def test_nothing_was_due():
     entry = planned("npu-a", "up-to-date", to={"version": "25.5.0"})
     made = rows(("npu-a", None, None, entry, node("npu-a", last=record(run="earlier"))), order=["x"])
@@ -118,7 +130,9 @@ def test_a_node_that_went_back():
     assert "npu-a: " + why in lines
     told = _report.problem(made, halted, "upgrade")
     assert told.startswith("3 of 3 nodes did not get there:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
-    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since" in told
+    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since 2026-11-21T10:01:22Z.\nWhen" in told
+    other = _report.problem(made[1:], dict(halted, why="A disk is full."), "upgrade")
+    assert "\nThe roll-out is halted since 2026-11-21T10:01:22Z: A disk is full.\n" in other
     assert told.endswith(
         "go on with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
     )
