@@ -78,7 +78,8 @@ class World:
         self.objects, self.hosts = {}, {}
         self.fate = Fate()
         self.dark_until = 0.0
-        self.on_write = lambda path, body: None
+        self.on_write = lambda path, body: None  # before a patch takes effect
+        self.after_write = lambda: None
         self._version = itertools.count(100)
         self._uids = itertools.count(1)
 
@@ -147,6 +148,7 @@ class World:
         if mine and fate.when == "before":
             self._strike(api)
         result = effect()
+        self.after_write()
         if mine and fate.when == "after":
             self._strike(api)
         return result

@@ -9,7 +9,7 @@ import dataclasses
 import json
 
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Cycle, Order, Policy
-from fake_fleet import CHIPS, NEW, OLD, RESOURCE, FakeCluster, Pods, World
+from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 APPROVE = "npu.openfuyao.com/approve-reboot"
@@ -32,8 +32,11 @@ class Bench:
         self.cluster = FakeCluster  # made anew for each controller
         self.said = []
         self.told = []  # the seconds of each line
+        self.running = None
+        self.world.after_write = self._check
 
     def run(self, run="run-1", until="done", order=None, **policy):
+        self.running = run
         wanted = Order("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
         wanted = dataclasses.replace(wanted, **(order or {}))
         return Cycle(
@@ -46,6 +49,17 @@ class Bench:
             self._say,
             self.smoke,
         ).run(until)
+
+    def _check(self):
+        """What holds after every single write of a run, wherever it may be cut short then."""
+        node = self.world.objects.get(NODES + "/npu-a")
+        text = node and node["metadata"]["annotations"].get(RECORD)
+        record = json.loads(text) if text else None
+        if record and record["run"] == self.running:
+            assert node["metadata"]["labels"][STATE] == record["step"]
+            assert "npu-a" in self.world.slots()["holders"]
+            if record["step"] in ("pod-deletion-required", "drain-required") or record["boot_id"]:
+                assert record["unschedulable"] is not None
 
     def _say(self, step, seconds, sentence):
         self.said.append((step, sentence))
