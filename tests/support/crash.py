@@ -59,11 +59,12 @@ class Call:
 class Gate:
     """Counts calls and does to call `at` what `fate` says; afterwards, if it killed, nothing gets through any more.
 
+    :param at: the call's number, or a regular expression: then it is the first one whose words match, whatever its number
     :param kill: called once, returns when the controller is dead
     :param dark: seconds for which the API is unreachable
     """
 
-    def __init__(self, at: int | None = None, fate: Fate = Fate.NOTHING, kill: Callable[[], None] = lambda: None,
+    def __init__(self, at: int | str | None = None, fate: Fate = Fate.NOTHING, kill: Callable[[], None] = lambda: None,
                  dark: float = 30) -> None:
         self.at, self.fate, self.kill, self._dark_seconds = at, fate, kill, dark
         self.calls: list[Call] = []
@@ -75,7 +76,7 @@ class Gate:
     @property
     def reached(self) -> bool:
         """Whether there was a call `at`."""
-        return self.at is not None and len(self.calls) >= self.at
+        return isinstance(self.at, int) and len(self.calls) >= self.at
 
     @property
     def dark(self) -> bool:
@@ -88,6 +89,8 @@ class Gate:
                 return 0, Answer.DROP
             number = len(self.calls) + 1
             self.calls.append(Call(number, target, what, time.time()))
+            if isinstance(self.at, str) and re.search(self.at, what):
+                self.at = number
             if number != self.at:
                 return number, Answer.GO
             if self.fate is Fate.KILL_BEFORE:

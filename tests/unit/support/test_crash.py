@@ -153,6 +153,16 @@ def test_the_kill_is_at_the_call(upstream, tmp_path, fate):
     assert gate.reached and gate.dead
 
 
+def test_a_call_is_found_by_its_words(upstream, tmp_path):
+    gate = Gate("^PATCH 2$", Fate.KILL_AFTER)
+    with ApiProxy(upstream.kubeconfig(tmp_path), tmp_path, gate) as proxy:
+        through(proxy).patch("/api/1", {})
+        assert not gate.reached
+        with pytest.raises((OSError, http.client.HTTPException)):
+            through(proxy).patch("/api/2", {})
+    assert gate.reached and gate.at == 2 and upstream.got == ["PATCH /api/1 {}", "PATCH /api/2 {}"]
+
+
 @pytest.mark.parametrize("fate", [Fate.DARK_BEFORE, Fate.DARK_AFTER])
 def test_dark_breaks_watches_and_ends(upstream, tmp_path, fate):
     gate = Gate(1, fate, dark=1)
