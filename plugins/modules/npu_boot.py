@@ -106,8 +106,8 @@ view:
       elements: str
     trial:
       description:
-        - The last boot that tried a release without a confirmation since, with C(generation), C(release) and C(boot_id), or V(none).
-          When its C(boot_id) is not that of this boot, that trial has ended.
+        - The last boot that tried a release without a confirmation since, with C(generation), C(release) and C(boot_id), or
+          V(none). When its C(boot_id) is not that of this boot, that trial has ended.
       type: dict
     holders:
       description: The processes that hold a chip, with C(pid), C(command) and C(device).

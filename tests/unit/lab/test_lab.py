@@ -21,7 +21,7 @@ import pytest
 LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
 sys.path.insert(0, LAB_SOURCE)
 
-from npulab import daemons, podman, registry, settings  # noqa: E402
+from npulab import daemons, faults, podman, registry, settings  # noqa: E402
 from npulab.files import digest, new_directory, write  # noqa: E402
 from npulab.tasks import Graph, Step  # noqa: E402
 
@@ -189,3 +189,19 @@ def test_only_one_up_or_down_at_a_time(lab, monkeypatch):
     thread.join()
     with socket.socket(socket.AF_UNIX) as lock:
         lock.bind(f"\0{lab.name}.lock")
+
+
+def test_faults_and_their_arguments():
+    assert set(faults.OF_DRIVERS) <= set(faults.FAULTS)
+    assert faults.words("fewer-chips", []) == ["1"]
+    assert faults.words("alarm", ["all", "80E01801"]) == ["all", "80E01801", "Alarm"]
+    for values in (["many"], ["1", "2"]):
+        with pytest.raises(ValueError, match="fewer-chips"):
+            faults.words("fewer-chips", values)
+
+
+@pytest.mark.parametrize("arguments", [["25.5.x!"], ["25.5.2", "no-such-kind"], ["25.5.2", "fewer-chips", "many"], ["25.5.2", "no-return"]])
+def test_driver_image_that_makes_no_sense(arguments):
+    command = [sys.executable, "-B", f"{LAB_SOURCE}/driver-image", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2 and "usage" in result.stderr
