@@ -82,6 +82,9 @@ class ActionModule(ClusterAction):
 
     def _cycle(self, params):
         policy, clock = params["policy"], Clock()
+        for name, value in policy.items():
+            if isinstance(value, int) and value < 0:
+                raise NpuError("npu_upgrade_%s is %d; it must be 0 or more" % (name, value))
         pods = _eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
         order = _cycle.Order(
             node=params["node"],

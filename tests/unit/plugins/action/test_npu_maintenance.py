@@ -1,0 +1,130 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module with an API server behind it, the real drain and smoke pod, and a host that only the port knows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import types
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.parsing.dataloader import DataLoader
+from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from eviction_stub import PODS, EvictionApi, pod
+from fake_fleet import NEW, OLD
+from kubernetes_stub import node
+
+NODES = "/api/v1/nodes"
+STATE = "npu.openfuyao.com/driver-upgrade-state"
+RESOURCE = "huawei.com/Ascend910"
+
+
+class Host:
+    """Reboots in no time, and its kubelet is as fast."""
+
+    boot_id, driver, good, generation = "boot-0", OLD, OLD, 0
+
+    def __init__(self, api):
+        self._api, self.calls = api, []
+
+    def view(self):
+        return {
+            "boot_id": self.boot_id, "generation": self.generation, "driver": self.driver, "good": self.good, "next": None,
+            "previous": None, "trial": None, "holders": [], "ready": {"release": self.driver}, "failed": None,
+            "loaded_version": self.driver.split("-")[0], "unit": "active",
+        }  # fmt: skip
+
+    def rebooted(self, boot_id, generation, release, refuse_held):
+        self.calls.append(("rebooted", boot_id, generation, release, refuse_held))
+        self.boot_id, self.driver, self.generation = "boot-1", release, generation
+        self._api.objects[NODES]["npu-a"]["status"]["nodeInfo"]["bootID"] = "boot-1"
+        return {"already": False, "queued": True, "held": []}
+
+    def confirmed(self, generation, release):
+        self.calls.append(("confirmed", generation, release))
+        self.good = release
+
+    def validate(self, version):
+        return {"valid": version == "25.5.0", "checks": [], "msg": ""}
+
+
+@pytest.fixture
+def api(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with EvictionApi() as server:
+        labels = {STATE: "upgrade-required", _cluster.LABEL_COMPONENTS: "enabled"}
+        server.put(NODES, node("npu-a", "boot-0", labels=labels, allocatable={RESOURCE: "8"}))
+        yield server
+
+
+@pytest.fixture
+def host(api, monkeypatch):
+    made = Host(api)
+    monkeypatch.setattr(npu_maintenance, "HostPort", lambda *_arguments: made)
+    return made
+
+
+def act(api, check_mode=False, transport="ssh", **options):
+    target = {"version": "25.5.0", "release": NEW, "digest": "sha256:b"}
+    given = {"node": "npu-a", "run": "r", "target": target, "resource": RESOURCE, "chips": "8"}
+    validator = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **npu_maintenance.ActionModule.ARGUMENTS))
+    checked = validator.validate(dict(given, host=api.address, api_key="token", **options))
+    assert not checked.error_messages
+    module = npu_maintenance.ActionModule.__new__(npu_maintenance.ActionModule)
+    module._task = types.SimpleNamespace(check_mode=check_mode)
+    module._connection = types.SimpleNamespace(transport=transport)
+    module._task_vars, module._loader = {}, DataLoader()
+    return module.act(checked.validated_parameters)
+
+
+def test_upgrade(api, host, capsys, monkeypatch):
+    monkeypatch.setenv("JOB_ID", "42")
+    api.objects[NODES]["npu-a"]["metadata"]["annotations"]["npu.openfuyao.com/approve-reboot"] = "true"
+    api.put(PODS, pod("web-1", node="npu-a"))
+    result = act(api, policy={"auto": "false", "drain": {"timeout": "30"}, "max_parallel": "2"})
+    assert (result["outcome"], result["changed"], result["msg"]) == ("done", True, "done")
+    assert api.evicted == ["web-1"]
+    assert host.calls == [("rebooted", "boot-0", 1, NEW, True), ("confirmed", 1, NEW)]
+    found = api.objects[NODES]["npu-a"]
+    last = json.loads(found["metadata"]["annotations"]["npuops.ascend/last-maintenance"])
+    assert last["outcome"] == "success" and last["approval"]["job"] == "42" and last["to"]["digest"] == "sha256:b"
+    assert "unschedulable" not in found["spec"] and STATE not in found["metadata"]["labels"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "npu-a  00:00  cordon-required  begins: upgrade from 25.2.0 to 25.5.0"
+    assert act(api)["outcome"] == "up-to-date"
+
+
+def test_check_mode(api, host):
+    assert act(api, check_mode=True) == {"outcome": "skipped", "msg": "Would take npu-a through its maintenance"}
+    assert api.requests == []
+
+
+def test_the_controller_is_not_rebooted(api, host):
+    with pytest.raises(NpuError, match="the controller would reboot itself"):
+        act(api, transport="local")
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        ({"max_parallel": "-1"}, "npu_upgrade_max_parallel is -1"),
+        ({"drain": {"timeout": "soon"}}, "npu_upgrade_drain.timeout"),
+        ({"smoke_pod": "/nowhere/smoke.yml"}, "npu_upgrade_smoke_pod cannot be read"),
+    ],
+)
+def test_settings_that_are_none(api, host, policy, text):
+    with pytest.raises(NpuError, match=text):
+        act(api, policy=policy)
+    assert not [request for request in api.requests if request[0] != "GET"]
+
+
+def test_what_could_not_begin_says_so_for_the_play(api, host):
+    host.boot_id = "another"
+    with pytest.raises(NpuError, match="is not the node npu-a") as caught:
+        act(api, policy={"auto": True})
+    assert caught.value.details == {"outcome": "failed", "changed": False}
