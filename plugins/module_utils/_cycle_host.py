@@ -24,8 +24,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 
 # Seconds.
 PATIENCE = 300  # without a connection, outside of a reboot
-ASK_AGAIN = 60  # a host that was asked to reboot and still answers is asked again
-LOOK_AGAIN = 15  # how often a rebooting host is looked at before its kubelet has come back
+ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
+ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 HOLDERS_LIMIT = 60
@@ -133,24 +133,22 @@ class HostSide:
 
         Returns the host's view in the new boot. Raises NotBack, Held, NotSent; Gone is waited out.
         """
-        record, started, asked, looked = self._log.record, self._clock.monotonic(), None, None
-        seen = _Seen()
+        record, started = self._log.record, self._clock.monotonic()
+        ask_at, pause, seen = started, ASK_AGAIN, _Seen()
         while True:
             now = self._clock.monotonic()
             boot_id = self._node_boot_id(seen)
             if boot_id not in (None, record["boot_id"]):
-                view = self._look(seen)
+                view = self._look(seen) if seen.ready else None
                 # The Node's word alone is not enough: under a wrong alias it is another host's.
-                if view and view["boot_id"] == boot_id and seen.ready:
+                if view and view["boot_id"] == boot_id:
                     self._back = view
                     return view
-            elif asked is None or now - asked >= ASK_AGAIN:
-                self._ask(release, refuse_held)
-                asked = looked = now
-            elif now - looked >= LOOK_AGAIN:
-                self._look(seen)
-                looked = now
+            elif now >= ask_at:
+                self._ask(release, refuse_held, seen)
+                ask_at, pause = self._clock.monotonic() + pause, min(pause * 2, ASK_AGAIN_MOST)
             if now - started >= timeout:
+                self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
             self._clock.sleep(POLL)
@@ -172,24 +170,26 @@ class HostSide:
         try:
             view = self._host.view()
         except HostUnreachable as exc:
-            seen.host = "the host cannot be reached (%s)" % exc.message.rstrip(".")
+            seen.host = _unreachable_text(exc)
             return None
         seen.host = "the host answers and has the boot ID %s" % view["boot_id"]
         return view
 
-    def _ask(self, release, refuse_held):
+    def _ask(self, release, refuse_held, seen):
         """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
         record = self._log.record
         try:
             answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
-        except HostUnreachable:
-            return  # most likely because it reboots; if not, it is asked again
+        except HostUnreachable as exc:
+            seen.host = _unreachable_text(exc)  # most likely because it reboots; if not, it is asked again
+            return
         except NpuError as exc:
             self._refuse_to_be_late(record)
             raise NotSent("The host was not rebooted: %s" % exc.message)
         if answer["held"]:
             text = "Not rebooted: %s." % held_text(answer["held"])
             raise Held(text, blockers=holder_blockers(answer["held"]))
+        seen.host = "the host is back" if answer["already"] else "the host goes down"
         if answer["queued"]:
             self._say("reboots" + (" to try %s" % release if release else ""))
 
@@ -201,6 +201,10 @@ class HostSide:
                 "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
                 % (generation, record["generation"])
             )
+
+
+def _unreachable_text(exc):
+    return "the host cannot be reached (%s)" % exc.message.rstrip(".")
 
 
 class _Seen:
