@@ -8,6 +8,7 @@ Starting makes the workloads that are to be disturbed as well. VERSION is what t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -48,6 +49,7 @@ class Recorded:
 def start(lab: Lab, directory: pathlib.Path, version: str) -> None:
     """Returns when it watches."""
     scenario(lab)
+    end_forgotten(directory)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     (directory / "version").write_text(version, encoding="utf-8")
@@ -59,6 +61,14 @@ def start(lab: Lab, directory: pathlib.Path, version: str) -> None:
         if process.poll() is not None or time.monotonic() > end_of_patience:
             sys.exit("the observer does not start: " + (directory / "log").read_text(encoding="utf-8"))
         time.sleep(0.1)
+
+
+def end_forgotten(directory: pathlib.Path) -> None:
+    """One that a scenario which failed in the middle has left."""
+    with contextlib.suppress(OSError, ValueError):  # none was, or it has ended
+        pid = int((directory / "pid").read_text(encoding="utf-8"))
+        if str(directory) in pathlib.Path("/proc", str(pid), "cmdline").read_text(encoding="utf-8").split("\0"):
+            os.kill(pid, signal.SIGTERM)
 
 
 def follow(lab: Lab, directory: pathlib.Path) -> None:
