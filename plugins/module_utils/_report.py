@@ -182,7 +182,7 @@ def problem(all_rows, halted, reason, partly=False):
     if any(row.node and _maintenance.state(row.node) == _maintenance.FAILED for row in bad):
         options.append("-e npu_upgrade_retry=true")
     command = " ".join(["ansible-playbook npuops.ascend." + reason] + options)
-    lines.append("%s go on with: %s" % ("When that is repaired," if options else "To", command))
+    lines.append("%s %s" % ("When that is repaired, go on with:" if options else "To go on:", command))
     return "\n".join(lines)
 
 
