@@ -10,6 +10,7 @@ import types
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
 from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods
@@ -307,6 +308,42 @@ def test_does_not_return():
     assert bench.run(run="run-2")["outcome"] == "done"
     bench.assert_upgraded()
     assert bench.world.slots()["halted"]
+
+
+def test_the_reboot_call_gets_lost():
+    """The connection ended before the host had read it: it is asked again."""
+    bench = Bench()
+    rebooted, calls = bench.host.rebooted, []
+
+    def lose(*arguments):
+        calls.append(bench.world.clock.now())
+        if len(calls) == 1:
+            raise HostUnreachable("Broken pipe")
+        return rebooted(*arguments)
+
+    bench.host.rebooted = lose
+    assert bench.run(reboot_timeout=600)["outcome"] == "done"
+    assert len(calls) == 2 and 60 <= calls[1] - calls[0] < 70
+    bench.assert_upgraded()
+
+
+def test_the_node_is_back_but_not_on_this_host():
+    """Another machine registered under the name meanwhile; only when host and Node say the same does it go on."""
+    bench = Bench()
+    bench.host.BOOT_SECONDS = 10.0
+    bench.host._kubelet = lambda: None
+
+    def another(boot_id):
+        def change(node):
+            node["status"]["nodeInfo"]["bootID"] = boot_id or bench.host.boot_id
+            node["status"]["conditions"][0]["status"] = "True"
+
+        return lambda: bench.world.touch("npu-a", change)
+
+    bench.world.clock.at(60, another("boot-elsewhere"))
+    bench.world.clock.at(200, another(None))
+    assert bench.run(until="validation")["outcome"] == "under-way"
+    assert bench.world.clock.now() - 1_700_000_000 >= 200
 
 
 def test_wrong_alias():
