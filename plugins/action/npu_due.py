@@ -30,13 +30,18 @@ class ActionModule(ClusterAction):
         cleared = None
         if clear_halt:
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
+        # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
+        freed = [] if self.check_mode else slots.sweep()
         changes = _due.label(cluster, params["due"], params["settled"], retry, self.check_mode)
         result = {
-            "changed": bool(changes or cleared),
+            "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],
             "cleared": cleared,
+            "freed": freed,
         }
         told = ["cleared the halt of %(when)s: %(why)s" % cleared] if cleared else []
+        if freed:
+            told.append("slots that a run which was killed had left: %s" % ", ".join(freed))
         if changes:
             told.append("driver-upgrade-state of %s" % ", ".join(result["nodes"]))
         if told:

@@ -14,7 +14,7 @@ author:
 description:
   - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
     of them is touched. So a run that ends early does not look finished.
-  - Takes the label from nodes that are no longer due.
+  - Takes the label from nodes that are no longer due, and slots from nodes that a run which was killed had finished.
   - A node under maintenance is left alone, and so is a step that another run has reached.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -66,6 +66,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+freed:
+  description: The nodes whose slot a run had left that was killed. None in check mode.
+  returned: success
+  type: list
+  elements: str
 nodes:
   description: The nodes whose labels changed.
   returned: success
