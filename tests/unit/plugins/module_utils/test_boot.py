@@ -363,9 +363,9 @@ def cut(call, cut_at, when):
             status = 0
         finally:
             os._exit(status)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status in (0, CUT_EXIT), status
-    return status == CUT_EXIT
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, CUT_EXIT), status
+    return os.WEXITSTATUS(status) == CUT_EXIT
 
 
 def is_loadable(host):
