@@ -73,14 +73,14 @@ class ActionModule(ClusterAction):
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
                 " playbook from another machine." % params["node"]
             )
-        cycle = self._cycle(params)
+        cycle = self._cycle_of(params)
         try:
             result = cycle.run(params["until"])
         except NpuError as exc:
             raise NpuError(exc.message, **dict({"outcome": _cycle.FAILED, "changed": cycle.changed}, **exc.details))
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
-    def _cycle(self, params):
+    def _cycle_of(self, params):
         policy, clock = params["policy"], Clock()
         for name, value in policy.items():
             if isinstance(value, int) and value < 0:

@@ -373,7 +373,7 @@ def _in_flight(entry):
     entry.notes.append(
         "step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat"))
     )
-    entry.notes += [reason for reason in entry.checked.reasons]
+    entry.notes += entry.checked.reasons
     return IN_FLIGHT
 
 

@@ -99,7 +99,7 @@ def test_the_host_hangs_and_is_power_cycled(idle):
         observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and bool(sight.record["boot_id"]), 180, "the intent")
         before = observer.now()[NODE].boot_id
 
-        idle.wait_for(lambda: not any(answers(host) or time.sleep(1) for _ in range(FROZEN)), 240,
+        idle.wait_for(lambda: not any(answers(host) or time.sleep(1) for _second in range(FROZEN)), 240,
                       f"{NODE} has booted the new driver and froze", 0.1)
         idle._run([str(CHECKOUT / "lab" / "power"), NODE, "cycle"], timeout=120)
         assert one.wait(PATIENCE) != 0

@@ -48,7 +48,7 @@ class Agenda:
             self._fixed.extend((KILLS[position % 2], f"^{re.escape(what)}$") for position, what in enumerate(dict.fromkeys(calls)))
         elif wanted != "all":
             self._fixed.extend((Fate(fate), int(at) if at.isdigit() else at)
-                               for fate, _, at in (word.partition(":") for word in wanted.split(",")))
+                               for fate, _colon, at in (word.partition(":") for word in wanted.split(",")))
 
     def take(self) -> tuple[Fate, int | str] | None:
         with self._lock:

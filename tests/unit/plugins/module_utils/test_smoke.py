@@ -102,7 +102,11 @@ def test_what_a_dead_run_left_does_not_count(api, smoke):
 
 def test_deleted_while_it_runs(api, smoke):
     pod = smoke()
-    pod._beat = lambda: api.objects[PODS].clear()
+
+    def delete_it():
+        api.objects[PODS].clear()
+
+    pod._beat = delete_it
     with pytest.raises(_smoke.SmokeFailed, match="deleted by somebody"):
         pod.run()
 
