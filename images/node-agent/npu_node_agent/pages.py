@@ -15,7 +15,10 @@ _PATIENCE = 10  # seconds for a request to arrive and its answer to leave
 
 
 async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -> None:
-    """GET /metrics, /healthz (the process lives) and /readyz (``settled``) on ``address`` (host, port) until cancelled. Raises OSError when it cannot listen."""
+    """GET /metrics, /healthz (the process lives) and /readyz (``settled``) on ``address`` (host, port) until cancelled.
+
+    Raises OSError when it cannot listen.
+    """
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
