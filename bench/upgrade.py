@@ -103,8 +103,8 @@ def main() -> int:
                 each = [drain + reboot for drain, reboot in nodes.values()]
                 least = max(sum(each) / parallel, max(each))
                 over, cpu = (wall - least) / (len(NPU_NODES) if parallel == 1 else 1), cpu / len(NPU_NODES)
-                print(f"{f'upgrade, parallel {parallel}':<22}{wall:>7.1f} s{least:>14.1f} s{wall / least:>8.2f}{over:>14.1f} s{cpu:>12.1f} s",
-                      flush=True)
+                what = f"upgrade, parallel {parallel}"
+                print(f"{what:<22}{wall:>7.1f} s{least:>14.1f} s{wall / least:>8.2f}{over:>14.1f} s{cpu:>12.1f} s", flush=True)
                 for node, (drain, reboot) in nodes.items():
                     print(f"    {node}: drain {drain:.1f} s, reboot {reboot:.1f} s")
                 missed |= wall / least > GOAL_RATIO or cpu > GOAL_CPU or (parallel == 1 and over > GOAL_WALL)
