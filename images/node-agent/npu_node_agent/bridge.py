@@ -119,11 +119,16 @@ class Bridge:
             self._generation = self.markers.generation
             log.info("driver is %s", "ready" if self.markers.ready else "not ready: devices are Unhealthy")
             self.count_devices()
+        self.see_kubelet()
+
+    def see_kubelet(self) -> Optional[tuple]:
+        """Which kubelet socket is there now."""
         identity = socket_identity(self.kubelet_socket)
         if identity != self.kubelet_identity:
             self.kubelet_identity = identity
             log.info("kubelet socket %s", "is new" if identity else "is gone")
             self.changed.notify()
+        return identity
 
     async def _listen(self, old: Optional[Server]) -> Server:
         if old is not None:
@@ -292,12 +297,13 @@ class Session:
         delay = self._limits.retry_first
         complaint = None
         while self._ended is None:
-            kubelet = bridge.kubelet_identity
-            if kubelet is None:
+            if bridge.kubelet_identity is None:
                 await bridge.changed.until(lambda: self._ended is not None or bridge.kubelet_identity is not None)
                 continue
             if await self._sleep(bridge.quiet_for(self.resource)):
                 break
+            # Not what the last poll saw: registering at a new kubelet unknowingly would be done again, and calls break off.
+            kubelet = bridge.see_kubelet()
             endpoint = self._endpoint()
             try:
                 await endpoint.start()
