@@ -229,7 +229,7 @@ def test_plugin_that_keeps_ending_is_the_reason(lab):
 
 
 def test_components_can_be_removed_and_come_back(lab):
-    lab.playbook("install", npu_device_plugin_enabled=False, npu_exporter_enabled=False)
+    lab.playbook("install", npu_device_plugin_enabled=False, npu_exporter_enabled=False, npu_node_agent_enabled=False)
     assert lab.get("-n", NAMESPACE, "daemonsets")["items"] == []
     lab.wait_for(
         lambda: lab.node("npu-c")["status"]["allocatable"].get("huawei.com/Ascend310P") == "0", 60, "no chips offered"

@@ -37,6 +37,8 @@ def team(lab):
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM, "labels": labels}}
     lab.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, secret]}))
+    for node in NODES:
+        wait_offered(lab, node, 0)
     yield
     lab.kubectl("delete", "namespace", TEAM, "--wait=true")
     lab.playbook("install")
@@ -176,10 +178,7 @@ def test_an_image_keeps_its_library_path(lab, node, cann_image):
 
 
 def restart_kubelet(lab, node):
-    """Until it has the devices again it refuses pods, while the Node's status still counts what was there before."""
-    before = registrations(lab, node, "kubelet")
     lab.ssh(node, "systemctl restart kubelet")
-    lab.wait_for(lambda: registrations(lab, node, "kubelet") > before, SETTLE, "the agent has registered again")
 
 
 def delete_plugin(lab, node):
@@ -191,16 +190,19 @@ def delete_agent(lab, node):
 
 
 def kill_plugin(lab, node):
-    """Until it has registered again, nobody can know which chips are healthy, and pods are refused."""
-    before = registrations(lab, node, "plugin")
     lab.ssh(node, "pkill -KILL -x device-plugin")
-    lab.wait_for(lambda: registrations(lab, node, "plugin") > before, SETTLE, "the plugin has registered again")
 
 
-def registrations(lab, node, peer: str) -> int:
-    """How often a plugin registered at the agent, or the agent at the kubelet."""
-    sample = rf"^npuops_node_agent_{peer}_registrations_total\{{.*\}} (\d+)"
-    return int(re.findall(sample, metrics(lab, node), re.MULTILINE)[0])
+def registrations(lab, node) -> int:
+    """How often the node's agent has registered at the kubelet since it started."""
+    counts = re.findall(r"^npuops_node_agent_kubelet_registrations_total\{.*\} (\d+)", metrics(lab, node), re.MULTILINE)
+    return sum(map(int, counts))
+
+
+def wait_offered(lab, node, before: int) -> None:
+    """Until the agent has registered anew, the kubelet refuses pods, while the Node's status still counts what was there."""
+    lab.wait_for(lambda: registrations(lab, node) > before, SETTLE, f"{node}: the kubelet has the devices again")
+    wait_allocatable(lab, node)
 
 
 @pytest.mark.parametrize("node", ["npu-a", "npu-b"])
@@ -209,9 +211,9 @@ def test_who_dies_disturbs_no_workload(lab, node, death):
     """The pod goes on, in the same container; the next one gets another chip."""
     create_pod(lab, "works", node, "ls /dev; exec sleep 600", chips=2)
     container = wait_running(lab, "works")
+    before = 0 if death is delete_agent else registrations(lab, node)
     death(lab, node)
-    wait_allocatable(lab, node)
-    agent_pod(lab, node)
+    wait_offered(lab, node, before)
     create_pod(lab, "next", node, LOOK, chips=NODES[node][1] - 2)
     text = output(lab, "next")
     assert len(devices(text)) == NODES[node][1] - 2
