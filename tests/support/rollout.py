@@ -138,7 +138,9 @@ def proof(lab: Lab, observer: LabObserver, reboots: dict[str, int], version: str
     if halted:
         told = [line for line in behind if "says halted" in line]
         result += [] if told else ["the rollout is not halted"]
-        behind = [line for line in behind if line not in told and f"{STATE}=upgrade-failed" not in line]
+        # The failed node says so, and those that nobody came to stay due.
+        expected = (f"{STATE}=upgrade-failed", f"{STATE}=upgrade-required")
+        behind = [line for line in behind if line not in told and not line.endswith(expected)]
     result += behind
     before = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
     for name, node in nodes.items():

@@ -18,7 +18,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import stat
 import time
 from dataclasses import dataclass
 from typing import AsyncIterator, Optional
@@ -26,6 +25,7 @@ from typing import AsyncIterator, Optional
 from grpclib import GRPCError, Status
 
 from . import api, translate, wire
+from .awaited import Awaited
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .marker import Markers
@@ -52,7 +52,6 @@ class Limits:
     quiet: float = 1.0  # between the end of one stream to the kubelet and the next registration, see _offer
     retry_first: float = 1.0
     retry_longest: float = 10.0
-    settle: float = 60.0  # for plugins that were there before the agent to register again
     drain: float = 2.0  # for streams to end by themselves before their connection is dropped
     poll: float = 0.5
 
@@ -82,14 +81,12 @@ class Bridge:
         self._sessions: dict[str, Session] = {}
         self._tasks: set[asyncio.Task] = set()
         self._stream_ended: dict[str, float] = {}
-        self._awaited: set[str] = set()
-        self._settle_by = 0.0
+        self.awaited = Awaited(plugin_dir, {KUBELET_SOCKET})
 
     async def run(self) -> None:
         """Serve until cancelled; then streams end, sockets disappear, and nothing of the workload notices."""
         self.kubelet_identity = socket_identity(self.kubelet_socket)
-        self._awaited = _sockets(self.plugin_dir) - {KUBELET_SOCKET}
-        self._settle_by = time.monotonic() + self.limits.settle
+        self.awaited.begin()
         server: Optional[Server] = None
         complaint = None
         try:
@@ -186,19 +183,6 @@ class Bridge:
                 del self._sessions[session.resource]
             self.count_devices()
             self.changed.notify()
-
-    @property
-    def settled(self) -> bool:
-        """Whether the kubelet has the devices of every plugin that was there when the agent started.
-
-        Until then it refuses pods, although the Node's status, written every 10 s, may still count the devices of the
-        agent before. A plugin that died for good is not waited for longer than a minute.
-        """
-        return not self._awaited or time.monotonic() > self._settle_by
-
-    def offered(self, endpoint: str) -> None:
-        """The kubelet has got the devices of the plugin that listens on ``endpoint``."""
-        self._awaited.discard(endpoint)
 
     def stream_ended(self, resource: str) -> None:
         """The kubelet's stream of this resource is over."""
@@ -374,7 +358,7 @@ class Session:
                 if offered is not None and offered != sent:
                     sent = offered
                     yield offered
-                    self._bridge.offered(self._registration.endpoint)
+                    self._bridge.awaited.offered(self._registration.endpoint)
                     continue
                 await self._bridge.changed.until(lambda: self._ended is not None or self._offered() != sent)
         finally:
@@ -411,15 +395,6 @@ class Session:
             return await self._plugin.call(method, request, timeout)
         except PeerGone as exc:
             raise GRPCError(Status.UNAVAILABLE, "the device plugin of %s is gone: %s" % (self.resource, exc)) from exc
-
-
-def _sockets(directory: str) -> set[str]:
-    """The names of the sockets in a directory, which need not exist."""
-    try:
-        with os.scandir(directory) as entries:
-            return {entry.name for entry in entries if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)}
-    except OSError:
-        return set()
 
 
 def endpoint_path(directory: str, resource: str) -> str:

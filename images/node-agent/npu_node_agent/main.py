@@ -69,7 +69,7 @@ async def _run(settings) -> None:
         "bridge": bridge.run,
         "watch": watch.run,
         "report": reporter.run,
-        "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.settled),
+        "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }
     # What is here now stays; not looking through it again keeps the garbage collector's pauses out of calls.
     gc.collect()

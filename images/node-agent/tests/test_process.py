@@ -97,14 +97,16 @@ def test_pages(agent):
         assert answer.read() == b"ok\n"
 
 
-def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins):
-    """An agent that starts beside a running plugin is not ready before the kubelet got the plugin's devices."""
+@pytest.fixture
+def readiness(agent):
+    """Whether the agent says that it is ready; waits until it says anything."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     agent.settings["metrics-address"] = "127.0.0.1:%d" % port
 
     def is_ready():
+        wait_for(lambda: _listens(port))
         try:
             with urllib.request.urlopen("http://127.0.0.1:%d/readyz" % port, timeout=5) as answer:
                 return answer.read() == b"ok\n"
@@ -113,16 +115,42 @@ def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins):
             assert error.code == 503
             return False
 
+    return is_ready
+
+
+def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins, readiness):
+    """An agent that starts beside a running plugin is not ready before the kubelet got the plugin's devices."""
     plugin = plugins()
     wait_for(lambda: plugin.refusals)
     agent.start()
-    wait_for(lambda: _listens(port))
     wait_for(lambda: plugin.streams == 1)
-    assert not is_ready()
+    assert not readiness()
     kubelet = Kubelet(agent.kubelet_dir).start()
-    wait_for(is_ready)
+    wait_for(readiness)
     assert kubelet.allocatable(plugin.resource)
     kubelet.stop()
+
+
+def test_ready_when_a_plugin_is_back_that_restarts_with_the_agent(agent, ready, kubelet, plugins, readiness):
+    """It has no socket when the agent starts; that it was there is remembered."""
+    plugin = plugins()
+    agent.start()
+    wait_for(lambda: kubelet.allocatable(plugin.resource))
+    agent.stop()
+    plugin.stop()
+    agent.start()
+    assert not readiness()
+    plugin.start()
+    wait_for(readiness)
+    assert kubelet.allocatable(plugin.resource)
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[1]", "\udcff"])
+def test_a_memory_that_cannot_be_read_holds_nothing_up(agent, ready, readiness, text):
+    with open(os.path.join(agent.plugin_dir, "npuops-offered.json"), "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(text)
+    agent.start()
+    assert readiness()
 
 
 def test_the_image_has_what_is_imported():

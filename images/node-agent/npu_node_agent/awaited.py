@@ -1,0 +1,82 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which device plugins an agent that has just started waits for before it calls itself ready."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import time
+
+log = logging.getLogger(__name__)
+
+# Among the plugins' sockets, as the kubelet has its checkpoint among them.
+MEMORY = "npuops-offered.json"
+_PATIENCE = 60.0  # seconds; a plugin that died for good is not waited for longer
+
+
+class Awaited:
+    """The plugins whose devices the kubelet had from the agent before this one.
+
+    A plugin's socket tells, and so does a file in the same directory: a plugin that restarts at the very moment the
+    agent does has no socket. Until the kubelet has their devices again it refuses pods, although the Node's status,
+    written every 10 s, may still count them.
+    """
+
+    def __init__(self, directory: str, not_sockets: set[str], patience: float = _PATIENCE) -> None:
+        """``directory``: that of the plugins; ``not_sockets``: names in it that are no plugin's."""
+        self._directory = directory
+        self._not_sockets = not_sockets
+        self._patience = patience
+        self._missing: set[str] = set()
+        self._offered: set[str] = set()
+        self._until = 0.0
+
+    def begin(self) -> None:
+        """Look who was there; the patience counts from here."""
+        self._missing = (self._sockets() | self._remembered()) - self._not_sockets
+        self._until = time.monotonic() + self._patience
+        if self._missing:
+            log.info("waiting for device plugins that were here before: %s", ", ".join(sorted(self._missing)))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the kubelet has the devices of all of them, or enough was waited."""
+        return not self._missing or time.monotonic() > self._until
+
+    def offered(self, endpoint: str) -> None:
+        """The kubelet has got the devices of the plugin that listens on ``endpoint``."""
+        self._missing.discard(endpoint)
+        if endpoint not in self._offered:
+            self._offered.add(endpoint)
+            self._remember()
+
+    def _remember(self) -> None:
+        """Those that did not come in time are forgotten with the first one that comes later."""
+        names = self._offered | (set() if time.monotonic() > self._until else self._missing)
+        path = os.path.join(self._directory, MEMORY)
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as stream:
+                json.dump(sorted(names), stream)
+            os.rename(path + ".new", path)
+        except OSError as exc:
+            log.warning("cannot note which device plugins there are, the next start may be called ready too early: %s", exc)
+
+    def _remembered(self) -> set[str]:
+        try:
+            with open(os.path.join(self._directory, MEMORY), encoding="utf-8") as stream:
+                names = json.load(stream)
+        except (OSError, ValueError):
+            return set()
+        return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+
+    def _sockets(self) -> set[str]:
+        """The names of the sockets in the directory, which need not exist."""
+        try:
+            with os.scandir(self._directory) as entries:
+                return {entry.name for entry in entries if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)}
+        except OSError:
+            return set()
