@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import http.server
 import json
+import tempfile
 import threading
 import urllib.parse
 
@@ -67,12 +68,17 @@ class ApiServer:
         self.address = "http://127.0.0.1:%d" % self._server.server_address[1]
 
     def __enter__(self):
+        # kubernetes.core keeps what it learns of an API server in the temporary directory, by the server's address.
+        self._usual, self._own = tempfile.tempdir, tempfile.TemporaryDirectory(prefix="api-")
+        tempfile.tempdir = self._own.name
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_exc):
         self._server.shutdown()
         self._server.server_close()
+        tempfile.tempdir = self._usual
+        self._own.cleanup()
 
     def put(self, collection, *objects):
         for item in objects:

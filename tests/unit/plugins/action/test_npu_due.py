@@ -6,30 +6,18 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import types
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_due import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from kubernetes_stub import ApiServer, node
+from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 SLOTS = "npuops.ascend/slots"
 OLD = "2026-11-21T10:00:00Z"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
 
 
 def lease(**holders):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -22,11 +21,6 @@ NODES = "/api/v1/nodes"
 REPOSITORY = "mlops/ascend-driver"
 PROFILE = "910b-6.6.0-145.0.4.135-oe2403sp3"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

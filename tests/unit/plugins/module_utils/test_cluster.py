@@ -4,31 +4,12 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import ApiServer, node
+from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(api):
-    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def test_unreachable():

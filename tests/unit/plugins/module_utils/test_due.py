@@ -4,34 +4,16 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _due
+from ansible_collections.npuops.ascend.plugins.module_utils import _due
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import ApiServer, node
+from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 REBOOT = "npu.openfuyao.com/reboot-required"
 RECORD = {"npuops.ascend/maintenance": "{}"}
 WEDGED = {"npuops.ascend/wedged": "{}"}
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(api):
-    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def states(api):

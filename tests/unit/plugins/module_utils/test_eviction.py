@@ -5,28 +5,17 @@
 from __future__ import annotations
 
 import socket
-import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction
+from ansible_collections.npuops.ascend.plugins.module_utils import _eviction
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod, violation
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture
 def api():
     with EvictionApi() as server:
         yield server
-
-
-@pytest.fixture
-def cluster(api):
-    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 class Time:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _reboot_event
@@ -19,11 +18,6 @@ from kubernetes_stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/default/events"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _objects
+from ansible_collections.npuops.ascend.plugins.module_utils import _objects
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import ApiServer
 
 MAPS = "/api/v1/namespaces/n/configmaps"
 DEFINITIONS = """
@@ -24,23 +21,6 @@ kind: ConfigMap
 metadata: {name: c, namespace: n}
 data: {a: "1"}
 """
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
-def cluster(api):
-    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def bring_about(cluster, text=DEFINITIONS, **kwargs):

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout
@@ -20,12 +18,6 @@ IMAGE = "registry.example/plugin:v7.3.0"
 CHIPS = "huawei.com/Ascend910"
 LABELS = {"accelerator": "huawei-Ascend910"}
 WANTED = ({"namespace": "npu-operator", "name": "plugin", "nodes": ["a"]},)
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _smoke
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from fake_fleet import Clock
-from kubernetes_stub import ApiServer
 
 PODS = "/api/v1/namespaces/train/pods"
 MANIFEST = """
@@ -20,17 +17,6 @@ metadata: {name: smoke, namespace: train}
 spec:
   containers: [{name: main, image: registry/smoke:1}]
 """
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _plan, _snapshot
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -15,11 +13,6 @@ from fleet import NEW_DIGEST, host
 from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

@@ -4,26 +4,12 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _white_list
-from kubernetes_stub import ApiServer
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 IMAGE = "registry.example/mlops/ascend-driver:25.5.2-910b-6.6.0-oe2403sp3"
 OBJECTS = "/apis/app.example.io/v1/namespaces/cpaas-system/imagewhitelists"
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture
-def api():
-    with ApiServer() as server:
-        yield server
 
 
 def find(api):

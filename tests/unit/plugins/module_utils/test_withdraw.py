@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _withdraw
+from ansible_collections.npuops.ascend.plugins.module_utils import _withdraw
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import ApiServer, node
+from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"
@@ -17,23 +15,6 @@ INSTALLED = {
     "openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/components": "enabled",
     "npuops.ascend/skip": "true", "accelerator": "huawei-Ascend910", "workerselector": "dls-worker-node", "zone": "a",
 }
-
-
-@pytest.fixture(autouse=True)
-def discovery_cache(monkeypatch, tmp_path):
-    """kubernetes.core keeps what it learns of an API server in the temporary directory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-@pytest.fixture(name="api")
-def _api():
-    with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture(name="cluster")
-def _cluster_of(api):
-    return _cluster.connect({"host": api.address, "api_key": "token"})
 
 
 def npu_node(name, boot_id="b-1", **kwargs):

@@ -1,0 +1,24 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes_stub import ApiServer
+
+
+@pytest.fixture
+def api():
+    """The API server, empty."""
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(api):
+    """A client of it."""
+    from ansible_collections.npuops.ascend.plugins.module_utils import _cluster  # what runs on hosts is tested without it
+
+    return _cluster.connect({"host": api.address, "api_key": "token"})
