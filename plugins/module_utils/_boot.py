@@ -22,7 +22,13 @@ import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import exclusive, fsync_directory, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import (
+    exclusive,
+    fsync_directory,
+    make_directory,
+    read_text,
+    write_atomic,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 
@@ -220,24 +226,15 @@ def _read_json(path):
 @contextlib.contextmanager
 def _alone(fs):
     """One of these calls at a time; the lock ends with its process, or with the boot."""
-    _make_directory(os.path.dirname(fs + LOCK))
+    make_directory(os.path.dirname(fs + LOCK))
     with exclusive(fs + LOCK, 20, "changing what the next boot does"):
         yield
 
 
 def _write(path, content):
-    _make_directory(os.path.dirname(path))
+    make_directory(os.path.dirname(path))
     if read_text(path) != content:
         write_atomic(path, content, 0o644)
-
-
-def _make_directory(path):
-    if not os.path.isdir(path):
-        previous = os.umask(0o022)
-        try:
-            os.makedirs(path)
-        finally:
-            os.umask(previous)
 
 
 def _unlink(path):

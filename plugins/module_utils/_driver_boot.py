@@ -18,7 +18,7 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _boot, _command, _host_facts, _host_setup, _pci
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import make_directory, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change, Missing
 from ansible_collections.npuops.ascend.plugins.module_utils._npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
@@ -213,11 +213,11 @@ class Activation:
             reload_needed = reload_needed or entry["path"].startswith(UNIT_DIRECTORY)
             yield Change("write %s" % entry["path"], functools.partial(_write, path, entry["content"], mode))
         if reload_needed:
-            yield Change("let systemd read its units", functools.partial(_systemctl, "daemon-reload"))
+            yield Change("let systemd read its units", functools.partial(_command.systemctl, "daemon-reload"))
         for unit in (SELECT_UNIT, UNIT):
             wants = self.fs + UNIT_DIRECTORY + "multi-user.target.wants/" + unit
             if not os.path.lexists(wants):
-                yield Change("enable %s" % unit, functools.partial(_systemctl, "enable", unit))
+                yield Change("enable %s" % unit, functools.partial(_command.systemctl, "enable", unit))
 
     def _conf(self):
         settings = (
@@ -271,17 +271,5 @@ class Activation:
 
 
 def _write(path, content, mode):
-    directory = os.path.dirname(path)
-    if not os.path.isdir(directory):
-        previous = os.umask(0o022)
-        try:
-            os.makedirs(directory)
-        finally:
-            os.umask(previous)
+    make_directory(os.path.dirname(path))
     write_atomic(path, content, mode)
-
-
-def _systemctl(*arguments):
-    result = _command.run(["systemctl"] + list(arguments), 60)
-    if result.rc != 0:
-        raise NpuError("systemctl %s failed: %s" % (" ".join(arguments), result.text or "it gave no answer"))

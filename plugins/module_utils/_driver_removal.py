@@ -19,7 +19,6 @@ import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts, _host_setup, _kmod, _version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver_boot import CONF, SELECT_UNIT, UNIT, UNIT_DIRECTORY
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import LINKS, Layout
@@ -83,10 +82,10 @@ class Removal:
                 continue
             present = True
             # Stopping it unloads nothing: its work is done when it has started.
-            yield Change("disable %s" % unit, functools.partial(_systemctl, "disable", "--now", unit))
+            yield Change("disable %s" % unit, functools.partial(_command.systemctl, "disable", "--now", unit))
             yield Change("remove %s%s" % (UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
         if present:
-            yield Change("let systemd read its units", functools.partial(_systemctl, "daemon-reload"))
+            yield Change("let systemd read its units", functools.partial(_command.systemctl, "daemon-reload"))
 
     def _driver(self):
         """Links, releases, and the files outside of root that say where the driver is."""
@@ -177,9 +176,3 @@ def _unlink(path, cache_of=None):
         fsync_directory(os.path.dirname(path))
     if cache_of is not None:
         _host_setup.refresh_loader_cache(cache_of)
-
-
-def _systemctl(*arguments):
-    result = _command.run(["systemctl"] + list(arguments), 90)
-    if result.rc != 0:
-        raise NpuError("systemctl %s failed: %s" % (" ".join(arguments), result.text or "it gave no answer"))

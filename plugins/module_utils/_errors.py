@@ -19,3 +19,8 @@ class NpuError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+
+
+def one_line(text):
+    """What somebody else says, to stand inside a sentence of ours: without line breaks and final full stop."""
+    return " ".join(str(text or "no reason given").split()).rstrip(".")

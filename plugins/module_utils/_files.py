@@ -17,6 +17,17 @@ import time
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 
+def make_directory(path):
+    """Make the directory ``path``, and those above it, readable by all whatever the umask. One that is there is left as it is."""
+    if os.path.isdir(path):
+        return
+    previous = os.umask(0o022)
+    try:
+        os.makedirs(path)
+    finally:
+        os.umask(previous)
+
+
 def fsync_directory(path):
     """Make renames and new names in the directory ``path`` durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import one_line
 
 PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
 AGENT_POD_LABEL = ("app.kubernetes.io/name", "npu-node-agent")
@@ -75,9 +76,9 @@ def _wedged(text):
         return None
     try:
         told = json.loads(text)
-        return "since %s: %s" % (told["since"], _one_line(told["reason"]))
+        return "since %s: %s" % (told["since"], one_line(told["reason"]))
     except (ValueError, KeyError, TypeError):
-        return _one_line(text)
+        return one_line(text)
 
 
 def _pod_state(pod):
@@ -231,9 +232,9 @@ def _state(host, facts, row, view):
     """(state, reason or None) of one host; the first thing that is wrong counts."""
     if host.get("unreachable"):
         node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
-        return "unreachable", _one_line(host.get("error")) + node
+        return "unreachable", one_line(host.get("error")) + node
     if host.get("error"):
-        return "failed", _one_line(host["error"])
+        return "failed", one_line(host["error"])
     if not facts.get("chip_count"):
         return NO_CHIP, None
     if view is None:
@@ -275,7 +276,3 @@ def _remarks(row, view):
         yield "cordoned"
     if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
         yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]
-
-
-def _one_line(text):
-    return " ".join(str(text or "no reason given").split()).rstrip(".")

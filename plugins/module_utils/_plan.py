@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _stage,
     _version_info,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 
 # Verdicts.
@@ -322,7 +322,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
         entry.verdict = FAILED
         entry.reasons.append(
             "%s; when that is repaired: -e npu_upgrade_retry=true"
-            % _one_line(last.get("failure") or "its last upgrade failed")
+            % one_line(last.get("failure") or "its last upgrade failed")
         )
         return
     entry.reasons = reasons
@@ -366,7 +366,7 @@ def _in_flight(entry):
     try:
         entry.record = _maintenance.decode(entry.node)
     except NpuError as exc:
-        entry.reasons.append(_one_line(exc.message))
+        entry.reasons.append(one_line(exc.message))
         return BLOCKED
     record = entry.record
     entry.target = dict(record.get("to") or {}, image=None) if record.get("to") else None
@@ -382,7 +382,7 @@ def _configured(entry):
     try:
         release = Layout.release_name(checked.config["driver_version"], entry.facts["kernel"], checked.digest)
     except NpuError as exc:
-        checked.reasons.append(_one_line(exc.message))
+        checked.reasons.append(one_line(exc.message))
         return
     entry.target = {
         "version": checked.config["driver_version"],
@@ -501,7 +501,7 @@ def _check_health(entry, validation):
     if wrong:
         told = "its present driver does not validate: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
     elif validation.get("msg") and "checks" not in validation:
-        told = "its present driver could not be validated: %s" % _one_line(validation.get("msg"))
+        told = "its present driver could not be validated: %s" % one_line(validation.get("msg"))
     else:
         return
     if entry.requested:
@@ -537,7 +537,7 @@ def _check_space(entry, sizes):
         return
     size = sizes.of(entry)
     if isinstance(size, NpuError):
-        entry.reasons.append(_one_line(size.message))
+        entry.reasons.append(one_line(size.message))
         return
     disk = entry.facts.get("disk") or {}
     needed, free = _stage.space_needed(size), disk.get("free_bytes")
@@ -740,10 +740,6 @@ def _shared(pairs):
 
 def _some(names, most=8):
     return ", ".join(sorted(names)[:most]) + (" and %d more" % (len(names) - most) if len(names) > most else "")
-
-
-def _one_line(text):
-    return " ".join(str(text).split()).rstrip(".")
 
 
 # --- what the plan needs to be carried out ---

@@ -14,7 +14,7 @@ import posixpath
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
@@ -260,10 +260,10 @@ def report(verdicts, cluster_reasons):
 def _check_host(verdict, plugin_enabled):
     verdict.reasons.extend(unknown_variables(verdict.host.get("variables") or []))
     if verdict.host.get("unreachable"):
-        verdict.reasons.append("not reachable: %s" % _one_line(verdict.host.get("error")))
+        verdict.reasons.append("not reachable: %s" % one_line(verdict.host.get("error")))
         return
     if verdict.host.get("error"):
-        verdict.reasons.append(_one_line(verdict.host["error"]))
+        verdict.reasons.append(one_line(verdict.host["error"]))
         return
     if verdict.host.get("pending"):
         verdict.notes.append(verdict.host["pending"])
@@ -355,7 +355,7 @@ def _check_node(verdict, nodes, by_boot_id):
         return
     ready, why = _cluster.node_ready(node)
     if not ready:
-        verdict.reasons.append("the node %s is not Ready: %s" % (verdict.node_name, _one_line(why)))
+        verdict.reasons.append("the node %s is not Ready: %s" % (verdict.node_name, one_line(why)))
     _check_versions(verdict, _cluster.node_info(node))
     paused = _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused"
     if paused or _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(node):
@@ -478,7 +478,7 @@ def _resolve_images(candidates, resolve):
         try:
             reference, profile = image_reference(verdict.config, verdict.facts)
         except NpuError as exc:
-            verdict.reasons.append(_one_line(exc.message))
+            verdict.reasons.append(one_line(exc.message))
             continue
         verdict.image, verdict.profile = reference, profile
         key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if "registry" in name)
@@ -487,10 +487,10 @@ def _resolve_images(candidates, resolve):
                 answers[key] = (resolve(reference, verdict.config), None)
             except ImageNotFound as exc:
                 told = " for the profile %s" % profile if profile else ""
-                answers[key] = (None, "no driver image%s: %s" % (told, _one_line(exc.message)))
+                answers[key] = (None, "no driver image%s: %s" % (told, one_line(exc.message)))
             except NpuError as exc:
                 # The registry's trouble, not this image's: one line for all hosts.
-                answers[key] = (None, _one_line(exc.message))
+                answers[key] = (None, one_line(exc.message))
         verdict.digest, problem = answers[key]
         if problem:
             verdict.reasons.append(problem)
@@ -499,10 +499,6 @@ def _resolve_images(candidates, resolve):
 def _numbers(version):
     match = re.match(r"v?(\d+)\.(\d+)", version or "")
     return (int(match.group(1)), int(match.group(2))) if match else None
-
-
-def _one_line(text):
-    return " ".join(str(text or "no reason given").split()).rstrip(".")
 
 
 # --- what the verdicts ask of the cluster ---

@@ -31,6 +31,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._files import (
     exclusive,
     fsync_directory,
     link_atomic,
+    make_directory,
     read_link,
     read_text,
     write_atomic,
@@ -181,13 +182,10 @@ class Layout:
         """Create root and releases, whatever the umask, and refuse a place where others could replace the driver."""
         for path in (self.root, self.releases_dir):
             if not os.path.isdir(path):
-                previous = os.umask(0o022)
                 try:
-                    os.makedirs(path)
+                    make_directory(path)
                 except FileExistsError:
                     raise NpuError("%s is in the way: it is not a directory" % path) from None
-                finally:
-                    os.umask(previous)
                 fsync_directory(os.path.dirname(path))
         self.check_ownership()
 

@@ -15,7 +15,7 @@ import time
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils import _python_trouble
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.
 LIMIT = 60
@@ -69,10 +69,10 @@ class HostPort:
                 )
         except (AnsibleConnectionFailure, _TimeIsUp) as exc:
             self._reset()
-            raise HostUnreachable(_one_line(exc))
+            raise HostUnreachable(one_line(exc))
         if result.get("unreachable") or ("module_stdout" in result and result.get("rc") in _CUT_SHORT):
             self._reset()
-            raise HostUnreachable(_one_line(result.get("msg") or "the connection ended"))
+            raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
         if result.get("failed"):
             text = _python_trouble.explain(result) or result.get("msg") or "%s failed" % module
             raise NpuError(text)
@@ -106,7 +106,3 @@ def _limit(seconds):
         signal.signal(signal.SIGALRM, handler)
         if left:
             signal.alarm(max(1, left - int(time.monotonic() - started)))
-
-
-def _one_line(text):
-    return " ".join(str(text).split())
