@@ -24,6 +24,7 @@ description:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
+  - npuops.ascend.driver
 attributes:
   check_mode:
     support: full
@@ -38,18 +39,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  source:
-    description:
-      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and
-        C(/usr/local/Ascend).
-    type: str
-    choices: [image, preinstalled]
-    default: image
-  root:
-    description:
-      - The directory with C(driver) in it.
-    type: path
-    default: /var/lib/Ascend
   library_path:
     description:
       - How containers find the driver's libraries.

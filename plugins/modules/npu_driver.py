@@ -25,6 +25,7 @@ description:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
+  - npuops.ascend.driver
 attributes:
   check_mode:
     support: full
@@ -49,17 +50,6 @@ options:
     type: list
     elements: path
     default: []
-  source:
-    description:
-      - Where the driver comes from.
-    type: str
-    choices: [image, preinstalled]
-    default: image
-  root:
-    description:
-      - The directory with C(driver) in it. With O(source=preinstalled), where to look first.
-    type: path
-    default: /var/lib/Ascend
   release:
     description:
       - The name of the release, as M(npuops.ascend.npu_driver_image) returns it. Required with O(source=image),

@@ -22,19 +22,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.info_module
   - npuops.ascend.attributes.host
+  - npuops.ascend.driver
 options:
-  source:
-    description:
-      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and
-        C(/usr/local/Ascend).
-    type: str
-    choices: [image, preinstalled]
-    default: image
-  root:
-    description:
-      - The directory with C(driver) in it.
-    type: path
-    default: /var/lib/Ascend
   version:
     description:
       - The version the driver must have. Without it, any version that is the same everywhere will do.
