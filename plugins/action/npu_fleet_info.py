@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action impo
 class ActionModule(ClusterAction):
     """See the documentation of the module npu_fleet_info."""
 
+    JUDGES_HOSTS = True
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": {"type": "str", "default": "npu-operator"},

@@ -33,6 +33,7 @@ _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 class ActionModule(ClusterAction):
     """See the documentation of the module npu_plan."""
 
+    JUDGES_HOSTS = True
     # raw: values of job templates are strings, and an empty one means the default.
     ARGUMENTS = {
         "hosts": HOSTS,

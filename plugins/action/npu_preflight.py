@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS
 class ActionModule(ClusterAction):
     """See the documentation of the module npu_preflight."""
 
+    JUDGES_HOSTS = True
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
