@@ -14,6 +14,7 @@ import statistics
 
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
+    _cycle_work,
     _eviction,
     _maintenance,
     _preflight,
@@ -488,7 +489,12 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
     if entry.node["metadata"].get("labels", {}).get(_maintenance.LABEL_KEEP_CORDONED) == "true":
         entry.notes.append("will stay cordoned (%s=true)" % _maintenance.LABEL_KEEP_CORDONED)
     elif _maintenance.unschedulable(entry.node):
-        entry.notes.append("is cordoned already and will stay so")
+        ours = _cycle_work.LEFT in (_maintenance.last(entry.node).get("times") or {})
+        entry.notes.append(
+            "is cordoned since neither driver worked; uncordoned if this one does"
+            if ours
+            else "is cordoned already and will stay so"
+        )
 
 
 def _check_health(entry, validation):

@@ -18,6 +18,9 @@ NOW = 1795264200.0  # 2026-11-21T12:30:00Z
 APPROVED = {"npu.openfuyao.com/approve-reboot": "true"}
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 RESOURCE = "huawei.com/Ascend910"
+LEFT_CORDONED = {
+    "npuops.ascend/last-maintenance": '{"run": "r", "generation": 1, "times": {"left-cordoned": "2026-11-21T12:00:00Z"}}'
+}
 
 
 def nodes_of(*names, **kwargs):
@@ -104,6 +107,7 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
         (host(config={"driver_source": "preinstalled"}), None, "skipped", "preinstalled"),
         (host(), nodes_of("a", labels={"npuops.ascend/skip": "true"}), "skipped", "npuops.ascend/skip=true"),
         (host(), nodes_of("a", unschedulable=True), "ready", "is cordoned already and will stay so"),
+        (host(), nodes_of("a", unschedulable=True, annotations=LEFT_CORDONED), "ready", "uncordoned if this one does"),
         (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "does not answer any more"),
         (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
     ],
