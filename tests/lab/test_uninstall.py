@@ -156,7 +156,11 @@ def test_one_node_leaves_and_the_others_stay_in_service(lab):
 
 
 def test_all_leave_and_nothing_stays(lab):
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+             "metadata": {"name": "npu-maintenance", "namespace": "npu-operator"}, "spec": {}}
+    lab.kubectl("apply", "-f", "-", stdin=json.dumps(lease))  # as a roll-out leaves it
     lab.playbook("uninstall")
+    assert lab.kubectl("get", "lease", "-n", "npu-operator", "-o", "name") == ""
     for node in NODES:
         assert_gone(lab, node)
     assert objects(lab) == []
