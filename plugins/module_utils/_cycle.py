@@ -211,7 +211,8 @@ class Cycle:
         self._work.say("is back")
         record = self._log.record
         if release is None or view["driver"] == release:
-            self._log.step(_maintenance.VALIDATION)
+            # Pods start while the host is validated: the kubelet takes its time to tell what they offer.
+            self._log.step(_maintenance.VALIDATION, labels=self._work.components_back())
         elif not _cycle_host.came_without_trial(view, record):
             self._to_rollback("the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True)
         elif record["attempt"] >= MOST_ATTEMPTS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import PAUSED, POLL, Invalid
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import POLL, Invalid
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
 
@@ -36,8 +36,9 @@ class Check:
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not in order: %s" % result["msg"])
-        if work.marked(PAUSED) and work.components() == "paused":
-            work.log.step(work.log.record["step"], labels={_cluster.LABEL_COMPONENTS: "enabled"})
+        labels = work.components_back()
+        if labels:
+            work.log.step(work.log.record["step"], labels=labels)
         self._wait_allocatable()
 
     def run_smoke_pod(self):

@@ -135,6 +135,11 @@ class Work:
     def components(self):
         return _cluster.labels(self.log.node).get(_cluster.LABEL_COMPONENTS)
 
+    def components_back(self):
+        """The label with which the components we paused run again; {} when there is nothing to give back."""
+        paused = self.marked(PAUSED) and self.components() == "paused"
+        return {_cluster.LABEL_COMPONENTS: "enabled"} if paused else {}
+
     def marked(self, mark):
         return mark in self.log.record["times"]
 
