@@ -14,7 +14,7 @@ import pytest
 import yaml
 from crash import Gate
 from lab import CHECKOUT
-from observer import APPROVAL, LAST, LEASE, RECORD, REBOOT_REQUIRED, STATE, VERSION
+from observer import APPROVAL, LAST, LEASE, RECORD, STATE, VERSION
 from rollout import NAMESPACE, NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
 from workloads import A2, DUO, Team
 
@@ -67,10 +67,10 @@ def untouched(observer, *nodes: str) -> list[str]:
 
 
 def test_a_blocked_node_stops_the_rollout_before_it_begins(idle, team):
+    version, gate = target(idle, "npu-a", "npu-b"), Gate()
     team.deploy("stuck", node="npu-b", budget={"minAvailable": 1})
-    gate = Gate()
     with watch(idle) as observer:
-        text = upgrade(idle, "--limit=npu-a,npu-b", expect=1, gate=gate, npu_driver_version=target(idle, "npu-a", "npu-b"))
+        text = upgrade(idle, "--limit=npu-a,npu-b", expect=1, gate=gate, npu_driver_version=version)
     pod = team.pods("stuck")[0]["metadata"]["name"]
     assert "upgrade-test/stuck" in text and pod in text, text
     assert untouched(observer, *NPU_NODES) == []
@@ -83,8 +83,9 @@ def test_an_image_missing_for_one_profile(idle, tmp_path):
     more = tmp_path / "more.yml"
     more.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {"npu-c": {"npu_driver_image": f"{repository}:25.5.1-nobody-has-it"}}}}),
                     encoding="utf-8")
+    version = target(idle, "npu-a", "npu-b")
     with watch(idle) as observer:
-        text = upgrade(idle, ALL, "-i", str(more), expect=1, npu_driver_version=target(idle, "npu-a", "npu-b"))
+        text = upgrade(idle, ALL, "-i", str(more), expect=1, npu_driver_version=version)
     assert "25.5.1-nobody-has-it" in text and "npu-c" in text, text
     assert untouched(observer, *NPU_NODES) == []
     assert proof(idle, observer, {}) == []
@@ -107,7 +108,8 @@ def test_a_wrong_inventory_alias(idle, tmp_path):
 
 
 def test_a_host_that_does_not_answer(idle):
-    with watch(idle) as observer, run(idle, ALL, npu_driver_version=target(idle, *NPU_NODES)) as one:
+    version = target(idle, *NPU_NODES)
+    with watch(idle) as observer, run(idle, ALL, npu_driver_version=version) as one:
         one.ssh.lost.add(address(idle, "npu-b"))
         assert one.wait() != 0
         assert "npu-b" in one.text
@@ -292,16 +294,16 @@ def test_several_at_once(idle, team, parallel):
 # --- approval ---
 
 
-def documented(lab, line: str) -> str:
-    """Run a command line as the documentation prints it."""
+def documented(lab, begin: str) -> str:
+    """Run the one command line of the guide that begins so, as it is printed there."""
+    guide = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
+    line, = (text[2:] for text in guide if text.startswith("$ " + begin))
     environ = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "PATH": f"{lab.state}/bin:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=60, cwd=CHECKOUT).stdout
 
 
-STATES = ("kubectl get nodes -l openfuyao.com/npu.present -o custom-columns=NAME:.metadata.name,"
-          r"DRIVER-UPGRADE-STATE:.metadata.labels.npu\.openfuyao\.com/driver-upgrade-state")
-APPROVE_ALL = ("kubectl get nodes -l openfuyao.com/npu.present -o name"
-               " | xargs -I{} kubectl annotate {} npu.openfuyao.com/approve-reboot=true --overwrite")
+STATES = "kubectl get nodes -l openfuyao.com/npu.present -o 'custom-columns="
+APPROVE_ALL = "kubectl get nodes -l openfuyao.com/npu.present -o name"
 
 
 def test_approval_is_asked_for_and_given(idle):
@@ -310,8 +312,8 @@ def test_approval_is_asked_for_and_given(idle):
         text = upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
         assert untouched(observer, *NPU_NODES) == []
         assert documented(idle, STATES).count("approval-required") == 3, text[-3000:]
-        assert documented(idle, f"kubectl get nodes -l {REBOOT_REQUIRED}=true").count("npu-") == 3
-        events = documented(idle, "kubectl get events -A --field-selector reason=RebootRequired --sort-by=.lastTimestamp")
+        assert documented(idle, "kubectl get nodes -l npu.openfuyao.com/reboot-required").count("npu-") == 3
+        events = documented(idle, "kubectl get events -A")
         assert events.count("reason=upgrade") >= 3, events
         documented(idle, APPROVE_ALL)
         upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
