@@ -23,6 +23,9 @@ ROOT = "/var/lib/npuops-staging-test"
 REPOSITORY = "mlops/ascend-driver"
 TAG = "25.5.0-910b-test"
 CTR = "ctr -n npuops"
+# Where it is enough that both lines of containerd and both kinds of registry occur, and where neither makes a difference.
+PAIRS = pytest.mark.parametrize(("node", "registry"), [("npu-b", "basic"), ("npu-c", "token")], indirect=True)
+ONE_NODE = pytest.mark.parametrize("node", ["npu-c"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +158,7 @@ def test_stage_and_again(lab, node, stage, registry, tmp_path):
     assert not stage(registry)[0]["changed"]
 
 
+@PAIRS
 def test_nothing_secret_is_left_or_printed(lab, node, stage, registry, tmp_path):
     publish(registry, tmp_path)
     staged, printed = stage(registry, "-vvv")
@@ -168,6 +172,7 @@ def test_nothing_secret_is_left_or_printed(lab, node, stage, registry, tmp_path)
         assert secret not in printed and secret not in journal
 
 
+@PAIRS
 @pytest.mark.parametrize("username", ["alice", "mallory"])
 def test_wrong_password(lab, node, stage, registry, tmp_path, username):
     publish(registry, tmp_path)
@@ -178,6 +183,7 @@ def test_wrong_password(lab, node, stage, registry, tmp_path, username):
     assert releases(lab, node) == []
 
 
+@ONE_NODE
 def test_registry_down(lab, node, stage, token, bridge):
     with socket.socket() as free:
         free.bind((bridge, 0))
@@ -186,6 +192,7 @@ def test_registry_down(lab, node, stage, token, bridge):
     failed(stage(token, image=f"no-such-registry.invalid/{REPOSITORY}:{TAG}")[0], "does not resolve")
 
 
+@ONE_NODE
 def test_missing_tag(node, stage, token, tmp_path):
     publish(token, tmp_path, tag="25.5.0-910b-other")
     failed(
@@ -194,6 +201,7 @@ def test_missing_tag(node, stage, token, tmp_path):
     )
 
 
+@ONE_NODE
 def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, kernel="5.10.0-60.18.0.50.oe2203.x86_64")
     failed(
@@ -223,6 +231,7 @@ def test_registry_that_fails_half_way(lab, node, stage, token, tmp_path):
     assert_clean(lab, node)
 
 
+@ONE_NODE
 def test_image_without_driver_tree(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, change=lambda tree: (tree / "version.info").unlink())
     failed(stage(token)[0], "no driver tree")
@@ -230,12 +239,14 @@ def test_image_without_driver_tree(lab, node, stage, token, tmp_path):
     assert_clean(lab, node)
 
 
+@ONE_NODE
 def test_another_version(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, version="25.3.0")
     failed(stage(token, version="25.5.0")[0], "holds driver 25.3.0, not 25.5.0")
     assert_clean(lab, node)
 
 
+@ONE_NODE
 def test_disk_too_small_and_noexec(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
     lab.ssh(node, f"mkdir -p {ROOT} && mount -t tmpfs -o mode=755,size=20m tmpfs {ROOT}")
@@ -283,6 +294,7 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, si
     assert len(releases(lab, node)) == 1
 
 
+@ONE_NODE
 def test_two_runs_at_once(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -292,6 +304,7 @@ def test_two_runs_at_once(lab, node, stage, token, tmp_path):
     assert_clean(lab, node)
 
 
+@ONE_NODE
 def test_prune_keeps_what_is_in_use(lab, node, stage, token, tmp_path):
     names = []
     for number in range(4):
