@@ -18,7 +18,7 @@ NODES = {"npu-a": ("huawei.com/Ascend910", 8), "npu-b": ("huawei.com/Ascend910",
 NAMESPACE, TEAM = "npu-operator", "workload-test"
 AGENT = "app.kubernetes.io/name=npu-node-agent"
 USER = f"system:serviceaccount:{NAMESPACE}:npu-node-agent"
-INTERVAL, TIMEOUT, FAILURES = 10, 5, 2
+INTERVAL, TIMEOUT, FAILURES = 6, 5, 2
 # Seconds until a wedge is told to the cluster: the probes, what is between them, and something for the machine.
 WEDGED_WITHIN = FAILURES * (INTERVAL + TIMEOUT) + 30
 SETTLE = 120
