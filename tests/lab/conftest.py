@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fixture `lab`. No test here starts or ends the lab."""
+"""The fixtures `lab` and `installed`. No test here starts or ends the lab."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pathlib
 
 # It makes the checkout importable.
 import collection  # noqa: F401  pylint: disable=unused-import
+import leftovers
 import pytest
 from lab import CHECKOUT, Lab
 
@@ -21,6 +22,13 @@ def lab() -> Lab:
     if not (state / "inventory.yml").exists():
         pytest.exit(f"{state} holds no lab: start it first (make lab)", returncode=3)
     return Lab(state)
+
+
+@pytest.fixture(scope="session")
+def installed(lab):
+    """The cluster as install makes it, once; a test that changes it puts it back. Not for tests that judge an install."""
+    leftovers.remember(lab, "npu-a", "npu-b", "npu-c", "cpu-a")
+    lab.playbook("install")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

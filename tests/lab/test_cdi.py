@@ -10,6 +10,8 @@ import json
 import pytest
 from lab import CHECKOUT
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 NODE = "npu-c"  # ctr of containerd 2.x resolves CDI names, that of 1.7 does not
 SPEC = "/etc/cdi/huawei.com-npu.json"
 HOOK = "/var/lib/npuops/bin/npu-cdi-hook"

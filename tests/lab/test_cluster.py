@@ -16,10 +16,7 @@ NAMESPACE = "npu-operator"
 PLUGIN = ("-n", NAMESPACE, "daemonset", "ascend-device-plugin310p-daemonset")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def installed(lab):
-    """Every test starts from a fleet that is in order."""
-    lab.playbook("install")
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 NODE = "npu-a"
 CHIPS = 8
 RESOURCE = "huawei.com/Ascend910"

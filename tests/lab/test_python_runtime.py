@@ -19,9 +19,7 @@ TOP = "/var/lib/npuops/python"
 INTERPRETER = TOP + "/current/python3"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def installed(lab):
-    lab.playbook("install")
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 @pytest.fixture(autouse=True)

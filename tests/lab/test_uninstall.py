@@ -100,9 +100,8 @@ def reboot(lab, node: str) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def fleet(lab):
+def fleet(lab, installed):
     """Installed when it begins, and again when it ends."""
-    lab.playbook("install")
     for node in CHIPS:
         wait_allocatable(lab, node)
     yield

@@ -40,9 +40,13 @@ def state(lab: Lab, node: str) -> dict:
     return {"files": files(lab, node), "labels": metadata["labels"], "annotations": metadata.get("annotations", {})}
 
 
+def remember(lab: Lab, *nodes: str) -> None:
+    """Write down the state of nodes on which nothing was installed yet."""
+    for node in nodes:
+        if lab.ssh(node, "test -e /var/lib/npuops", check=False).returncode != 0:
+            record(lab, node).parent.mkdir(exist_ok=True)
+            record(lab, node).write_text(json.dumps(state(lab, node)), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    running = Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab"))
-    for name in sys.argv[1:]:
-        if running.ssh(name, "test -e /var/lib/npuops", check=False).returncode != 0:
-            record(running, name).parent.mkdir(exist_ok=True)
-            record(running, name).write_text(json.dumps(state(running, name)), encoding="utf-8")
+    remember(Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")), *sys.argv[1:])

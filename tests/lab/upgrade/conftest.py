@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from rollout import reset, upgrade
 
@@ -15,6 +17,8 @@ def installed(lab):
     reset(lab)
     lab.playbook("install")
     yield
+    if os.environ.get("NPU_LAB_GOES"):
+        return
     reset(lab)
     upgrade(lab, npu_upgrade_max_parallel=0)
     lab.playbook("validate")
