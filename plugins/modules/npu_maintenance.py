@@ -205,6 +205,10 @@ blockers:
   returned: always
   type: list
   elements: dict
+api_unreachable:
+  description: Whether it ended because the Kubernetes API did not answer for ten minutes. No other node has a chance then.
+  returned: failure
+  type: bool
 seconds:
   description: Since the maintenance began.
   returned: always

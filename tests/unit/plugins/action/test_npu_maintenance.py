@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import types
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from eviction_stub import PODS, EvictionApi, pod
 from fake_fleet import NEW, OLD
@@ -54,8 +53,7 @@ class Host:
 
 
 @pytest.fixture
-def api(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def api():
     with EvictionApi() as server:
         labels = {STATE: "upgrade-required", _cluster.LABEL_COMPONENTS: "enabled"}
         server.put(NODES, node("npu-a", "boot-0", labels=labels, allocatable={RESOURCE: "8"}))
@@ -121,6 +119,14 @@ def test_settings_that_are_none(api, host, policy, text):
     with pytest.raises(NpuError, match=text):
         act(api, policy=policy)
     assert not [request for request in api.requests if request[0] != "GET"]
+
+
+def test_an_api_that_stays_away_ends_the_whole_run(api, host, monkeypatch):
+    monkeypatch.setattr(_patience.PatientCluster.__init__, "__defaults__", (0,))
+    api.faults[("GET", NODES + "/npu-a")] = (503, "the server is currently unable to handle the request")
+    with pytest.raises(NpuError) as caught:
+        act(api)
+    assert caught.value.details["outcome"] == "failed" and caught.value.details["api_unreachable"] is True
 
 
 def test_what_could_not_begin_says_so_for_the_play(api, host):
