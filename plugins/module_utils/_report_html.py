@@ -21,7 +21,10 @@ _KINDS = {"upgrade": "Driver upgrade", "rollback": "Driver rollback"}
 _SYMBOLS = {_report.PASSED: "✓", _report.FAILED: "✕", _report.WAITING: "○", _report.SKIPPED: "–"}
 _STATUSES = (_report.FAILED, _report.WAITING, _report.PASSED, _report.SKIPPED)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_LABEL_PERCENT = 8  # of the axis, below which a segment has no room for its duration
+# Percent of the axis from which on a segment has room for its duration: on a wide screen, and on a narrow one.
+_LABELLED, _WIDE = 9, 18
+_LONGEST_NAME = 22  # characters
+_DENSE = 40  # nodes from which on rows are lower
 
 
 def page(report):
@@ -107,8 +110,8 @@ def _header(report):
     facts = [("Run", [report["run"]])]
     if report["started"]:
         facts += [
-            ("First node taken", [_when(report["started"])]),
-            ("Last node let go", [_when(report["ended"])]),
+            ("Began", [_when(report["started"])]),
+            ("Until", [_when(report["ended"])]),
             ("Took", [_report_axis.words(report["seconds"])]),
         ]
     facts.append(("Nodes", [str(len(report["nodes"]))]))
@@ -174,9 +177,14 @@ def _timeline(nodes):
     # In a column of its own only where not all went the same way.
     ways = len({(node["from"], node["to"]) for node in nodes}) > 1
     head = _tag("div", _tag("h2", "Timeline"), _legend(parts), class_="title")
-    body = itertools.chain.from_iterable(_rows(node, axis, parts, ways) for node in nodes)
-    table = _tag("table", _columns(axis, parts, ways), _tag("tbody", *body, role="rowgroup"), role="table", aria_label="Timeline")
-    return _tag("section", head, table)
+    longest = max(node["seconds"]["TOTAL"] for node in nodes) or 1
+    body = itertools.chain.from_iterable(_rows(node, axis, parts, ways, longest) for node in nodes)
+    body = _tag("tbody", *body, role="rowgroup")
+    columns = _columns(axis, parts, ways)
+    kind = "dense" if len(nodes) >= _DENSE else None
+    # A name is one line, unless it is so long that it would be at the bars' cost.
+    style = "--name:%dch" % min(_LONGEST_NAME, max(len(node["node"]) for node in nodes) + 1)
+    return _tag("section", head, _tag("table", columns, body, class_=kind, style=style, role="table", aria_label="Timeline"))
 
 
 def _legend(parts):
@@ -203,15 +211,16 @@ def _ticks(axis):
     return _Markup(day + _tag("div", *marks, class_="axis odd" if axis.intervals % 2 else "axis"))
 
 
-def _rows(node, axis, parts, ways):
-    """The node's row, and one with the reason where there is one."""
+def _rows(node, axis, parts, ways, longest):
+    """The node's row, and one with the reason where there is one. ``longest``: seconds, that of the slowest node."""
     bad = " bad" if node["status"] == _report.FAILED else ""
     cells = [_name(node), _outcome(node)]
     if ways:
         cells.append(_cell("%s → %s" % (node["from"] or "?", node["to"] or "?"), "driver"))
     cells.append(_cell(_track(node, axis), "time"))
     cells += [_cell(_taken(node, part), "number part") for part in parts]
-    cells.append(_cell(_taken(node, "TOTAL"), "number total"))
+    share = "--share:%.1f%%" % (100.0 * node["seconds"]["TOTAL"] / longest)
+    cells.append(_cell(_tag("span", _taken(node, "TOTAL"), class_="meter", style=share), "number total"))
     yield _tag("tr", *cells, class_="taken" + bad, role="row")
     if _report.needs_telling(node):
         why = _tag("td", node["reason"], colspan=str(len(cells)), role="cell")
@@ -244,9 +253,11 @@ def _track(node, axis):
     spans = []
     for part, began, ended, steps in segments:
         if ended > began:
-            label = _report_axis.short(ended - began) if axis.percent(ended - began) >= _LABEL_PERCENT else ""
+            share = axis.percent(ended - began)
+            label = _report_axis.short(ended - began) if share >= _LABELLED else ""
+            kind = part.lower() + (" wide" if share >= _WIDE else "")
             style = "width:%.3f%%" % (100.0 * (ended - began) / total)
-            spans.append(_tag("span", label, class_=part.lower(), style=style, title=_told(part, began, ended, steps)))
+            spans.append(_tag("span", label, class_=kind, style=style, title=_told(part, began, ended, steps)))
     bar = _tag(
         "div",
         *spans,
@@ -300,13 +311,17 @@ def _rest(nodes):
     if not nodes:
         return
     nodes = sorted(nodes, key=lambda node: _STATUSES.index(node["status"]))
+    columns = [_column("Outcome", "outcome"), _column("Nodes", None)]
+    reasons = any(_report.needs_telling(node) for node in nodes)
+    if reasons:
+        columns.append(_column("Why", "reason"))
     rows = []
     for group in _report.alike(nodes):
-        names = _tag("ul", *(_tag("li", _report.shown_name(node)) for node in group), class_="names")
-        why = group[0]["reason"] if _report.needs_telling(group[0]) else ""
-        cells = [_outcome(group[0]), _tag("td", names, role="cell"), _cell(why, "reason")]
-        rows.append(_tag("tr", *cells, role="row", class_="bad" if group[0]["status"] == _report.FAILED else None))
-    columns = [_column("Outcome", "outcome"), _column("Nodes", None), _column("Why", "reason")]
+        first = group[0]
+        cells = [_outcome(first), _cell(_names(group), None)]
+        if reasons:
+            cells.append(_cell(first["reason"] if _report.needs_telling(first) else "", "reason"))
+        rows.append(_tag("tr", *cells, role="row", class_="bad" if first["status"] == _report.FAILED else None))
     yield _section("Not taken", columns, rows)
 
 
@@ -321,10 +336,14 @@ def _approvals(nodes):
     rows = []
     for (by, manager, when, job), group in given.items():
         who = (by or "unnamed") + (", with %s" % manager if manager else "") + (", AWX job %s" % job if job else "")
-        names = _tag("ul", *(_tag("li", node["node"]) for node in group), class_="names")
-        rows.append(_tag("tr", _cell(who, None), _cell(_when(when) if when else "", None), _cell(names, None), role="row"))
+        cells = _cell(who, "by"), _cell(_when(when) if when else "", "when"), _cell(_names(group), None)
+        rows.append(_tag("tr", *cells, role="row"))
     if rows:
-        yield _section("Approvals", [_column(name, None) for name in ("By", "When", "Nodes")], rows)
+        yield _section("Approvals", [_column("By", "by"), _column("When", "when"), _column("Nodes", None)], rows)
+
+
+def _names(nodes):
+    return _tag("ul", *(_tag("li", _report.shown_name(node)) for node in nodes), class_="names")
 
 
 def _section(title, columns, rows):
