@@ -34,7 +34,7 @@ def page(report):
         _tag("meta", charset="utf-8"),
         _tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         _tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        _tag("title", "%s: %s" % (_kind(report), _state(report)[1].lower())),
+        _tag("title", "%s: %s" % (" ".join((_kind(report), _way(report))).strip(), _state(report)[1].lower())),
         _tag("style", _Markup(STYLE)),
     )
     taken = [node for node in report["nodes"] if node["timeline"]]
@@ -81,8 +81,7 @@ def _many(number, what):
 
 
 def _kind(report):
-    way = _way(report)
-    return "%s %s" % (_KINDS.get(report["reason"], report["reason"]), way) if way else _KINDS.get(report["reason"], report["reason"])
+    return _KINDS.get(report["reason"], report["reason"])
 
 
 def _way(report):
@@ -117,7 +116,7 @@ def _header(report):
     facts.append(("Nodes", [str(len(report["nodes"]))]))
     return _tag(
         "header",
-        _tag("p", _KINDS.get(report["reason"], report["reason"]), class_="kind"),
+        _tag("p", _kind(report), class_="kind"),
         _tag("h1", _way(report) or state, _tag("span", state, class_="state " + status) if _way(report) else ""),
         _tag("dl", *(_tag("div", _tag("dt", name), _tag("dd", *value)) for name, value in facts), class_="facts"),
     )
@@ -286,17 +285,17 @@ def _told(part, began, ended, steps):
         _report_axis.clock(began),
         _report_axis.clock(ended),
     )
-    lasted = [(step["step"].replace("-required", ""), _report.seconds_between(step["began"], step["ended"])) for step in steps]
-    details = ["%s %s" % (step, _report_axis.words(seconds)) for step, seconds in lasted if seconds]
+    lasted = [(step["step"], _report.seconds_between(step["began"], step["ended"])) for step in steps]
+    details = ["%s %s" % (step.replace("-required", ""), _report_axis.words(took)) for step, took in lasted if took]
     return "%s (%s)" % (text, ", ".join(details)) if len(details) > 1 else text
 
 
 def _spoken(node, segments):
-    parts = ", ".join("%s %s" % (part.lower(), _report_axis.words(ended - began)) for part, began, ended, _steps in segments)
+    lasted = [(part.lower(), _report_axis.words(ended - began)) for part, began, ended, _steps in segments]
+    parts = ", ".join("%s %s" % entry for entry in lasted)
     begin, end = _report_axis.clock(segments[0][1]), _report_axis.clock(segments[-1][2])
-    return "%s from %s to %s UTC" % (parts, begin, end) if node["ended"] else (
-        "%s from %s UTC, last heard of at %s, not ended" % (parts, begin, end)
-    )
+    text = "%s from %s to %s UTC" if node["ended"] else "%s from %s UTC, last heard of at %s, not ended"
+    return text % (parts, begin, end)
 
 
 def _seconds(text):

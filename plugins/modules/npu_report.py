@@ -14,8 +14,8 @@ author:
 description:
   - Puts together what the plan was, what the tasks of this run said, and what the nodes say of their maintenance now.
   - Does not fail by itself; RV(problem) is what the playbook fails with.
-  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for whatever shows test results) and
-    as one HTML page with a timeline per node, which needs nothing else, not even a network.
+  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for whatever shows test
+    results) and as one HTML page with a timeline per node, which needs nothing else, not even a network.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -70,8 +70,8 @@ options:
     default: npu-operator
   directory:
     description:
-      - Directory, on the controller, in which the files C(npu-<reason>-<run>.json), C(.xml) and C(.html) are written. It is made if it
-        is not there. A relative one is below the directory in which C(ansible-playbook) was started.
+      - Directory, on the controller, in which the files C(npu-<reason>-<run>.json), C(.xml) and C(.html) are written. It is
+        made if it is not there. A relative one is below the directory in which C(ansible-playbook) was started.
       - Empty or without it, nothing is written.
     type: path
 seealso:
@@ -103,8 +103,8 @@ table:
   elements: str
 problem:
   description:
-    - Which nodes did not get there, why, and the command with which to go on; and why the files could not be written. V(none) when all
-      is well.
+    - Which nodes did not get there, why, and the command with which to go on; and why the files could not be written.
+      V(none) when all is well.
   returned: always
   type: str
 halted:
@@ -112,10 +112,13 @@ halted:
   returned: always
   type: dict
 files:
-  description: The files that were written, or would be, by their kind. Empty without O(directory), or when RV(problem) says why not.
+  description: The files that were written, or would be, by their kind. Empty without O(directory), or when RV(problem) says why.
   returned: always
   type: dict
-  sample: {json: /srv/npu/reports/npu-upgrade-awx-7.json, xml: /srv/npu/reports/npu-upgrade-awx-7.xml, html: /srv/npu/reports/npu-upgrade-awx-7.html}
+  sample:
+    json: /srv/npu/reports/npu-upgrade-awx-7.json
+    xml: /srv/npu/reports/npu-upgrade-awx-7.xml
+    html: /srv/npu/reports/npu-upgrade-awx-7.html
 report:
   description: All of it for machines. The table and the files are made from this alone. Times are RFC 3339 in UTC.
   returned: always
@@ -175,8 +178,8 @@ report:
           type: str
         outcome:
           description:
-            - What became of it, in words. V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun), V(deferred), V(failed),
-              V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
+            - What became of it, in words. V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),
+              V(deferred), V(failed), V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
           type: str
         status:
           description: What that comes to.
@@ -186,7 +189,8 @@ report:
           description: Why; V(none) where nothing is to be said.
           type: str
         seconds:
-          description: How long each part took (C(EVICT), C(REBOOT), C(VALIDATE), C(BACK)), and C(TOTAL); empty when the node was not taken.
+          description:
+            - How long each part took (C(EVICT), C(REBOOT), C(VALIDATE), C(BACK)), and C(TOTAL). Empty when the node was not taken.
           type: dict
         started:
           description: When its maintenance began.

@@ -168,6 +168,11 @@ def test_the_timeline_has_every_step_without_gaps():
     assert steps[4] == {"step": "reboot-required", "part": "REBOOT", "began": "2026-11-21T10:00:12Z", "ended": "2026-11-21T10:01:12Z"}
 
 
+def test_the_order_is_that_of_the_times():
+    times = {step: TIMES[step] for step in sorted(TIMES)}  # as records are written
+    assert _report.timeline(record(times=times)) == _report.timeline(record()) != []
+
+
 def test_a_record_that_somebody_edited():
     assert _report.timeline({"times": {"cordon-required": "yesterday", "reboot-required": 5}, "ended": None}) == []
     assert _report.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []

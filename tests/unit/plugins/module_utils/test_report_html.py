@@ -169,7 +169,7 @@ def test_in_the_order_in_which_they_were_taken(case):
     report = CASES[case]()
     began = {node["node"]: node["started"] for node in report["nodes"]}
     order = [began[name] for name in bars(page(report))]
-    assert order == sorted(order) and [began[node["node"]] for node in report["nodes"] if node["timeline"]] != [] 
+    assert order == sorted(order) and None not in order
     if case == "halted":
         assert list(bars(page(report))) == ["npu-a", "npu-d", "npu-b", "npu-c"]  # not the plan's
 
