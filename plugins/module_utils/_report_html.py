@@ -257,7 +257,7 @@ def _track(node, axis):
             kind = part.lower() + (" wide" if share >= _WIDE else "")
             style = "width:%.3f%%" % (100.0 * (ended - began) / total)
             spans.append(_tag("span", label, class_=kind, style=style, title=_told(part, began, ended, steps)))
-    bar = _tag(
+    drawn = _tag(
         "div",
         *spans,
         class_="bar" if node["ended"] else "bar open",
@@ -265,7 +265,7 @@ def _track(node, axis):
         aria_label=_spoken(node, segments),
         style="left:%.3f%%;width:%.3f%%" % (axis.place(begin), axis.percent(total)),
     )
-    return _tag("div", bar, class_="track", style="--intervals:%d" % axis.intervals)
+    return _tag("div", drawn, class_="track", style="--intervals:%d" % axis.intervals)
 
 
 def _segments(timeline):

@@ -14,7 +14,8 @@ STYLE = """
 :root {
   color-scheme: light dark;
   --page: #f4f5f7; --surface: #ffffff; --sunken: #eceef2; --text: #1a2230; --muted: #596373; --line: #dfe3e8;
-  --ink: #10151d; --grid: rgb(125 135 155 / 0.2); --evict: #9dbbee; --reboot: #f0b44c; --validate: #4fb391; --back: #e88ab0;
+  --ink: #10151d; --grid: rgb(125 135 155 / 0.2); --meter: rgb(125 135 155 / 0.45);
+  --evict: #9dbbee; --reboot: #f0b44c; --validate: #4fb391; --back: #e88ab0;
   --stripe: #c95a8b;
   --good: #1d7446; --good-soft: #e2f3e9; --bad: #b1271f; --bad-soft: #fdeceb; --wait: #83560a; --wait-soft: #fcf1db;
 }
@@ -85,9 +86,8 @@ tbody th small { display: block; color: var(--muted); font-size: 13px; font-weig
 .outcome { white-space: nowrap; } td.driver { white-space: nowrap; font-size: 14px; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; color: var(--muted); }
 td.total { min-width: 7em; color: var(--text); font-weight: 600; }
-.meter { display: block; padding: 0 5px; border-radius: 3px;
-  background: linear-gradient(to left, var(--sunken) var(--share), transparent 0); }
-tr.bad .meter, tbody tr:hover .meter { background-image: linear-gradient(to left, var(--line) var(--share), transparent 0); }
+.meter { display: block;
+  background: linear-gradient(to left, var(--meter) var(--share), transparent 0) bottom / 100% 3px no-repeat; }
 .time { width: 54%; min-width: 240px; padding-left: 14px; padding-right: 14px; }
 tbody td.time { padding-top: 0; padding-bottom: 0; }
 .track { position: relative; height: 32px;
@@ -105,8 +105,8 @@ tbody td.time { padding-top: 0; padding-bottom: 0; }
 .dense .bar span { line-height: 16px; }
 tr.bad > * { background: var(--bad-soft); }
 tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad); }
-tr.why td { border-top: 0; padding-top: 0; padding-bottom: 9px; color: var(--text); font-size: 14px; overflow-wrap: anywhere;
-  }
+tr.why td { border-top: 0; padding-top: 0; padding-bottom: 9px; color: var(--text); font-size: 14px;
+  overflow-wrap: anywhere; }
 tr.why:not(.bad) td { color: var(--muted); }
 tbody tr:not(.bad):hover > * { background: var(--sunken); }
 .names { display: flex; flex-wrap: wrap; gap: 2px 14px; } .names li { overflow-wrap: anywhere; }
@@ -117,7 +117,10 @@ tbody tr:not(.bad):hover > * { background: var(--sunken); }
   color: var(--muted); }
 footer { padding-top: 26px; padding-bottom: 34px; color: var(--muted); font-size: 13px; overflow-wrap: anywhere; }
 
-@media screen and (max-width: 1000px) { .part { display: none; } }
+@media screen and (max-width: 1000px) {
+  .part { display: none; }
+  .axis span:nth-child(even):not(:last-child), .axis.odd span:nth-last-child(2) { display: none; }
+}
 @media screen and (max-width: 700px) {
   main, header, footer { padding-left: 16px; padding-right: 16px; }
   h1 { font-size: 23px; }
@@ -132,7 +135,6 @@ footer { padding-top: 26px; padding-bottom: 34px; color: var(--muted); font-size
     border-radius: 10px 10px 0 0; }
   thead tr { border: 0; } thead th { position: static; padding: 0; border: 0; }
   td.driver { grid-column: 1 / -1; grid-row: 3; color: var(--muted); font-size: 13px; } thead .driver { display: none; }
-  .axis span:nth-child(even):not(:last-child), .axis.odd span:nth-last-child(2) { display: none; }
   tr.bad { background: var(--bad-soft); box-shadow: inset 4px 0 var(--bad); } tr.bad > :first-child { box-shadow: none; }
   tr.why { padding-top: 0; } tr.why td { grid-column: 1 / -1; padding: 0; }
   tbody td.total { min-width: 5em; }

@@ -130,16 +130,16 @@ def test_bars_are_where_and_as_long_as_they_should(case):
         if not node["timeline"]:
             assert node["node"] not in found
             continue
-        bar = found[node["node"]][1]
+        drawn = found[node["node"]][1]
         began, ended = seconds_of(node["timeline"][0]["began"]), seconds_of(node["timeline"][-1]["ended"])
         width = 100.0 * (ended - began) / (axis.end - axis.begin)
-        assert percent(bar, "left") == pytest.approx(100.0 * (began - axis.begin) / (axis.end - axis.begin), abs=0.001)
-        assert percent(bar, "width") == pytest.approx(width, abs=0.001)
-        assert percent(bar, "left") + percent(bar, "width") <= 100.001
+        assert percent(drawn, "left") == pytest.approx(100.0 * (began - axis.begin) / (axis.end - axis.begin), abs=0.001)
+        assert percent(drawn, "width") == pytest.approx(width, abs=0.001)
+        assert percent(drawn, "left") + percent(drawn, "width") <= 100.001
         # Segments fill the bar, and each has its part's share of it.
         parts = {part: seconds for part, seconds in node["seconds"].items() if seconds and part != "TOTAL"}
-        shares = {span.get("class").split()[0].upper(): percent(span, "width") for span in bar}
-        assert len(shares) == len(bar) == len(parts)
+        shares = {span.get("class").split()[0].upper(): percent(span, "width") for span in drawn}
+        assert len(shares) == len(drawn) == len(parts)
         assert sum(shares.values()) == pytest.approx(100, abs=0.01)
         for part, seconds in parts.items():
             assert shares[part] == pytest.approx(100.0 * seconds / node["seconds"]["TOTAL"], abs=0.001)
@@ -176,12 +176,12 @@ def test_in_the_order_in_which_they_were_taken(case):
 
 def test_a_bar_in_words():
     found = bars(page(reports.halted()))
-    words = {name: bar.get("aria-label") for name, (_row, bar) in found.items()}
+    words = {name: drawn.get("aria-label") for name, (_row, drawn) in found.items()}
     assert words["npu-a"] == "evict 1 min, reboot 4 min, validate 1 min from 10:00:00 to 10:06:00 UTC"
     assert words["npu-b"] == "evict 1 min, reboot 4 min, validate 30 s, back 3 min 20 s from 10:06:00 to 10:14:50 UTC"
     assert words["npu-c"] == "evict 1 min, reboot 15 min from 10:06:40 UTC, last heard of at 10:22:40, not ended"
-    assert {bar.get("role") for _row, bar in found.values()} == {"img"}
-    assert [name for name, (_row, bar) in found.items() if "open" in bar.get("class").split()] == ["npu-c"]
+    assert {drawn.get("role") for _row, drawn in found.values()} == {"img"}
+    assert [name for name, (_row, drawn) in found.items() if "open" in drawn.get("class").split()] == ["npu-c"]
     titles = [span.get("title") for span in found["npu-a"][1]]
     assert titles[0] == "Evict 1 min, 10:00:00 to 10:01:00 UTC (cordon 2 s, drain 58 s)"
     assert titles[1] == "Reboot 4 min, 10:01:00 to 10:05:00 UTC"
@@ -271,5 +271,5 @@ def test_a_host_of_another_name():
 
 def test_a_maintenance_of_no_time():
     root = page(reports.document(reports.rows(reports.upgraded("npu-a", 0, lengths=(0, 0, 0, 0, 0)))))
-    bar = bars(root)["npu-a"][1]
-    assert len(bar) == 0 and percent(bar, "width") == 0 and bar.get("aria-label")
+    drawn = bars(root)["npu-a"][1]
+    assert len(drawn) == 0 and percent(drawn, "width") == 0 and drawn.get("aria-label")
