@@ -4,7 +4,15 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience, _report, _slots
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cluster,
+    _patience,
+    _report,
+    _report_files,
+    _report_table,
+    _slots,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 
 
@@ -26,6 +34,7 @@ class ActionModule(ClusterAction):
             },
         },
         "namespace": {"type": "str", "default": "npu-operator"},
+        "directory": {"type": "path"},
     }
 
     def act(self, params):
@@ -33,18 +42,29 @@ class ActionModule(ClusterAction):
         cluster = _patience.PatientCluster(_cluster.connect(params), self._display.display, clock)
         rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"])
         halted = _slots.Slots(cluster, params["namespace"], clock).view()["halted"]
-        problem = _report.problem(rows, halted, params["reason"])
+        report = _report.document(rows, params["run"], params["reason"], halted, clock.now())
+        files, unwritten = self._write(params["directory"], report)
+        problems = [text for text in (_report_table.problem(report), unwritten) if text]
         return {
-            "table": _report.table(rows) + _report.awaiting(rows),
-            "problem": problem,
+            "changed": bool(files),
+            "table": _report_table.table(report),
+            "problem": "\n".join(problems) or None,
             "halted": halted,
-            "report": {
-                "run": params["run"],
-                "reason": params["reason"],
-                "halted": halted,
-                "nodes": [row.result() for row in rows],
-            },
+            "files": files,
+            "report": report,
         }
+
+    def _write(self, directory, report):
+        """({kind: path}, why it could not be written). People get to see the table in any case."""
+        if not directory:
+            return {}, None
+        try:
+            paths = _report_files.paths(directory, report)
+            if not self.check_mode:
+                _report_files.write(paths, report)
+            return paths, None
+        except NpuError as exc:
+            return {}, exc.message
 
 
 def _nodes(cluster):

@@ -1,17 +1,32 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of the nodes of a roll-out: from what the cluster says, and what this run was told.
+"""What became of the nodes of a roll-out, as JSON: from what the cluster says, and what this run was told.
+
+Everything people and machines get to see is rendered from that JSON alone: _report_table, _report_junit, _report_html.
 
 Runs on the controller. Private to npuops.ascend: no API, may change without notice.
 """
 
 from __future__ import annotations
 
+import re
+
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_work, _maintenance, _plan
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
+
+# What an outcome comes to. With the first two nothing is left to do now.
+PASSED, SKIPPED, WAITING, FAILED = "passed", "skipped", "not-begun", "failed"
+_STATUS = {
+    SUCCESS: PASSED,
+    RETURNED: PASSED,
+    _plan.UP_TO_DATE: PASSED,
+    _plan.SKIPPED: SKIPPED,
+    _cycle_work.AWAITING: SKIPPED,
+    NOT_BEGUN: WAITING,
+}
 
 # Parts of a maintenance for people, each with the steps it consists of.
 PARTS = (
@@ -20,18 +35,17 @@ PARTS = (
     ("VALIDATE", (_maintenance.VALIDATION, _maintenance.UNCORDON)),
     ("BACK", (_maintenance.ROLLBACK,)),
 )
-_COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + tuple(name for name, _steps in PARTS) + ("TOTAL",)
+_PART_OF = {step: part for part, steps in PARTS for step in steps}
 
-# Outcomes with which nothing is left to do.
-_FINE = (SUCCESS, RETURNED, _plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING, "skipped")
+# Escape sequences of terminals, and what neither XML nor HTML can hold, not even escaped; pods and hosts may say anything.
+_UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-
-# Outcomes that need no reason here: of those that wait, ``awaiting`` tells.
+# Outcomes that need no reason here: of those that wait, the command to approve tells.
 _TELL_THEMSELVES = (_plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING)
 
 
 class Row:
-    """One node. ``ended``: seconds since 1970, or None; ``seconds``: {part: seconds}."""
+    """One node."""
 
     def __init__(self, host, planned, node, run):
         """``host``: {name, outcome, reason} of npu_outcomes; ``planned``: its entry in the plan; ``node``: Node or None."""
@@ -43,7 +57,6 @@ class Row:
         before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
         self.before, self.after = before.get("version"), after.get("version")
         self.outcome, self.reason = self._judge(host, node)
-        self.seconds = seconds_of_parts(self.record) if self.record else {}
 
     @staticmethod
     def _records(node, run):
@@ -73,48 +86,60 @@ class Row:
             return NOT_BEGUN, None  # why the roll-out is halted is told once
         return outcome, reason
 
-    @property
-    def fine(self):
-        return self.outcome in _FINE
-
     def result(self):
+        steps = timeline(self.record)
         return {
             "host": self.name,
             "node": self.node_name,
             "from": self.before,
             "to": self.after,
             "outcome": self.outcome,
+            "status": _STATUS.get(self.outcome, FAILED),
             "reason": self.reason,
-            "seconds": self.seconds,
+            "seconds": seconds_of_parts(steps),
             "started": self.record.get("started"),
             "ended": self.record.get("ended"),
             "times": self.record.get("times") or {},
+            "timeline": steps,
             "approval": self.record.get("approval"),
             "state": _maintenance.state(self.node) if self.node else None,
         }
 
 
-def seconds_of_parts(record):
-    """{part: seconds, "TOTAL": seconds} of a record; parts that have not begun are left out."""
+def timeline(record):
+    """The steps a record has gone through, in their order: [{step, part, began, ended}]; each ends where the next begins."""
     begun = {step: _maintenance.seconds_of(text) for step, text in (record.get("times") or {}).items()}
-    steps = [name for _part, names in PARTS for name in names]
+    order = list(_PART_OF)
     # Two steps may begin in one second.
-    marks = [(when, step) for step, when in begun.items() if when is not None and step in steps]
-    marks.sort(key=lambda mark: (mark[0], steps.index(mark[1])))
+    marks = [(when, order.index(step)) for step, when in begun.items() if when is not None and step in _PART_OF]
     # What ended is dated; of what has not, the heartbeat is the last that is known.
     end = _maintenance.seconds_of(record.get("ended")) or _maintenance.seconds_of(record.get("heartbeat"))
     if not marks or end is None:
-        return {}
-    marks.append((max(end, marks[-1][0]), None))
+        return []
+    marks.sort()
+    limits = [when for when, _number in marks[1:]] + [max(end, marks[-1][0])]
+    return [
+        {
+            "step": order[number],
+            "part": _PART_OF[order[number]],
+            "began": _maintenance.rfc3339(when),
+            "ended": _maintenance.rfc3339(limit),
+        }
+        for (when, number), limit in zip(marks, limits)
+    ]
+
+
+def seconds_between(began, ended):
+    return _maintenance.seconds_of(ended) - _maintenance.seconds_of(began)
+
+
+def seconds_of_parts(steps):
+    """{part: seconds, "TOTAL": seconds} of a timeline, {} of none; parts that have not begun are left out."""
     taken = {}
-    for (when, step), (following, _next) in zip(marks, marks[1:]):
-        taken[step] = taken.get(step, 0) + following - when
-    found = {}
-    for part, names in PARTS:
-        if any(name in taken for name in names):
-            found[part] = sum(taken.get(name, 0) for name in names)
-    found["TOTAL"] = marks[-1][0] - marks[0][0]
-    return found
+    for step in steps:
+        for part in (step["part"], "TOTAL"):
+            taken[part] = taken.get(part, 0) + seconds_between(step["began"], step["ended"])
+    return {part: taken[part] for part in [name for name, _steps in PARTS] + ["TOTAL"] if part in taken}
 
 
 def rows(hosts, plan, nodes, run):
@@ -127,73 +152,90 @@ def rows(hosts, plan, nodes, run):
     return sorted(made, key=lambda row: order.get(row.name, len(order)))
 
 
-def table(all_rows):
-    """Aligned lines: heading, a line per node, then why, where something is to be told."""
-    cells = [_COLUMNS] + [_cells(row) for row in all_rows]
-    # A column nobody has anything in is not shown.
-    columns = [number for number in range(len(_COLUMNS)) if number < 4 or any(row[number] != "-" for row in cells[1:])]
-    widths = {number: max(len(row[number]) for row in cells) for number in columns}
-    lines = []
-    for row in cells:
-        texts = (row[n].rjust(widths[n]) if n >= 4 else row[n].ljust(widths[n]) for n in columns)
-        lines.append("  ".join(texts).rstrip())
-    told = _shared(row for row in all_rows if row.reason and row.outcome not in _TELL_THEMSELVES)
-    if told:
-        lines.append("")
-        lines += ["%s: %s" % (names, reason) for names, _outcome, reason in told]
-    return lines
+def document(all_rows, run, reason, halted, now):
+    """The report: a dict of what JSON knows, as the module npu_report documents it.
 
-
-def _shared(some_rows):
-    """(names, outcome, reason); what several nodes have in common is told once."""
-    grouped = {}
-    for row in some_rows:
-        grouped.setdefault((row.outcome, row.reason), []).append(row.name)
-    return [
-        (", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else ""), outcome, reason)
-        for (outcome, reason), names in grouped.items()
-    ]
-
-
-def _cells(row):
-    name = row.node_name if row.node_name == row.name else "%s (%s)" % (row.node_name, row.name)
-    took = tuple("%d s" % row.seconds[part] if part in row.seconds else "-" for part in _COLUMNS[4:])
-    return (name, row.before or "-", row.after or "-", row.outcome) + took
-
-
-def problem(all_rows, halted, reason, partly=False):
-    """Why the run did not do all it was asked to, and the one command to go on; None when it did.
-
-    ``halted``: {who, why, when} of the Lease; ``reason``: upgrade or rollback; ``partly``: whether some hosts were left out.
+    ``reason``: upgrade or rollback; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970.
     """
-    bad = [row for row in all_rows if not row.fine]
-    if not bad:
-        return None
-    lines = ["%d of %d nodes did not get there:" % (len(bad), len(all_rows))]
-    for names, outcome, why in _shared(bad):
-        lines.append("  %s: %s%s" % (names, outcome, ", " + why.rstrip(".") if why else ""))
-    if halted:
-        why = halted["why"].rstrip(".")
-        known = any((row.reason or "").rstrip(".") == why for row in bad)
-        lines.append("The roll-out is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
-    options = []
+    nodes = [row.result() for row in all_rows]
+    steps = [step for node in nodes for step in node["timeline"]]
+    started = min((step["began"] for step in steps), default=None)
+    ended = max((step["ended"] for step in steps), default=None)
+    return {
+        "run": run,
+        "reason": reason,
+        "from": _distinct(nodes, "from"),
+        "to": _distinct(nodes, "to"),
+        "written": _maintenance.rfc3339(now),
+        "started": started,
+        "ended": ended,
+        "seconds": seconds_between(started, ended) if steps else 0,
+        "halted": halted,
+        "go_on": _go_on(nodes, reason, halted),
+        "approve": _approve(nodes),
+        "nodes": nodes,
+    }
+
+
+def _distinct(nodes, key):
+    """The versions of the nodes that were due, each once."""
+    due = [node for node in nodes if node["outcome"] not in (_plan.UP_TO_DATE, _plan.SKIPPED)]
+    return sorted({node[key] for node in due if node[key]})
+
+
+def unfinished(nodes):
+    """Those that did not get there."""
+    return [node for node in nodes if node["status"] in (WAITING, FAILED)]
+
+
+def _go_on(nodes, reason, halted):
+    """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
+    bad, options = unfinished(nodes), []
     if halted:
         options.append("-e npu_upgrade_clear_halt=true")
-    if any(row.node and _maintenance.state(row.node) == _maintenance.FAILED for row in bad):
+    if any(node["state"] == _maintenance.FAILED for node in bad):
         options.append("-e npu_upgrade_retry=true")
-    command = " ".join(["ansible-playbook npuops.ascend." + reason] + options)
-    lines.append("%s %s" % ("When that is repaired, go on with:" if options else "To go on:", command))
-    return "\n".join(lines)
+    return " ".join(["ansible-playbook npuops.ascend." + reason] + options) if bad or halted else None
 
 
-def awaiting(all_rows):
-    """How to approve, for those that wait for it; [] when none does."""
-    names = [row.node_name for row in all_rows if row.outcome == _cycle_work.AWAITING]
-    if not names:
-        return []
-    count = "1 node waits" if len(names) == 1 else "%d nodes wait" % len(names)
-    return [
-        "",
-        "%s for approval. To approve, then run again:" % count,
-        "  kubectl annotate node %s %s=true --overwrite" % (" ".join(names), _maintenance.ANNOTATION_APPROVE),
-    ]
+def _approve(nodes):
+    """The command that approves the reboots that wait for it, None when none does."""
+    names = [node["node"] for node in nodes if node["outcome"] == _cycle_work.AWAITING]
+    command = "kubectl annotate node %s %s=true --overwrite"
+    return command % (" ".join(names), _maintenance.ANNOTATION_APPROVE) if names else None
+
+
+# --- what the renderers have in common ---
+
+
+def needs_telling(node):
+    """Whether the reason of a node of the JSON is worth reading."""
+    return bool(node["reason"]) and node["outcome"] not in _TELL_THEMSELVES
+
+
+def awaiting(nodes):
+    """Those that wait for approval."""
+    return [node for node in nodes if node["outcome"] == _cycle_work.AWAITING]
+
+
+def alike(nodes):
+    """[[node, ...], ...]: what several nodes have in common is told once."""
+    grouped = {}
+    for node in nodes:
+        grouped.setdefault((node["outcome"], node["reason"]), []).append(node)
+    return list(grouped.values())
+
+
+def shown_name(node):
+    """The name of the node, and that of its host where it is another one."""
+    return node["node"] if node["node"] == node["host"] else "%s (%s)" % (node["node"], node["host"])
+
+
+def how_to_go_on(report):
+    """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
+    return "When that is repaired, go on with:" if " -e " in report["go_on"] else "To go on:"
+
+
+def printable(text):
+    """``text`` without what XML and HTML cannot hold."""
+    return _UNPRINTABLE.sub("", str(text))

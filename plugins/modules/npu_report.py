@@ -14,11 +14,23 @@ author:
 description:
   - Puts together what the plan was, what the tasks of this run said, and what the nodes say of their maintenance now.
   - Does not fail by itself; RV(problem) is what the playbook fails with.
+  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for whatever shows test
+    results) and as one HTML page with a timeline per node, which needs nothing else, not even a network.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
-  - npuops.ascend.attributes.info_module
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Only what O(directory) asks for is ever written, and that not in check mode.
+  diff_mode:
+    support: none
+  idempotent:
+    support: none
+    details:
+      - With O(directory), the files are written each time; they tell when.
 requirements:
   - python >= 3.11
   - kubernetes >= 24.2.0
@@ -56,6 +68,12 @@ options:
     description: Where the Lease C(npu-maintenance) is.
     type: str
     default: npu-operator
+  directory:
+    description:
+      - Directory, on the controller, in which the files C(npu-<reason>-<run>.json), C(.xml) and C(.html) are written. It is
+        made if it is not there. A relative one is below the directory in which C(ansible-playbook) was started.
+      - Empty or without it, nothing is written.
+    type: path
 seealso:
   - module: npuops.ascend.npu_plan
   - module: npuops.ascend.npu_maintenance
@@ -67,6 +85,7 @@ EXAMPLES = r"""
     run: "{{ run_id }}"
     plan: "{{ plan }}"
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_outcomes(hostvars) }}"
+    directory: /srv/npu/reports
   run_once: true
   register: report
 
@@ -83,15 +102,126 @@ table:
   type: list
   elements: str
 problem:
-  description: Which nodes did not get there, why, and the command with which to go on; V(none) when all did.
+  description:
+    - Which nodes did not get there, why, and the command with which to go on; and why the files could not be written.
+      V(none) when all is well.
   returned: always
   type: str
 halted:
   description: Who halted the roll-out, why and when; V(none) when it is not halted.
   returned: always
   type: dict
-report:
-  description: All of it for machines, with a list C(nodes).
+files:
+  description: The files that were written, or would be, by their kind. Empty without O(directory), or when RV(problem) says why.
   returned: always
   type: dict
+  sample:
+    json: /srv/npu/reports/npu-upgrade-awx-7.json
+    xml: /srv/npu/reports/npu-upgrade-awx-7.xml
+    html: /srv/npu/reports/npu-upgrade-awx-7.html
+report:
+  description: All of it for machines. The table and the files are made from this alone. Times are RFC 3339 in UTC.
+  returned: always
+  type: dict
+  contains:
+    run:
+      description: ID of the run.
+      type: str
+    reason:
+      description: V(upgrade) or V(rollback).
+      type: str
+    from:
+      description: The versions that nodes had which were due.
+      type: list
+      elements: str
+    to:
+      description: The versions that these nodes were to get.
+      type: list
+      elements: str
+    written:
+      description: When this report was made.
+      type: str
+    started:
+      description: When the first maintenance of the run began; V(none) when no node was taken.
+      type: str
+    ended:
+      description: When the last one ended, or was last heard of.
+      type: str
+    seconds:
+      description: From the one to the other.
+      type: int
+    halted:
+      description: As RV(halted).
+      type: dict
+    go_on:
+      description: The command with which to go on; V(none) when nothing is left to do.
+      type: str
+    approve:
+      description: The command that approves the reboots that wait for it; V(none) when none does.
+      type: str
+    nodes:
+      description: One entry per host, in the order of the plan.
+      type: list
+      elements: dict
+      contains:
+        host:
+          description: Inventory name.
+          type: str
+        node:
+          description: Name of the Node.
+          type: str
+        from:
+          description: Version of the driver before.
+          type: str
+        to:
+          description: Version that the node was to get.
+          type: str
+        outcome:
+          description:
+            - What became of it, in words. V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),
+              V(deferred), V(failed), V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
+          type: str
+        status:
+          description: What that comes to.
+          type: str
+          choices: [passed, skipped, not-begun, failed]
+        reason:
+          description: Why; V(none) where nothing is to be said.
+          type: str
+        seconds:
+          description:
+            - How long each part took (C(EVICT), C(REBOOT), C(VALIDATE), C(BACK)), and C(TOTAL). Empty when the node was not taken.
+          type: dict
+        started:
+          description: When its maintenance began.
+          type: str
+        ended:
+          description: When it ended; V(none) when it has not, or never began.
+          type: str
+        times:
+          description: When each step, and what else the record notes, began.
+          type: dict
+        timeline:
+          description: The steps in their order.
+          type: list
+          elements: dict
+          contains:
+            step:
+              description: As in the label C(npu.openfuyao.com/driver-upgrade-state).
+              type: str
+            part:
+              description: The part of the maintenance it belongs to, a key of C(seconds).
+              type: str
+            began:
+              description: When.
+              type: str
+            ended:
+              description: When the next one began; of the last one, when the node was last heard of.
+              type: str
+        approval:
+          description: Who approved the reboot, with which program, when, and the AWX job; V(none) without approval.
+          type: dict
+        state:
+          description: What that label says now.
+          type: str
 """

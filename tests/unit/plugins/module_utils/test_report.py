@@ -8,95 +8,34 @@ from __future__ import annotations
 import json
 
 import pytest
+import reports
 from ansible_collections.npuops.ascend.plugins.filter.npu_outcomes import npu_outcomes
-from ansible_collections.npuops.ascend.plugins.module_utils import _report
-
-TIMES = {
-    "cordon-required": "2026-11-21T10:00:00Z",
-    "wait-for-jobs-required": "2026-11-21T10:00:01Z",
-    "pod-deletion-required": "2026-11-21T10:00:02Z",
-    "components-paused": "2026-11-21T10:00:04Z",
-    "drain-required": "2026-11-21T10:00:05Z",
-    "reboot-required": "2026-11-21T10:00:12Z",
-    "reboot": "2026-11-21T10:00:13Z",
-    "validation-required": "2026-11-21T10:01:12Z",
-    "validated": "2026-11-21T10:01:20Z",
-    "uncordon-required": "2026-11-21T10:01:21Z",
-}
-
-
-def record(**fields):
-    made = {
-        "run": "r1",
-        "generation": 1,
-        "from": {"version": "25.5.0", "release": "old"},
-        "to": {"version": "25.5.1", "release": "new"},
-        "started": TIMES["cordon-required"],
-        "ended": "2026-11-21T10:01:22Z",
-        "heartbeat": "2026-11-21T10:01:22Z",
-        "times": TIMES,
-        "outcome": "success",
-    }
-    return dict(made, **fields)
-
-
-def node(name, last=None, current=None, state=None):
-    values = {}
-    if last:
-        values["npuops.ascend/last-maintenance"] = json.dumps(last)
-    if current:
-        values["npuops.ascend/maintenance"] = json.dumps(current)
-    labels = {"npu.openfuyao.com/driver-upgrade-state": state} if state else {}
-    return {"metadata": {"name": name, "annotations": values, "labels": labels}}
-
-
-def planned(name, verdict="ready", reasons=(), **fields):
-    return dict(
-        {
-            "node": name,
-            "verdict": verdict,
-            "reasons": list(reasons),
-            "notes": [],
-            "from": {"version": "25.5.0"},
-            "to": {"version": "25.5.1"},
-        },
-        **fields
-    )
-
-
-def rows(*cases, run="r1", order=None):
-    """``cases``: (name, outcome, reason, planned, node)."""
-    plan = {"hosts": {name: entry for name, _o, _r, entry, _n in cases}, "order": order or [case[0] for case in cases]}
-    hosts = [{"name": name, "outcome": outcome, "reason": reason} for name, outcome, reason, _p, _n in cases]
-    nodes = {entry["node"]: found for _name, _o, _r, entry, found in cases if found}
-    return _report.rows(hosts, plan, nodes, run)
-
-
-DONE = ("npu-a", "done", None, planned("npu-a"), node("npu-a", last=record()))
+from ansible_collections.npuops.ascend.plugins.module_utils import _report, _report_table
+from reports import DONE, TIMES, document, node, planned, record, rows
 
 
 def test_a_node_that_got_there():
     made = rows(DONE)
-    assert made[0].result()["outcome"] == "upgraded" and made[0].fine
-    assert made[0].seconds == {"EVICT": 12, "REBOOT": 60, "VALIDATE": 10, "TOTAL": 82}
-    assert _report.table(made) == [
+    assert [made[0].result()[key] for key in ("outcome", "status")] == ["upgraded", "passed"]
+    assert made[0].result()["seconds"] == {"EVICT": 12, "REBOOT": 60, "VALIDATE": 10, "TOTAL": 82}
+    assert _report_table.table(document(made)) == [
         "NODE   FROM    TO      OUTCOME   EVICT  REBOOT  VALIDATE  TOTAL",
         "npu-a  25.5.0  25.5.1  upgraded   12 s    60 s      10 s   82 s",
     ]
-    assert _report.problem(made, None, "upgrade") is None
-    assert _report.awaiting(made) == []
+    assert _report_table.problem(document(made, None, "upgrade")) is None
 
 
 def test_a_node_that_a_person_sent_back():
     back = record(reason="rollback")
     made = rows(("npu-a", "done", None, planned("npu-a"), node("npu-a", last=back)))
-    assert made[0].outcome == "returned" and _report.problem(made, None, "rollback") is None
+    assert made[0].outcome == "returned" and _report_table.problem(document(made, None, "rollback")) is None
 
 
 def test_steps_of_the_same_second():
     times = {"cordon-required": 0, "reboot-required": 0, "validation-required": 9, "rollback-required": 9}
     times = {step: "2026-11-21T10:00:%02dZ" % second for step, second in times.items()}
-    assert _report.seconds_of_parts({"times": times, "ended": "2026-11-21T10:00:59Z"}) == {
+    steps = _report.timeline({"times": times, "ended": "2026-11-21T10:00:59Z"})
+    assert _report.seconds_of_parts(steps) == {
         "EVICT": 0,
         "REBOOT": 9,
         "VALIDATE": 0,
@@ -108,8 +47,8 @@ def test_steps_of_the_same_second():
 def test_nothing_was_due():
     entry = planned("npu-a", "up-to-date", to={"version": "25.5.0"})
     made = rows(("npu-a", None, None, entry, node("npu-a", last=record(run="earlier"))), order=["x"])
-    assert _report.table(made) == ["NODE   FROM    TO      OUTCOME", "npu-a  25.5.0  25.5.0  up-to-date"]
-    assert _report.problem(made, None, "upgrade") is None
+    assert _report_table.table(document(made)) == ["NODE   FROM    TO      OUTCOME", "npu-a  25.5.0  25.5.0  up-to-date"]
+    assert _report_table.problem(document(made, None, "upgrade")) is None
 
 
 def test_a_node_that_went_back():
@@ -124,14 +63,14 @@ def test_a_node_that_went_back():
         for name in ("npu-b", "npu-c")
     ]
     made = rows(failed, *spared)
-    assert made[0].seconds == {"EVICT": 12, "REBOOT": 60, "VALIDATE": 3, "BACK": 7, "TOTAL": 82}
-    lines = _report.table(made)
+    assert made[0].result()["seconds"] == {"EVICT": 12, "REBOOT": 60, "VALIDATE": 3, "BACK": 7, "TOTAL": 82}
+    lines = _report_table.table(document(made))
     assert lines[1].split()[:5] == ["npu-a", "25.5.0", "25.5.1", "rolled", "back"]
     assert "npu-a: " + why in lines
-    told = _report.problem(made, halted, "upgrade")
+    told = _report_table.problem(document(made, halted, "upgrade"))
     assert told.startswith("3 of 3 nodes did not get there:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
     assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since 2026-11-21T10:01:22Z.\nWhen" in told
-    other = _report.problem(made[1:], dict(halted, why="A disk is full."), "upgrade")
+    other = _report_table.problem(document(made[1:], dict(halted, why="A disk is full."), "upgrade"))
     assert "\nThe roll-out is halted since 2026-11-21T10:01:22Z: A disk is full.\n" in other
     assert told.endswith(
         "go on with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
@@ -141,44 +80,107 @@ def test_a_node_that_went_back():
 @pytest.mark.parametrize("outcome", ["deferred", "failed", "halted", "busy", "under-way"])
 def test_what_is_left_fails_the_run(outcome):
     made = rows(DONE, ("npu-b", outcome, "because", planned("npu-b"), node("npu-b", state="upgrade-required")))
-    told = _report.problem(made, None, "rollback")
+    told = _report_table.problem(document(made, None, "rollback"))
     assert "1 of 2 nodes" in told and "npu-b" in told and "npu-a" not in told
     assert told.endswith("\nTo go on: ansible-playbook npuops.ascend.rollback")
 
 
 def test_a_blocked_node_of_the_plan_fails_the_run():
     made = rows(DONE, ("npu-b", None, None, planned("npu-b", "blocked", ["no image"]), None))
-    assert "npu-b: blocked, no image" in _report.problem(made, None, "upgrade")
+    assert "npu-b: blocked, no image" in _report_table.problem(document(made, None, "upgrade"))
 
 
 def test_who_waits_for_approval_does_not_fail_the_run():
     why = "its reboot is not approved"
     made = rows(("npu-a", "awaiting-approval", why, planned("npu-a"), node("npu-a", state="approval-required")))
-    assert _report.problem(made, None, "upgrade") is None
-    assert _report.awaiting(made)[-1].endswith("kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite")
+    assert _report_table.problem(document(made, None, "upgrade")) is None
+    assert _report_table.table(document(made))[-1].endswith("kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite")
 
 
 def test_a_record_of_another_run_is_not_this_ones():
     made = rows(("npu-a", "busy", "in other hands", planned("npu-a"), node("npu-a", current=record(run="other"))))
-    assert made[0].seconds == {} and made[0].outcome == "busy"
+    assert made[0].result()["seconds"] == {} and made[0].outcome == "busy"
 
 
 def test_a_node_in_the_middle_is_timed_to_its_last_sign_of_life():
     current = record(times={step: TIMES[step] for step in ("cordon-required", "reboot-required")}, heartbeat="2026-11-21T10:05:12Z")
     del current["ended"]
     made = rows(("npu-a", "halted", "did not come back", planned("npu-a"), node("npu-a", current=current)))
-    assert made[0].seconds == {"EVICT": 12, "REBOOT": 300, "TOTAL": 312}
+    assert made[0].result()["seconds"] == {"EVICT": 12, "REBOOT": 300, "TOTAL": 312}
 
 
 def test_a_deleted_node_and_another_name():
     made = rows(("host-1", "failed", "The Node object worker-1 was deleted.", planned("worker-1"), None))
-    assert _report.table(made)[1].startswith("worker-1 (host-1)")
+    assert _report_table.table(document(made))[1].startswith("worker-1 (host-1)")
 
 
 def test_order_of_the_plan_first():
     case = ("npu-c", None, None, planned("npu-c", "up-to-date"), None)
     other = ("npu-b", "done", None, planned("npu-b"), node("npu-b", last=record()))
     assert [row.name for row in rows(case, other, DONE, order=["npu-a", "npu-b"])] == ["npu-a", "npu-b", "npu-c"]
+
+
+# --- the JSON ---
+
+
+def test_all_of_it_is_json():
+    for made in (reports.success(3), reports.halted(), reports.awaiting(), reports.nothing_due(2), reports.hostile()):
+        assert json.loads(json.dumps(made)) == made
+
+
+def test_what_an_outcome_comes_to():
+    assert {entry["host"]: (entry["outcome"], entry["status"]) for entry in reports.halted()["nodes"]} == {
+        "npu-a": ("upgraded", "passed"),
+        "npu-b": ("rolled back", "failed"),
+        "npu-c": ("halted", "failed"),
+        "npu-d": ("deferred", "failed"),
+        "npu-e": ("not begun", "not-begun"),
+        "npu-f": ("not begun", "not-begun"),
+        "npu-g": ("up-to-date", "passed"),
+        "npu-h": ("skipped", "skipped"),
+    }
+    assert [entry["status"] for entry in reports.awaiting()["nodes"]] == ["passed", "skipped", "skipped"]
+
+
+def test_the_run_as_a_whole():
+    made = reports.halted()
+    assert (made["started"], made["ended"]) == ("2026-11-21T10:00:00Z", "2026-11-21T10:22:40Z")
+    assert (made["seconds"], made["from"], made["to"]) == (1360, ["25.5.0"], ["25.5.1"])
+    assert made["halted"] == reports.HALTED and made["approve"] is None
+    assert made["go_on"] == "ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
+    nothing = reports.nothing_due(2)
+    assert [nothing[key] for key in ("started", "ended", "seconds", "from", "to", "go_on", "approve")] == [None, None, 0, [], [], None, None]
+    assert nothing["written"] == "2026-11-21T19:40:00Z"
+
+
+def test_a_halt_by_somebody_else_is_to_be_cleared():
+    made = document(rows(DONE), reports.HALTED)
+    assert made["go_on"].endswith("npuops.ascend.upgrade -e npu_upgrade_clear_halt=true")
+    assert _report_table.problem(made) is None
+
+
+def test_the_timeline_has_every_step_without_gaps():
+    steps = rows(DONE)[0].result()["timeline"]
+    assert [step["step"].replace("-required", "") for step in steps] == [
+        "cordon", "wait-for-jobs", "pod-deletion", "drain", "reboot", "validation", "uncordon",
+    ]  # fmt: skip
+    assert [step["began"] for step in steps[1:]] + ["2026-11-21T10:01:22Z"] == [step["ended"] for step in steps]
+    assert steps[4] == {"step": "reboot-required", "part": "REBOOT", "began": "2026-11-21T10:00:12Z", "ended": "2026-11-21T10:01:12Z"}
+
+
+def test_the_order_is_that_of_the_times():
+    times = {step: TIMES[step] for step in sorted(TIMES)}  # as records are written
+    assert _report.timeline(record(times=times)) == _report.timeline(record()) != []
+
+
+def test_a_record_that_somebody_edited():
+    assert _report.timeline({"times": {"cordon-required": "yesterday", "reboot-required": 5}, "ended": None}) == []
+    assert _report.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []
+
+
+def test_printable():
+    assert _report.printable(reports.HOSTILE) == reports.HARMLESS
+    assert _report.printable("a\tb\n é 中 😀") == "a\tb\n é 中 😀"
 
 
 # --- what the tasks registered ---
