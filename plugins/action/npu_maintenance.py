@@ -77,12 +77,7 @@ class ActionModule(ClusterAction):
         try:
             result = cycle.run(params["until"])
         except NpuError as exc:
-            told = {
-                "outcome": _cycle.FAILED,
-                "changed": cycle.changed,
-                "api_unreachable": isinstance(exc, _cluster.Unreachable),
-            }
-            raise NpuError(exc.message, **dict(told, **exc.details))
+            raise NpuError(exc.message, **dict({"outcome": _cycle.FAILED, "changed": cycle.changed}, **exc.details))
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params):

@@ -106,7 +106,8 @@ class Cycle:
             return work.outcome(FAILED, exc.message)
         except _cluster.Unreachable as exc:
             text = "%s The maintenance of %s stays as it is; run again, which goes on with it."
-            raise NpuError(text % (exc.message, self._order.node), **work.outcome(FAILED, exc.message))
+            outcome = work.outcome(FAILED, exc.message)
+            raise NpuError(text % (exc.message, self._order.node), api_unreachable=True, **outcome)
 
     def _stop(self, until):
         """The outcome when the step asked for is reached."""
