@@ -27,7 +27,7 @@ def lab() -> Lab:
 @pytest.fixture(scope="session")
 def installed(lab):
     """The cluster as install makes it, once; a test that changes it puts it back. Not for tests that judge an install."""
-    leftovers.remember(lab, "npu-a", "npu-b", "npu-c", "cpu-a")
+    leftovers.remember(lab)
     lab.playbook("install")
 
 

@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import sys
+from collections.abc import Iterable
 
 from lab import CHECKOUT, Lab
 
+NODES = ("npu-a", "npu-b", "npu-c", "cpu-a")
 PLACES = "/etc /usr /opt /srv /user /var/lib /lib /run/npuops"
 # What a running node changes by itself, and what install says it leaves: users, and who belongs to which group.
 VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/systemd")
@@ -40,7 +42,7 @@ def state(lab: Lab, node: str) -> dict:
     return {"files": files(lab, node), "labels": metadata["labels"], "annotations": metadata.get("annotations", {})}
 
 
-def remember(lab: Lab, *nodes: str) -> None:
+def remember(lab: Lab, nodes: Iterable[str] = NODES) -> None:
     """Write down the state of nodes on which nothing was installed yet."""
     for node in nodes:
         if lab.ssh(node, "test -e /var/lib/npuops", check=False).returncode != 0:
@@ -49,4 +51,4 @@ def remember(lab: Lab, *nodes: str) -> None:
 
 
 if __name__ == "__main__":
-    remember(Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")), *sys.argv[1:])
+    remember(Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")), sys.argv[1:])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import leftovers
 import pytest
 from rollout import reset, upgrade
 
@@ -14,6 +15,7 @@ from rollout import reset, upgrade
 @pytest.fixture(scope="session", autouse=True)
 def installed(lab):
     """The cluster as install makes it, before and after."""
+    leftovers.remember(lab)
     reset(lab)
     lab.playbook("install")
     yield

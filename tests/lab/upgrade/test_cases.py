@@ -120,6 +120,7 @@ def test_a_host_that_does_not_answer(idle):
 # --- deferred, interrupted, disturbed ---
 
 
+@pytest.mark.core
 def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
     version = target(idle, "npu-a", "npu-b")
     team.deploy("stuck", node="npu-a", budget={"minAvailable": 1})
@@ -166,6 +167,7 @@ def test_lost_ssh(idle, team):
     assert proof(idle, observer, {"npu-a": 1}, version) == []
 
 
+@pytest.mark.core
 def test_two_controllers(idle, team):
     version = target(idle, "npu-a")
     team.deploy("slow", node="npu-a", ends_in=10)

@@ -13,7 +13,7 @@ What a run of the tests covers is chosen by the environment, because all of it t
   NPU_CRASH=all      all four, at every k (make crash-test)
   NPU_CRASH="kill-after:7,dark-before:npu_boot rebooted"   just these, by number or by a pattern in the
                    call's words, in which NODE stands for the node
-The nodes share the work. The table of what was done is in .cache/results/crash.json.
+make test crashes at three calls (dev/test). The nodes share the work. The table of what was done is in .cache/results/crash.json.
 """
 
 from __future__ import annotations
@@ -129,6 +129,7 @@ def reference(lab, node: str) -> list[str]:
     return [call.what.replace(node, "NODE") for call in gate.calls]
 
 
+@pytest.mark.core
 def test_every_crash_is_survived(idle, pods):
     wanted, calls = os.environ.get("NPU_CRASH", "spread"), []
     if wanted in ("all", "spread"):
