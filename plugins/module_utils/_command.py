@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 # Stopping a unit may take as long as systemd lets one have by default.
 _SYSTEMCTL = 90  # seconds
 
+
 class Result:
     """Exit status (None when it did not end in time), standard output and standard error as text."""
 

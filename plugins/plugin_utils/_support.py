@@ -94,7 +94,8 @@ def _release(component, name, version, today, notes):
 
 def _end_of_life(row, name, today, notes):
     if row["end_of_life"] and row["end_of_life"] < today:
-        notes.append("%s is not maintained any more since %s (%s)" % (name, row["end_of_life"], row.get("end_of_life_source", row["source"])))
+        source = row.get("end_of_life_source", row["source"])
+        notes.append("%s is not maintained any more since %s (%s)" % (name, row["end_of_life"], source))
 
 
 def _row(rows, version, fits):
