@@ -25,6 +25,17 @@ class ActionModule(ClusterAction):
                 "reason": {"type": "str"},
             },
         },
+        "workloads": {
+            "type": "dict",
+            "default": {},
+            "options": {
+                "parked": {"type": "list", "elements": "dict", "default": []},
+                "restored": {"type": "list", "elements": "dict", "default": []},
+                "left": {"type": "list", "elements": "dict", "default": []},
+                "problem": {"type": "str"},
+            },
+            "apply_defaults": True,
+        },
         "namespace": {"type": "str", "default": "npu-operator"},
     }
 
@@ -33,7 +44,9 @@ class ActionModule(ClusterAction):
         cluster = _patience.PatientCluster(_cluster.connect(params), self._display.display, clock)
         rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"])
         halted = _slots.Slots(cluster, params["namespace"], clock).view()["halted"]
-        problem = _report.problem(rows, halted, params["reason"])
+        workloads = dict(params["workloads"])
+        problems = (_report.problem(rows, halted, params["reason"]), workloads.pop("problem"))
+        problem = "\n".join(text for text in problems if text) or None
         return {
             "table": _report.table(rows) + _report.awaiting(rows),
             "problem": problem,
@@ -43,6 +56,7 @@ class ActionModule(ClusterAction):
                 "reason": params["reason"],
                 "halted": halted,
                 "nodes": [row.result() for row in rows],
+                "workloads": workloads,
             },
         }
 

@@ -62,6 +62,11 @@ options:
   clear_halt:
     description: Whether the run that follows clears a halt. V(false) by default.
     type: raw
+  workloads:
+    description:
+      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods are in nobody's way and need no room elsewhere.
+      - V(leave) by default.
+    type: raw
   on_blocked:
     description:
       - What goes into RV(refusal). V(report) refuses nothing. V(refuse) does when the plan is not green. V(defer) only does for
