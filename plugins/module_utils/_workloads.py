@@ -290,7 +290,7 @@ class _Search:
                 asked = self._asked(templates(item.get("spec")))
                 if asked and item["metadata"].get("namespace") != self._namespace:
                     self._known[Workload(kind, item).path] = item
-                    self._climb(kind, item, asked)
+                    self._climb(kind, item, asked, item["metadata"].get("namespace"))
         except NpuError as exc:
             if kind.built_in:
                 raise
@@ -305,7 +305,7 @@ class _Search:
             asked = self._asked([item])
             owner = self._owner_of(item) if asked else None
             if owner:
-                self._climb(owner[0], owner[1], asked)
+                self._climb(owner[0], owner[1], asked, pod.namespace)
 
     def _asked(self, pods):
         """Of the resources those that the pods or templates ask for; none if they may finish."""
@@ -316,8 +316,8 @@ class _Search:
             asked |= requested(pod["spec"]) & self._resources
         return asked
 
-    def _climb(self, kind, item, asked):
-        """Add the topmost workload at or above an object."""
+    def _climb(self, kind, item, asked, namespace):
+        """Add the topmost workload at or above an object. ``namespace``: of the pods, their owner may have none."""
         passed, top = [], None
         while True:
             workload = self._workload(kind, item)
@@ -325,7 +325,7 @@ class _Search:
                 if not passed and (workload.over or workload.stopped) and not workload.marked:
                     return  # such as an old revision's ReplicaSet
                 top = workload
-            passed.append((item["metadata"].get("namespace"), kind.name, item["metadata"]["name"]))
+            passed.append((namespace, kind.name, item["metadata"]["name"]))
             owner = self._owner_of(item)
             if owner is None or owner[0] == CRON_JOB:
                 break
@@ -359,7 +359,7 @@ def each(cluster, kind, **selectors):
         return cluster.each(kind.list_path, **selectors)
     try:
         return cluster.impatient.list(kind.list_path, **selectors)
-    except _cluster.Unreachable:
+    except (_cluster.Unreachable, _cluster.TooManyRequests):
         cluster.request("get", "/version")  # waits if it is the whole server that is away
         return cluster.impatient.list(kind.list_path, **selectors)
     except _cluster.NotFound:

@@ -78,10 +78,12 @@ notes:
   - A Job that is suspended loses its pods and starts anew when it is restored; its deadline begins again as well, see
     U(https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job).
   - Which field of a custom resource its C(scale) subresource stands for is read from its CustomResourceDefinition, see
-    U(https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource). The field is
-    set in the object itself, in one request with the annotation.
-  - Something that keeps a workload as it should be, such as Argo CD or an operator of its own, may scale it up again. Then its pods are
-    evicted as ever, and RV(left) tells in the end.
+    U(https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource).
+    The field is set in the object itself, in one request with the annotation.
+  - Kubernetes copies annotations of a Deployment to its ReplicaSets and does not take them away there. Without the label they mean
+    nothing.
+  - Something that keeps a workload as it should be, such as Argo CD or an operator of its own, may scale it up again. Then its pods
+    are evicted as ever, and RV(left) tells in the end.
 seealso:
   - module: npuops.ascend.npu_plan
 """

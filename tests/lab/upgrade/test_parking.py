@@ -141,7 +141,7 @@ def act(lab, state: str, gate: Gate | None = None) -> Gate:
 def test_an_upgrade_with_everything_parked(idle, team):
     """A budget that would block, and somebody who scales one up meanwhile."""
     team.fill()
-    team.deploy("mine", 2, node=NODE, chips={A2: 1})
+    team.deploy("mine", 1, node=NODE, chips={A2: 1})
     before = team.now()
     version = OTHER[version_of(idle, NODE)]
     text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
@@ -150,14 +150,14 @@ def test_an_upgrade_with_everything_parked(idle, team):
         observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
                       300, "the reboot")
         assert team.not_stopped() == []
-        idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=1")
+        idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=2")
         assert one.wait() == 0, one.text[-6000:]
     assert "8 workloads will be parked" in one.text, one.text
     assert f"Deployment {team.name}/mine: somebody changed it" in one.text, one.text
     assert proof(idle, observer, {NODE: 1}, version) == []
     assert team.now() == before
     mine = idle.get("deployment", "mine", "-n", team.name)
-    assert mine["spec"]["replicas"] == 1 and MARK not in mine["metadata"]["annotations"]
+    assert mine["spec"]["replicas"] == 2 and MARK not in mine["metadata"]["annotations"]
     team.wait_available("web", 2)
     idle.wait_for(lambda: idle.get("job", "train", "-n", team.name)["status"].get("active") == 1, 60, "the Job goes on")
 
