@@ -346,24 +346,38 @@ class _Search:
             kind = self.kinds.get((owner.get("apiVersion", "").rpartition("/")[0], owner["kind"]))
             if owner.get("controller") and kind:
                 path = kind.path(item["metadata"].get("namespace"), owner["name"])
-                if path not in self._known:
-                    self._known[path] = self._cluster.get(path)
-                found = self._known[path]
+                found = self._get(kind, path)
                 return (kind, found) if found is not None else None
         return None
 
+    def _get(self, kind, path):
+        if path not in self._known:
+            self._known[path] = None
+            try:
+                found = self._cluster.get(path) if kind.built_in else _of_custom(self._cluster, lambda once: once.get(path))
+                self._known[path] = found
+            except NpuError as exc:
+                if kind.built_in:
+                    raise
+                self.found.unseen.append("%s: %s" % (path, exc.message))
+        return self._known[path]
+
 
 def each(cluster, kind, **selectors):
-    """The objects of a Kind. Raises _cluster.Unreachable at once for a custom one that alone cannot be read."""
+    """The objects of a Kind."""
     if kind.built_in:
         return cluster.each(kind.list_path, **selectors)
+    return _of_custom(cluster, lambda once: once.list(kind.list_path, **selectors))
+
+
+def _of_custom(cluster, read):
+    """What ``read(cluster)`` returns. Raises at once where a custom kind alone cannot be read: its conversion may be broken
+    for ever."""
     try:
-        return cluster.impatient.list(kind.list_path, **selectors)
+        return read(cluster.impatient)
     except (_cluster.Unreachable, _cluster.TooManyRequests):
         cluster.request("get", "/version")  # waits if it is the whole server that is away
-        return cluster.impatient.list(kind.list_path, **selectors)
-    except _cluster.NotFound:
-        return []  # removed since discovery
+        return read(cluster.impatient)
 
 
 def missing_permissions(cluster, workloads):

@@ -138,7 +138,7 @@ def act(lab, state: str, gate: Gate | None = None) -> Gate:
     return gate
 
 
-def test_an_upgrade_with_everything_parked(idle, team):
+def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     """A budget that would block, and somebody who scales one up meanwhile."""
     team.fill()
     team.deploy("mine", 1, node=NODE, chips={A2: 1})
@@ -146,7 +146,8 @@ def test_an_upgrade_with_everything_parked(idle, team):
     version = OTHER[version_of(idle, NODE)]
     text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
     assert "allows no disruption now" in text
-    with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park") as one:
+    with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park",
+                                      npu_upgrade_report_dir=str(tmp_path)) as one:
         observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
                       300, "the reboot")
         assert team.not_stopped() == []
@@ -156,6 +157,9 @@ def test_an_upgrade_with_everything_parked(idle, team):
     assert f"Deployment {team.name}/mine: somebody changed it" in one.text, one.text
     assert proof(idle, observer, {NODE: 1}, version) == []
     assert team.now() == before
+    (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.iterdir()]
+    assert (len(report["parked"]), len(report["restored"])) == (8, 7)
+    assert [entry["object"] for entry in report["left"]] == [f"Deployment {team.name}/mine"]
     mine = idle.get("deployment", "mine", "-n", team.name)
     assert mine["spec"]["replicas"] == 2 and MARK not in mine["metadata"]["annotations"]
     team.wait_available("web", 2)

@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.action.npu_workloads import Actio
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from kubernetes_stub import node
-from workload_stub import NPU, WorkloadApi, made, template
+from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
 
@@ -143,6 +143,25 @@ def test_a_deployment_whose_old_pods_ask(api):
     """In the middle of a rollout to a template that does not."""
     api.add(made("Deployment", replicas=3, pods=template(npus=None)), made("ReplicaSet", owner=("Deployment", "x"), replicas=1))
     assert names(park(api)["parked"]) == ["Deployment train/x"]
+
+
+@pytest.mark.parametrize("custom", [CUSTOM, ()])
+def test_an_old_revision(api, custom):
+    """Its template asks, but it has no pods; and it has a copy of the Deployment's annotation, which Kubernetes makes."""
+    api.custom = custom
+    old = made("ReplicaSet", owner=("Deployment", "x"), replicas=0)
+    old["metadata"]["annotations"] = {MARK: '{"run":"r","since":"","uid":"uid-Deployment-x","restore":{"spec":{"replicas":1}}}'}
+    api.add(made("Deployment", replicas=3, pods=template(npus=None)), old)
+    before = api.everything()
+    assert park(api)["parked"] == [] and restore(api)["restored"] == []
+    assert api.everything() == before
+
+
+def test_an_owner_that_cannot_be_read(api):
+    api.add(made("Set"), made("Deployment", owner=("Set", "x"), replicas=3))
+    api.faults["GET", "/apis/ml.example/v1/namespaces/train/sets/x"] = (500, "conversion webhook failed")
+    result = park(api)
+    assert names(result["parked"]) == ["Deployment train/x"] and "conversion webhook failed" in result["lines"][-1]
 
 
 def test_a_cronjob_and_its_job(api):
