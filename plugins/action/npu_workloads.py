@@ -67,7 +67,7 @@ class ActionModule(ClusterAction):
             "parked": outcome.parked,
             "restored": outcome.restored,
             "left": outcome.left,
-            "unseen": outcome.unseen,
+            "unseen": outcome.unseen + outcome.forbidden,
             "waiting": [workload.label for workload in waiting],
             "lines": lines,
             "problem": outcome.problem,

@@ -95,11 +95,12 @@ def _flat(restore):
 
 class Outcome:
     """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair}, with whether a person has to
-    see to it; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why."""
+    see to it; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
+    ``forbidden``: what may not be."""
 
     def __init__(self):
         self.parked, self.restored, self.left, self.changes = [], [], [], []
-        self.unseen = []
+        self.unseen, self.forbidden = [], []
 
     def leave(self, workload, reason, repair=False):
         self.left.append({"object": workload.label, "reason": reason.rstrip("."), "repair": repair})
@@ -234,10 +235,10 @@ def notes(found, resources):
 def restore_all(cluster, parking, now, heartbeat_limit, run):
     """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work.
 
-    A list by label for each kind that stops, and what is parked costs a request each. A user who may not look at
-    workloads has not parked any.
+    A list by label for each kind that stops, and what is parked costs a request each. That a user may not look at workloads
+    is no failure: an upgrade that does not park needs no such right.
     """
-    found = _all_parked(cluster, parking.outcome.unseen)
+    found = _all_parked(cluster, parking.outcome)
     runs = {run_of(workload) for workload in found} - {run}
     busy = at_work(cluster, now, heartbeat_limit) - {run} if runs else ()
     for workload in found:
@@ -255,15 +256,16 @@ def run_of(workload):
         return None
 
 
-def _all_parked(cluster, unseen):
+def _all_parked(cluster, outcome):
     found = []
     for kind in _workloads.stopping(_workloads.discover(cluster)):
         try:
             items = list(_workloads.each(cluster, kind, label_selector=MARK + "=true"))
         except NpuError as exc:
-            if kind.built_in and exc.details.get("missing") is None:
+            forbidden = exc.details.get("missing") is not None
+            if kind.built_in and not forbidden:
                 raise
-            unseen.append("%s: %s" % (kind.list_path, exc.message))
+            (outcome.forbidden if forbidden else outcome.unseen).append("%s: %s" % (kind.list_path, exc.message))
         else:
             found += [_workloads.Workload(kind, item) for item in items]
     return found

@@ -92,7 +92,7 @@ class WorkloadApi(ApiServer):
         return found
 
     def answer(self, method, path, query, body):
-        if method == "GET":
+        if method == "GET" and (method, path) not in self.faults:
             if path == "/apis":
                 at_once = self.aggregated and "as=APIGroupDiscoveryList" in self.accepted
                 return 200, self._groups() if at_once else self._plain_groups()

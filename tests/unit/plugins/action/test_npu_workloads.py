@@ -184,6 +184,19 @@ def test_a_custom_kind_that_cannot_be_listed(api):
         assert "/apis/ml.example/v1/fleets" in result["unseen"][0] and "conversion webhook failed" in result["lines"][-1]
 
 
+def test_a_user_who_may_not_look_at_workloads(api):
+    """And has no need to: an upgrade asks for no such right unless it parks."""
+    api.add(made("StatefulSet", replicas=2))
+    park(api)
+    message = 'cannot list resource "deployments" in API group "apps" at the cluster scope'
+    api.faults["GET", "/apis/apps/v1/deployments"] = (403, "deployments.apps is forbidden: User " + message)
+    result = restore(api)
+    assert names(result["restored"]) == ["StatefulSet train/x"]
+    assert len(result["unseen"]) == 1 and len(result["lines"]) == 1
+    with pytest.raises(NpuError, match='Allow "list" on "deployments.apps"'):
+        park(api)
+
+
 def test_missing_permissions_are_told_before_anything_is_parked(api):
     one_of_each(api)
     before = api.everything()
