@@ -77,6 +77,8 @@ notes:
     U(https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/).
   - A Job that is suspended loses its pods and starts anew when it is restored; its deadline begins again as well, see
     U(https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job).
+  - A CronJob without C(startingDeadlineSeconds) whose time passed while it was parked starts a Job as soon as it is restored, see
+    U(https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-suspension).
   - Which field of a custom resource its C(scale) subresource stands for is read from its CustomResourceDefinition, see
     U(https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource).
     The field is set in the object itself, in one request with the annotation.

@@ -153,8 +153,9 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
         assert team.not_stopped() == []
         idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=2")
         assert one.wait() == 0, one.text[-6000:]
-    assert "8 workloads will be parked" in one.text, one.text
-    assert f"Deployment {team.name}/mine: somebody changed it" in one.text, one.text
+        text = one.text
+    assert "8 workloads will be parked" in text, text
+    assert f"Deployment {team.name}/mine: somebody changed it" in text, text
     assert proof(idle, observer, {NODE: 1}, version) == []
     assert team.now() == before
     (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.iterdir()]
@@ -192,7 +193,7 @@ def test_a_killed_run_is_restored_by_one_that_has_nothing_to_do(idle, team):
     gate = Gate("PATCH .*/jobs/train", Fate.KILL_AFTER)
     with run(idle, f"--limit={NODE}", gate=gate, npu_driver_version=OTHER[old], npu_upgrade_workloads="park") as one:
         one.wait()
-    assert gate.dead, one.text
+        assert gate.dead, one.text
     assert team.now() != before
     upgrade(idle, f"--limit={NODE}", npu_driver_version=old)
     assert team.now() == before
@@ -205,7 +206,7 @@ def test_a_killed_run_is_restored_by_one_that_is_refused(idle, team):
     gate = Gate("PATCH .*/jobs/train", Fate.KILL_AFTER)
     with run(idle, f"--limit={NODE}", gate=gate, npu_driver_version=version, npu_upgrade_workloads="park") as one:
         one.wait()
-    assert gate.dead, one.text
+        assert gate.dead, one.text
     team.deploy("stuck", node=NODE, budget={"minAvailable": 1})
     text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version, npu_upgrade_workloads="park")
     assert f"{team.name}/stuck" in text and "restored Job" in text, text
@@ -220,4 +221,22 @@ def test_nothing_is_parked_while_people_decide(idle, team):
                    npu_upgrade_workloads="park", npu_upgrade_auto=False)
     assert "awaiting-approval" in text, text
     assert not [call for call in gate.calls if team.name in call.what]
+    assert team.now() == before
+
+
+def test_a_run_that_cannot_restore_fails(idle, team):
+    """Somebody edited the memory. All else is restored, and the run that comes after the repair is content."""
+    team.fill()
+    before, version = team.now(), version_of(idle, NODE)
+    act(idle, "parked")
+    idle.kubectl("annotate", "deployment", "web", "-n", team.name, f"{MARK}=oops", "--overwrite")
+    text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
+    assert "1 parked workload was not restored" in text and f"Deployment {team.name}/web" in text, text
+    now, web = team.now(), ("deployment", "web")
+    assert {key: found for key, found in now.items() if key != web} == {key: found for key, found in before.items() if key != web}
+    assert now[web]["spec"]["replicas"] == 0
+    idle.kubectl("scale", "deployment", "web", "-n", team.name, "--replicas=2")
+    idle.kubectl("label", "deployment", "web", "-n", team.name, f"{MARK}-")
+    upgrade(idle, f"--limit={NODE}", npu_driver_version=version)
+    idle.kubectl("annotate", "deployment", "web", "-n", team.name, f"{MARK}-")
     assert team.now() == before
