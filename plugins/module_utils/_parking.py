@@ -69,10 +69,12 @@ class Unreadable(NpuError):
 
 
 def _repair(workload):
+    """What a person does about marks that cannot be read."""
     where = " -n " + workload.namespace if workload.namespace else ""
     field = ".".join(workload.kind.field) if workload.kind.field else "number of replicas"
-    return ". Set its %s to what it should be, then: kubectl%s label %s %s %s-" % (
-        field, where, workload.kind.resource, workload.name, MARK)  # fmt: skip
+    name = "%s %s" % (workload.kind.resource, workload.name)
+    commands = ["kubectl%s %s %s %s-" % (where, verb, name, MARK) for verb in ("label", "annotate")]
+    return ". Set its %s to what it should be, then: %s" % (field, "; ".join(commands))
 
 
 def _nested(path, value):
