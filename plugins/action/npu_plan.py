@@ -11,12 +11,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _eviction,
     _knobs,
+    _parking,
     _patience,
     _plan,
     _preflight,
     _slots,
     _snapshot,
     _white_list,
+    _workloads,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
@@ -47,6 +49,7 @@ class ActionModule(ClusterAction):
         "drain": {"type": "raw"},
         "retry": {"type": "raw"},
         "clear_halt": {"type": "raw"},
+        "workloads": {"type": "raw"},
         "on_blocked": {"type": "raw"},
     }
 
@@ -58,6 +61,7 @@ class ActionModule(ClusterAction):
             approval_max_age=_knobs.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
             max_parallel=_knobs.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
             retry=_knobs.flag("npu_upgrade_retry", params["retry"], False),
+            park=_knobs.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
         )
         clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
         on_blocked = _knobs.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
@@ -67,7 +71,15 @@ class ActionModule(ClusterAction):
         snapshot = _snapshot.Snapshot.read(cluster, _registries(params["hosts"]))
         slots = _slots.Slots(cluster, params["namespace"], _patience.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
+        found = None
+        if wishes.park:
+            # What is parked needs no eviction, and no room elsewhere.
+            found = _workloads.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
+            missing += _workloads.missing_permissions(cluster, found.workloads)
+            snapshot = snapshot.without(found.takes_away)
         plan = _plan.make(params["hosts"], snapshot, slots, wishes, _tools(cluster, snapshot, may_evict))
+        if found:
+            plan.cluster_notes += _parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
         if plan.halted and not clear_halt:
             plan.cluster_reasons.append(_slots.halted_text(plan.halted).rstrip("."))
@@ -86,6 +98,12 @@ def _tools(cluster, snapshot, may_evict):
         own_pod=_eviction.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
+
+
+def _resources(hosts):
+    """The names of the resources that the hosts' chips are."""
+    families = [(host.get("facts") or {}).get("family") or {} for host in hosts]
+    return sorted({family["resource"] for family in families if family.get("resource")})
 
 
 def _registries(hosts):

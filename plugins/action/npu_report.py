@@ -33,6 +33,17 @@ class ActionModule(ClusterAction):
                 "reason": {"type": "str"},
             },
         },
+        "workloads": {
+            "type": "dict",
+            "default": {},
+            "options": {
+                "parked": {"type": "list", "elements": "dict", "default": []},
+                "restored": {"type": "list", "elements": "dict", "default": []},
+                "left": {"type": "list", "elements": "dict", "default": []},
+                "problem": {"type": "str"},
+            },
+            "apply_defaults": True,
+        },
         "namespace": {"type": "str", "default": "npu-operator"},
         "directory": {"type": "path"},
     }
@@ -42,7 +53,7 @@ class ActionModule(ClusterAction):
         cluster = _patience.PatientCluster(_cluster.connect(params), self._display.display, clock)
         rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"])
         halted = _slots.Slots(cluster, params["namespace"], clock).view()["halted"]
-        report = _report.document(rows, params["run"], params["reason"], halted, clock.now())
+        report = _report.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])
         files, unwritten = self._write(params["directory"], report)
         problems = [text for text in (_report_table.problem(report), unwritten) if text]
         return {

@@ -34,8 +34,9 @@ class PatientCluster:
     """
 
     def __init__(self, cluster, say, clock, patience=API_PATIENCE):
-        """``say(sentence)``; ``patience`` in seconds."""
+        """``say(sentence)``; ``patience`` in seconds. ``impatient``: the Cluster itself."""
         self._cluster, self._say, self._clock, self._patience = cluster, say, clock, patience
+        self.impatient = cluster
 
     def __getattr__(self, name):
         return getattr(self._cluster, name)

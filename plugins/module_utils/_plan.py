@@ -45,11 +45,12 @@ REASONS = (_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON)
 class Wishes:
     """What the run was asked for."""
 
-    def __init__(self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False):
-        """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; the rest as the variables npu_upgrade_*."""
+    def __init__(self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False, park=False):
+        """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
+        rest as the variables npu_upgrade_*."""
         self.policy, self.reason = policy, reason
         self.auto, self.approval_max_age = auto, approval_max_age
-        self.max_parallel, self.retry = max_parallel, retry
+        self.max_parallel, self.retry, self.park = max_parallel, retry, park
 
 
 class Tools:
@@ -195,6 +196,7 @@ class Plan:
             "order": ordered,
             "deferred": [entry.name for entry in self.deferred],
             "max_parallel": self.wishes.max_parallel,
+            "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
             "hosts": {entry.name: entry.result() for entry in self.entries},
@@ -209,6 +211,12 @@ class Plan:
     def settled_nodes(self):
         """Names of the Nodes that are not due, whatever an earlier run thought."""
         return [entry.node_name for entry in self.of(UP_TO_DATE, SKIPPED) if entry.node is not None]
+
+    @property
+    def park(self):
+        """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
+        begin = self.of(IN_FLIGHT, READY) + (self.deferred if self.wishes.auto else []) if self.wishes.park else []
+        return sorted({entry.checked.family["resource"] for entry in begin if entry.checked.family.get("resource")})
 
     @property
     def summary(self):

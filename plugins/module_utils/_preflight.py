@@ -105,6 +105,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_upgrade_heartbeat_limit",
         "npu_upgrade_plan_file",
         "npu_upgrade_report_dir",
+        "npu_upgrade_workloads",
     )
 )
 

@@ -152,11 +152,13 @@ def rows(hosts, plan, nodes, run):
     return sorted(made, key=lambda row: order.get(row.name, len(order)))
 
 
-def document(all_rows, run, reason, halted, now):
+def document(all_rows, run, reason, halted, now, workloads=None):
     """The report: a dict of what JSON knows, as the module npu_report documents it.
 
-    ``reason``: upgrade or rollback; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970.
+    ``reason``: upgrade or rollback; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
+    ``workloads``: {parked, restored, left, problem} of npu_workloads.
     """
+    workloads = workloads or {}
     nodes = [row.result() for row in all_rows]
     steps = [step for node in nodes for step in node["timeline"]]
     started = min((step["began"] for step in steps), default=None)
@@ -174,6 +176,12 @@ def document(all_rows, run, reason, halted, now):
         "go_on": _go_on(nodes, reason, halted),
         "approve": _approve(nodes),
         "nodes": nodes,
+        "workloads": {
+            "parked": workloads.get("parked") or [],
+            "restored": workloads.get("restored") or [],
+            "left": workloads.get("left") or [],
+            "problem": workloads.get("problem") or None,
+        },
     }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import itertools
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _maintenance, _report, _report_axis
+from ansible_collections.npuops.ascend.plugins.module_utils import _maintenance, _parking, _report, _report_axis
 from ansible_collections.npuops.ascend.plugins.module_utils._report_style import STYLE
 
 _KINDS = {"upgrade": "Driver upgrade", "rollback": "Driver rollback"}
@@ -40,7 +40,7 @@ def page(report):
     taken = [node for node in report["nodes"] if node["timeline"]]
     taken.sort(key=lambda node: node["timeline"][0]["began"])
     rest = [node for node in report["nodes"] if not node["timeline"]]
-    main = _tag("main", *_banners(report), _counts(report["nodes"]), _timeline(taken), *_rest(rest), *_approvals(taken))
+    main = _tag("main", *_banners(report), _counts(report["nodes"]), _timeline(taken), *_rest(rest), *_workloads(report), *_approvals(taken))
     body = _tag("body", _header(report), main, _footer(report))
     return "<!DOCTYPE html>\n%s\n" % _tag("html", head, body, lang="en")
 
@@ -95,7 +95,7 @@ def _state(report):
     nodes = report["nodes"]
     if report["halted"]:
         return _report.FAILED, "Halted"
-    if _report.unfinished(nodes):
+    if _report.unfinished(nodes) or report["workloads"]["problem"]:
         return _report.FAILED, "Unfinished"
     if _report.awaiting(nodes):
         return _report.WAITING, "Waits for approval"
@@ -136,6 +136,9 @@ def _banners(report):
     elif bad:
         text = "%d of %s did not get there." % (len(bad), _many(len(report["nodes"]), "node"))
         yield _banner(_report.FAILED, text, *_command(_report.how_to_go_on(report), report["go_on"]))
+    if report["workloads"]["problem"]:
+        title, *lines = report["workloads"]["problem"].splitlines()
+        yield _banner(_report.FAILED, title, _tag("pre", "\n".join(line.strip() for line in lines)))
     if report["approve"]:
         waiting = _report.awaiting(report["nodes"])
         text = "%s for approval." % ("1 node waits" if len(waiting) == 1 else "%d nodes wait" % len(waiting))
@@ -322,6 +325,23 @@ def _rest(nodes):
             cells.append(_cell(first["reason"] if _report.needs_telling(first) else "", "reason"))
         rows.append(_tag("tr", *cells, role="row", class_="bad" if first["status"] == _report.FAILED else None))
     yield _section("Not taken", columns, rows)
+
+
+def _workloads(report):
+    """What was parked, what it was, and what became of it."""
+    workloads = report["workloads"]
+    left = {entry["object"]: entry["reason"] for entry in workloads["left"]}
+    known = {entry["object"]: _parking.shown(entry["was"]) for entry in workloads["parked"] + workloads["restored"]}
+    restored = {entry["object"] for entry in workloads["restored"]}
+    rows = []
+    for name in list(known) + [name for name in left if name not in known]:
+        status, now = (_report.PASSED, "restored") if name in restored else (_report.WAITING, left.get(name, "still parked"))
+        state = _tag("span", _tag("span", _SYMBOLS[status] + " ", aria_hidden="true"), now, class_=status)
+        cells = _cell(name, None), _cell(known.get(name, ""), None), _cell(state, "reason")
+        rows.append(_tag("tr", *cells, role="row"))
+    if rows:
+        columns = [_column("Workload", None), _column("Before", None), _column("Now", "reason")]
+        yield _section("Parked workloads", columns, rows)
 
 
 def _approvals(nodes):

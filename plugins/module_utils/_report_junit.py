@@ -27,6 +27,8 @@ def document(report):
     strict = not any(node["status"] == _report.FAILED for node in report["nodes"])
     for node in report["nodes"]:
         _case(suite, node, report, strict)
+    if report["workloads"]["problem"]:
+        _parked_case(suite, report)
     _count(suite)
     ET.SubElement(suite, "system-out").text = _report.printable("\n".join(_report_table.table(report)) + "\n")
     ET.SubElement(suite, "system-err").text = _report.printable(_report_table.problem(report) or "")
@@ -73,6 +75,13 @@ def _case(suite, node, report, strict):
         failure.text = message + "\n" + _report.how_to_go_on(report) + "\n" + report["go_on"]
     else:
         ET.SubElement(case, "skipped", message=_report.printable(node["outcome"] + (": " + why if why else "")))
+
+
+def _parked_case(suite, report):
+    """What was parked and is not as it was concerns no node."""
+    case = ET.SubElement(suite, "testcase", name="parked workloads", classname=_token(report["reason"]), time="0")
+    text = _report.printable(report["workloads"]["problem"])
+    ET.SubElement(case, "failure", type="not restored", message=_token(text.splitlines()[0])).text = text
 
 
 def _count(suite):

@@ -53,7 +53,13 @@ def _awaiting(report):
 
 
 def problem(report):
-    """Why the run did not do all it was asked to, and the one command to go on; None when it did."""
+    """Why the run did not do all it was asked to, and what to do; None when it did."""
+    problems = (_problem_of_nodes(report), report["workloads"]["problem"])
+    return "\n".join(text for text in problems if text) or None
+
+
+def _problem_of_nodes(report):
+    """With the one command to go on."""
     bad, halted = _report.unfinished(report["nodes"]), report["halted"]
     if not bad:
         return None

@@ -37,6 +37,11 @@ class Snapshot:
         with _without_collector():
             return cls._read(cluster, registries)
 
+    def without(self, goes):
+        """The same without the pods for which ``goes(pod)``."""
+        pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
+        return Snapshot(self.nodes, pods, self.budgets, self.registry_nodes)
+
     @classmethod
     def _read(cls, cluster, registries):
         nodes = {}

@@ -62,6 +62,12 @@ options:
   clear_halt:
     description: Whether the run that follows clears a halt. V(false) by default.
     type: raw
+  workloads:
+    description:
+      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods are in nobody's way and need no room
+        elsewhere.
+      - V(leave) by default.
+    type: raw
   on_blocked:
     description:
       - What goes into RV(refusal). V(report) refuses nothing. V(refuse) does when the plan is not green. V(defer) only does for
@@ -146,6 +152,13 @@ max_parallel:
   description: Nodes in maintenance at once; 0 is without limit.
   returned: always
   type: int
+park:
+  description:
+    - The resources whose workloads are to be parked before the first node is touched. Empty unless O(workloads=park), and while all
+      nodes that are due wait for approval.
+  returned: always
+  type: list
+  elements: str
 reason:
   description: V(upgrade) or V(rollback).
   returned: always

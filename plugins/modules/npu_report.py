@@ -64,6 +64,29 @@ options:
       reason:
         description: Why.
         type: str
+  workloads:
+    description: What M(npuops.ascend.npu_workloads) returned when it parked and restored; becomes part of RV(report).
+    type: dict
+    default: {}
+    suboptions:
+      parked:
+        description: What was parked.
+        type: list
+        elements: dict
+        default: []
+      restored:
+        description: What was restored.
+        type: list
+        elements: dict
+        default: []
+      left:
+        description: What was left as it is, both times.
+        type: list
+        elements: dict
+        default: []
+      problem:
+        description: What could not be restored; becomes part of RV(problem).
+        type: str
   namespace:
     description: Where the Lease C(npu-maintenance) is.
     type: str
@@ -159,6 +182,10 @@ report:
     approve:
       description: The command that approves the reboots that wait for it; V(none) when none does.
       type: str
+    workloads:
+      description:
+        - What was parked and restored, as M(npuops.ascend.npu_workloads) returns it, and why not all of it could be restored.
+      type: dict
     nodes:
       description: One entry per host, in the order of the plan.
       type: list

@@ -53,7 +53,8 @@ class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
     ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message);
-    ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order.
+    ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
+    ``accepted``: the header Accept of the last one.
     """
 
     def __init__(self):
@@ -62,6 +63,7 @@ class ApiServer:
         self.faults = {}
         self.logs = {}
         self.requests = []
+        self.accepted = ""
         self.on_patch = lambda: None
         self._version = 100
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -153,6 +155,7 @@ def _handler(api):
             url = urllib.parse.urlsplit(self.path)
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
             api.requests.append((self.command, url.path))
+            api.accepted = self.headers.get("Accept") or ""
             status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
             self.send_response(status)

@@ -80,8 +80,8 @@ HALTED = {"who": "the run r1", "why": WHY, "when": "2026-11-21T10:20:00Z"}
 APPROVAL = {"time": "2026-11-21T09:40:11Z", "manager": "kubectl-annotate", "by": "chen.wei", "job": "12"}
 
 
-def document(made, halted=None, reason="upgrade", now=END):
-    return _report.document(made, "r1", reason, halted, now)
+def document(made, halted=None, reason="upgrade", now=END, workloads=None):
+    return _report.document(made, "r1", reason, halted, now, workloads)
 
 
 def taken(begin, seconds, ended=True, **fields):
@@ -143,6 +143,21 @@ def nothing_due(count):
     entry = {"to": {"version": "25.5.1"}, "from": {"version": "25.5.1"}}
     names = ["npu-%03d" % number for number in range(count)]
     return document(rows(*((name, None, None, planned(name, "up-to-date", **entry), node(name)) for name in names)))
+
+
+def parked(problem=None):
+    """All nodes got there; of the parked workloads one is what it was, one is somebody else's, one is parked still."""
+    one, two, three = "deployment ml/bert", "cronjob ml/nightly <b>", "statefulset ml/db"
+    left = [{"object": two, "reason": "somebody changed it", "repair": False}]
+    if problem:
+        left.append({"object": three, "reason": "its annotation cannot be read", "repair": True})
+    workloads = {
+        "parked": [{"object": one, "was": 3}, {"object": two, "was": False}, {"object": three, "was": None}],
+        "restored": [{"object": one, "was": 3}],
+        "left": left,
+        "problem": problem,
+    }
+    return document(rows(upgraded("npu-a", 0)), workloads=workloads)
 
 
 HOSTILE = "<script>alert(1)</script> & \"quoted\" 'text' ]]> \x1b[31mred\x1b[0m \x00\x07\ud800\ufffe url(http://x) -->"

@@ -16,6 +16,7 @@ from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from fleet import host
 from kubernetes_stub import node
 from registry_server import Registry
+from workload_stub import NPU, WorkloadApi, made
 
 NODES = "/api/v1/nodes"
 REPOSITORY = "mlops/ascend-driver"
@@ -89,6 +90,7 @@ def test_every_option_may_be_a_string_and_an_empty_one_is_the_default(api, regis
     [
         ({"max_parallel": "many"}, "npu_upgrade_max_parallel is 'many'; it must be a number of nodes, 0 or more"),
         ({"auto": "perhaps"}, "npu_upgrade_auto is 'perhaps'"),
+        ({"workloads": "stop"}, "npu_upgrade_workloads is 'stop'; it must be leave or park"),
         ({"on_blocked": "ignore"}, "npu_upgrade_on_blocked is 'ignore'; it must be report or refuse or defer"),
         ({"drain": "no mapping"}, "npu_upgrade_drain is not a mapping"),
     ],
@@ -156,3 +158,67 @@ def test_the_api_may_be_away_for_a_while(api, registry, monkeypatch):
     api.faults[("GET", path)] = (429, "too many requests")
     assert run(api, registry)["green"]
     assert len(pauses) == 3
+
+
+# --- parking ---
+
+
+class ParkingApi(EvictionApi, WorkloadApi):
+    """Both."""
+
+
+@pytest.fixture
+def parking():
+    """A StatefulSet whose pods fill both nodes; its budget allows no disruption."""
+    with ParkingApi() as api:
+        nodes = [node(name, boot_id="boot-" + name, allocatable={NPU: "8"}) for name in ("a", "b")]
+        api.put(NODES, *nodes)
+        api.objects["/api/v1/services"] = {}
+        api.put(PODS, *(pod("x-" + name, name, owner=("StatefulSet", "x"), npus=8) for name in ("a", "b")))
+        api.put(BUDGETS, budget())
+        api.add(made("StatefulSet", replicas=2))
+        yield api
+
+
+def test_what_will_be_parked_is_in_nobodys_way(parking, registry):
+    result = run(parking, registry, workloads="park")
+    assert result["green"] and result["park"] == [NPU]
+    assert result["cluster_notes"] == ["1 workload will be parked, and restored at the end: StatefulSet train/x"]
+    entry = result["hosts"]["a"]
+    assert entry["evictions"]["npu"] == 0 and not any("find no room" in note for note in entry["notes"])
+    assert parking.dry_runs == [] and writes(parking) == []
+
+
+@pytest.mark.parametrize("workloads", ["leave", ""])
+def test_what_is_not_parked_is(parking, registry, workloads):
+    result = run(parking, registry, workloads=workloads)
+    assert result["counts"]["blocked"] == 2 and result["park"] == [] and result["cluster_notes"] == []
+    assert any("find no room elsewhere" in note for note in result["hosts"]["a"]["notes"])
+    assert not [path for _method, path in parking.requests if "apps" in path]
+
+
+def test_other_pods_of_a_node_are_still_in_the_way(parking, registry):
+    parking.put(PODS, pod("web-1", owner=("ReplicaSet", "web")))
+    result = run(parking, registry, workloads="park")
+    assert (result["hosts"]["a"]["verdict"], result["hosts"]["b"]["verdict"]) == ("blocked", "ready")
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_nothing_is_parked_before_a_node_is_approved(parking, registry, approved):
+    if approved:
+        parking.objects[NODES]["a"]["metadata"]["annotations"]["npu.openfuyao.com/approve-reboot"] = "true"
+    result = run(parking, registry, workloads="park", auto="false")
+    assert result["counts"]["awaiting-approval"] == (1 if approved else 2)
+    assert result["park"] == ([NPU] if approved else [])
+    assert len(result["cluster_notes"]) == approved
+
+
+def test_jobs_that_are_waited_for_are_not_parked(parking, registry):
+    result = run(parking, registry, workloads="park", wait_for_jobs={"selector": "app=x"})
+    assert result["cluster_notes"] == [] and result["counts"]["blocked"] == 2
+
+
+def test_missing_rights_to_park(parking, registry):
+    parking.denied = {("patch", "statefulsets")}
+    result = run(parking, registry, workloads="park", on_blocked="refuse")
+    assert 'the Kubernetes user may not "patch" on "statefulsets.apps"' in result["refusal"]

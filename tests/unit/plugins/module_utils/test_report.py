@@ -218,3 +218,8 @@ def test_staging_failed(result):
         "outcome": "failed",
         "reason": "its driver could not be staged: no space",
     }
+
+
+def test_workloads_that_could_not_be_restored_fail_the_run():
+    assert _report_table.problem(reports.parked("not restored")) == "not restored"
+    assert _report_table.problem(reports.parked()) is None

@@ -273,3 +273,17 @@ def test_a_maintenance_of_no_time():
     root = page(reports.document(reports.rows(reports.upgraded("npu-a", 0, lengths=(0, 0, 0, 0, 0)))))
     drawn = bars(root)["npu-a"][1]
     assert len(drawn) == 0 and percent(drawn, "width") == 0 and drawn.get("aria-label")
+
+
+def test_what_became_of_parked_workloads():
+    root = page(reports.parked("1 parked workload was not restored:\n  statefulset ml/db: its annotation cannot be read"))
+    table = tables(root)["Parked workloads"]
+    assert [[texts(cell) for cell in row] for row in table.findall("tbody/tr")] == [
+        ["deployment ml/bert", "3 replicas", "✓ restored"],
+        ["cronjob ml/nightly <b>", "running", "○ somebody changed it"],
+        ["statefulset ml/db", "unset", "○ its annotation cannot be read"],
+    ]
+    banner = classed(root, "banner")[0]
+    assert "1 parked workload was not restored:" in texts(banner) and "statefulset ml/db" in texts(banner)
+    assert "Unfinished" in texts(root.find(".//h1"))
+    assert "Parked workloads" not in tables(page(reports.success(1)))

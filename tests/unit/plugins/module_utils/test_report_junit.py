@@ -63,7 +63,7 @@ def parse(report):
     suite = root[0]
     counted = [len(suite.findall(path)) for path in ("testcase", "testcase/failure", "testcase/error", "testcase/skipped")]
     assert [int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")] == counted
-    assert counted[0] == len(report["nodes"])
+    assert counted[0] == len(report["nodes"]) + bool(report["workloads"]["problem"])
     return suite
 
 
@@ -157,3 +157,11 @@ def test_what_others_wrote_stays_text():
 def test_a_rollback():
     suite = parse(reports.document(reports.rows(reports.DONE), reason="rollback"))
     assert suite.find("testcase").get("classname") == "rollback"
+
+
+def test_what_was_not_restored_is_red():
+    suite = parse(reports.parked("1 parked workload was not restored:\n  statefulset ml/db: its annotation cannot be read"))
+    assert [case.get("name") for case in suite.findall("testcase")] == ["npu-a", "parked workloads"]
+    failure = suite.find("testcase/failure")
+    assert failure.get("type") == "not restored" and "statefulset ml/db" in failure.text
+    assert parse(reports.parked()).find("testcase/failure") is None

@@ -1,0 +1,242 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workloads parked for a rollout, and restored to exactly what they were, whatever comes between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+
+import pytest
+from api_proxy import ApiProxy
+from crash import Controller, Fate, Gate
+from lab import CHECKOUT
+from rollout import OTHER, proof, run, upgrade, version_of, watch
+from workloads import A2, PULL_SECRET, Team, waiting
+
+NODE = "npu-a"
+MARK = "npuops.ascend/parked"
+GROUP = "parking.test.npuops"
+# Resource, name -> what stops it: path, value.
+STOPPED = {
+    ("deployment", "web"): ("replicas", 0),
+    ("statefulset", "db"): ("replicas", 0),
+    ("replicaset", "bare"): ("replicas", 0),
+    ("job", "train"): ("suspend", True),
+    ("cronjob", "nightly"): ("suspend", True),
+    ("fleets." + GROUP, "fleet"): ("replicas", 0),
+    ("gangs." + GROUP, "gang"): ("workers", {"count": 0}),
+}
+
+
+class Workloads(Team):
+    """One of each kind on NODE. A Fleet has the template of its pods in it; a Gang has not, but owns a pod."""
+
+    def create(self) -> None:
+        for plural, kind, replicas in (("fleets", "Fleet", ".spec.replicas"), ("gangs", "Gang", ".spec.workers.count")):
+            self.apply(definition(plural, kind, replicas))
+            self.lab.kubectl("wait", "--for=condition=Established", "crd", f"{plural}.{GROUP}", "--timeout=30s")
+        super().create()
+
+    def remove(self) -> None:
+        super().remove()
+        self.lab.kubectl("delete", "crd", "fleets." + GROUP, "gangs." + GROUP, "--ignore-not-found")
+
+    def fill(self) -> None:
+        self.deploy("web", 2, node=NODE, chips={A2: 1}, ends_in=3, budget={"minAvailable": 2}, wait=False)
+        self.apply(
+            self.made("apps/v1", "StatefulSet", "db", replicas=2, serviceName="db"),
+            self.made("apps/v1", "ReplicaSet", "bare", replicas=1),
+            self.made("batch/v1", "Job", "train", restart="OnFailure", selected=False),
+            {**self.made("batch/v1", "CronJob", "nightly"), "spec": {
+                "schedule": "0 3 1 1 *", "jobTemplate": {"spec": {"template": self.template("nightly", "Never")}}}},
+            self.made(f"{GROUP}/v1", "Fleet", "fleet", replicas=3),
+            {"apiVersion": f"{GROUP}/v1", "kind": "Gang", "metadata": self.metadata("gang"), "spec": {"workers": {"count": 2}}})
+        uid = self.lab.get("gangs." + GROUP, "gang", "-n", self.name)["metadata"]["uid"]
+        owner = {"apiVersion": f"{GROUP}/v1", "kind": "Gang", "name": "gang", "uid": uid, "controller": True}
+        self.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {**self.metadata("gang-0"), "ownerReferences": [owner]},
+                    "spec": self.template("gang")["spec"]})
+        self.wait_available("web", 2)
+        self.lab.wait_for(lambda: self.running() >= 7, 120, "all pods run")
+        self.lab.wait_for(lambda: self._counted("web", 2), 60, "the budget web knows its pods")
+
+    def metadata(self, name: str) -> dict:
+        return {"name": name, "namespace": self.name}
+
+    def template(self, app: str, restart: str = "Always") -> dict:
+        return {"metadata": {"labels": {"app": app}}, "spec": {
+            "terminationGracePeriodSeconds": 5, "imagePullSecrets": [{"name": PULL_SECRET}], "restartPolicy": restart,
+            "nodeSelector": {"kubernetes.io/hostname": NODE},
+            "containers": [{"name": "main", "image": self.image, "command": ["/bin/sh", "-c", waiting(1)],
+                            "resources": {"limits": {A2: "1"}}}]}}
+
+    def made(self, version: str, kind: str, name: str, restart: str = "Always", selected: bool = True, **spec: object) -> dict:
+        spec["template"] = self.template(name, restart)
+        if selected and kind != "Fleet":
+            spec["selector"] = {"matchLabels": {"app": name}}
+        return {"apiVersion": version, "kind": kind, "metadata": self.metadata(name), "spec": spec}
+
+    def running(self) -> int:
+        return sum(pod["status"]["phase"] == "Running" for pod in self.lab.get("pods", "-n", self.name)["items"])
+
+    def now(self) -> dict:
+        """Of every workload its specification and metadata, as far as people or we write them."""
+        found = {}
+        for resource, name in STOPPED:
+            item = self.lab.get(resource, name, "-n", self.name)
+            found[resource, name] = {
+                "spec": item["spec"], "labels": item["metadata"].get("labels") or {},
+                "annotations": item["metadata"].get("annotations") or {}}
+        return found
+
+    def not_stopped(self) -> list[str]:
+        specs = {key: found["spec"] for key, found in self.now().items()}
+        return [f"{key} is {specs[key]}" for key, (field, value) in STOPPED.items() if specs[key].get(field) != value]
+
+
+def definition(plural: str, kind: str, replicas: str) -> dict:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{GROUP}"},
+            "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [{
+                "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything},
+                "subresources": {"scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}}}]}}
+
+
+@pytest.fixture
+def team(idle):
+    with Workloads(idle, "parking-test") as one:
+        yield one
+
+
+@contextlib.contextmanager
+def module(lab, gate: Gate, **options: object):
+    """The module on its own, in a process that can be killed."""
+    with contextlib.ExitStack() as stack:
+        directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="npu-")))
+        proxy = stack.enter_context(ApiProxy(lab.kubeconfig, directory, gate))
+        command = ["ansible", NODE, "-i", str(lab.inventory), "-m", "npuops.ascend.npu_workloads",
+                   "-a", json.dumps({"kubeconfig": str(proxy.kubeconfig), **options})]
+        environ = {**os.environ, **lab.environment()}
+        controller = Controller(command, directory / "log", environ, CHECKOUT)
+        gate.kill = controller.kill
+        try:
+            yield controller
+        finally:
+            controller.kill()
+
+
+def act(lab, state: str, gate: Gate | None = None) -> Gate:
+    """Park or restore, to the end unless the gate kills it."""
+    gate = gate or Gate()
+    with module(lab, gate, state=state, resources=[A2], run="run-1") as one:
+        status = one.wait(120)
+        assert gate.dead or status == 0, one.text
+    return gate
+
+
+def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
+    """A budget that would block, and somebody who scales one up meanwhile."""
+    team.fill()
+    team.deploy("mine", 1, node=NODE, chips={A2: 1})
+    before = team.now()
+    version = OTHER[version_of(idle, NODE)]
+    text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
+    assert "allows no disruption now" in text
+    with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park",
+                                      npu_upgrade_report_dir=str(tmp_path)) as one:
+        observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
+                      300, "the reboot")
+        assert team.not_stopped() == []
+        idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=2")
+        assert one.wait() == 0, one.text[-6000:]
+        text = one.text
+    assert "8 workloads will be parked" in text, text
+    assert f"Deployment {team.name}/mine: somebody changed it" in text, text
+    assert proof(idle, observer, {NODE: 1}, version) == []
+    assert team.now() == before
+    (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.iterdir()]
+    assert (len(report["parked"]), len(report["restored"])) == (8, 7)
+    assert [entry["object"] for entry in report["left"]] == [f"Deployment {team.name}/mine"]
+    mine = idle.get("deployment", "mine", "-n", team.name)
+    assert mine["spec"]["replicas"] == 2 and MARK not in mine["metadata"]["annotations"]
+    team.wait_available("web", 2)
+    idle.wait_for(lambda: idle.get("job", "train", "-n", team.name)["status"].get("active") == 1, 60, "the Job goes on")
+
+
+@pytest.mark.parametrize("state", ["parked", "restored"])
+def test_every_crash(idle, team, state):
+    """The module dies before or after each of its writes; the next one restores everything."""
+    team.fill()
+    before = team.now()
+    calls = act(idle, "parked").calls
+    assert team.not_stopped() == []
+    assert len(calls) == len(STOPPED), calls
+    assert len(act(idle, "restored").calls) == len(STOPPED)
+    assert team.now() == before
+    for fate in (Fate.KILL_BEFORE, Fate.KILL_AFTER):
+        for number in range(1, len(STOPPED) + 1):
+            if state == "restored":
+                act(idle, "parked")
+            gate = act(idle, state, Gate(number, fate))
+            assert gate.dead, f"no call {number}"
+            act(idle, "restored")
+            assert team.now() == before, f"{fate.value} {gate.calls[-1].what}"
+
+
+def test_a_killed_run_is_restored_by_one_that_has_nothing_to_do(idle, team):
+    team.fill()
+    before, old = team.now(), version_of(idle, NODE)
+    gate = Gate("PATCH .*/jobs/train", Fate.KILL_AFTER)
+    with run(idle, f"--limit={NODE}", gate=gate, npu_driver_version=OTHER[old], npu_upgrade_workloads="park") as one:
+        one.wait()
+        assert gate.dead, one.text
+    assert team.now() != before
+    upgrade(idle, f"--limit={NODE}", npu_driver_version=old)
+    assert team.now() == before
+
+
+def test_a_killed_run_is_restored_by_one_that_is_refused(idle, team):
+    """What asks for no NPU is in the way; it is not parked."""
+    team.fill()
+    before, version = team.now(), OTHER[version_of(idle, NODE)]
+    gate = Gate("PATCH .*/jobs/train", Fate.KILL_AFTER)
+    with run(idle, f"--limit={NODE}", gate=gate, npu_driver_version=version, npu_upgrade_workloads="park") as one:
+        one.wait()
+        assert gate.dead, one.text
+    team.deploy("stuck", node=NODE, budget={"minAvailable": 1})
+    text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version, npu_upgrade_workloads="park")
+    assert f"{team.name}/stuck" in text and "restored Job" in text, text
+    assert team.now() == before
+
+
+def test_nothing_is_parked_while_people_decide(idle, team):
+    team.fill()
+    before = team.now()
+    gate = Gate()
+    text = upgrade(idle, f"--limit={NODE}", gate=gate, npu_driver_version=OTHER[version_of(idle, NODE)],
+                   npu_upgrade_workloads="park", npu_upgrade_auto=False)
+    assert "awaiting-approval" in text, text
+    assert not [call for call in gate.calls if team.name in call.what]
+    assert team.now() == before
+
+
+def test_a_run_that_cannot_restore_fails(idle, team):
+    """Somebody edited the memory. All else is restored, and the run that comes after the repair is content."""
+    team.fill()
+    before, version = team.now(), version_of(idle, NODE)
+    act(idle, "parked")
+    idle.kubectl("annotate", "deployment", "web", "-n", team.name, f"{MARK}=oops", "--overwrite")
+    text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
+    assert "1 parked workload was not restored" in text and f"Deployment {team.name}/web" in text, text
+    now, web = team.now(), ("deployment", "web")
+    assert {key: found for key, found in now.items() if key != web} == {key: found for key, found in before.items() if key != web}
+    assert now[web]["spec"]["replicas"] == 0
+    idle.kubectl("scale", "deployment", "web", "-n", team.name, "--replicas=2")
+    idle.kubectl("label", "deployment", "web", "-n", team.name, f"{MARK}-")
+    upgrade(idle, f"--limit={NODE}", npu_driver_version=version)
+    idle.kubectl("annotate", "deployment", "web", "-n", team.name, f"{MARK}-")
+    assert team.now() == before
