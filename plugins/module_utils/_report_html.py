@@ -40,7 +40,8 @@ def page(report):
     taken = [node for node in report["nodes"] if node["timeline"]]
     taken.sort(key=lambda node: node["timeline"][0]["began"])
     rest = [node for node in report["nodes"] if not node["timeline"]]
-    main = _tag("main", *_banners(report), _counts(report["nodes"]), _timeline(taken), *_rest(rest), *_workloads(report), *_approvals(taken))
+    below = itertools.chain(_rest(rest), _workloads(report), _approvals(taken))
+    main = _tag("main", *_banners(report), _counts(report["nodes"]), _timeline(taken), *below)
     body = _tag("body", _header(report), main, _footer(report))
     return "<!DOCTYPE html>\n%s\n" % _tag("html", head, body, lang="en")
 
