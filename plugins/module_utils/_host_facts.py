@@ -132,10 +132,10 @@ def read_os_release(fs=""):
 
 
 def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
-    """The driver as {root, managed, package, tree, version, release, good, next, loaded, loaded_release,
+    """The driver as {root, managed, package, tree, version, release, complete, good, next, loaded, loaded_release,
     loaded_version, ready, failed, problem}.
 
-    managed: ``driver`` is our link. package: the directory a .run package installed to, or None. ready, failed: what
+    managed: ``driver`` is our link. complete: the release it names is. package: the directory a .run package installed to, or None. ready, failed: what
     the boot unit wrote in this boot, or None. problem: why install cannot go on with ``source``, or None.
     """
     layout = Layout(fs + root)
@@ -159,6 +159,7 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
         "tree": tree if version else None,
         "version": version,
         "release": release,
+        "complete": release is not None and layout.is_complete(release),
         "good": layout.target("good"),
         "next": layout.target("next"),
         "loaded": bool(present),

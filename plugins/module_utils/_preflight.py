@@ -130,7 +130,8 @@ class Verdict:
         self.image = self.digest = self.profile = None
         self.wants_image = False
         self.components = "enabled"
-        self.keep_release = None
+        # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
+        self.keep_release, self.runs_another = None, False
 
     @property
     def family(self):
@@ -175,7 +176,7 @@ class Verdict:
             "components": self.components,
             "keep_release": self.keep_release,
             "expected_version": (
-                self.config["driver_version"] if self.wants_image and not self.keep_release else None
+                self.config["driver_version"] if self.wants_image and not self.runs_another else None
             ),
             "family_key": self.family.get("key"),
         }
@@ -299,6 +300,8 @@ def _check_loaded(verdict):
         return
     wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
     if driver.get("loaded_release") in (None, wanted):
+        if driver.get("release") == wanted and driver.get("complete"):
+            verdict.keep_release = wanted
         return
     if not driver.get("managed"):
         verdict.reasons.append(
@@ -306,7 +309,7 @@ def _check_loaded(verdict):
             % (driver["loaded_release"], wanted)
         )
         return
-    verdict.keep_release = driver["loaded_release"]
+    verdict.keep_release, verdict.runs_another = driver["loaded_release"], True
     verdict.notes.append(
         "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
         % (driver["loaded_release"], wanted)

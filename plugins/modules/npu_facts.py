@@ -178,6 +178,9 @@ npu:
         release:
           description: The release that C(driver) names.
           type: str
+        complete:
+          description: Whether that release is on the host as it was staged.
+          type: bool
         good:
           description: The release that validated last.
           type: str

@@ -133,6 +133,7 @@ def test_driver_of_ours(host):
         "tree": "/var/lib/Ascend/driver",
         "version": "25.5.0",
         "release": name,
+        "complete": True,
         "good": name,
         "next": None,
         "loaded": True,

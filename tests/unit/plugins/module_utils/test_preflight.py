@@ -251,10 +251,13 @@ def test_profile_and_image_can_be_given():
     assert only(host(driver_image="other.example/x@" + DIGEST)).image == "other.example/x@" + DIGEST
 
 
+RELEASE = "25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "ab" * 6
+
+
 @pytest.mark.parametrize(
     ("loaded", "pending"),
     [
-        ("25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "ab" * 6, False),
+        (RELEASE, False),
         ("25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "cd" * 6, True),
         ("25.3.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "ab" * 6, True),
     ],
@@ -264,7 +267,16 @@ def test_a_loaded_driver_is_not_replaced(loaded, pending):
     verdict = only(host(fact=facts(boot_id="boot-a", driver=driver)))
     assert verdict.status == "ready"
     assert verdict.keep_release == (loaded if pending else None)
+    assert verdict.result()["expected_version"] == (None if pending else "25.5.0")
     assert ("npuops.ascend.upgrade" in " ".join(verdict.notes)) is pending
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_is_there_already_is_not_staged_again(complete):
+    driver = {"loaded": True, "managed": True, "loaded_release": RELEASE, "release": RELEASE, "complete": complete}
+    verdict = only(host(fact=facts(boot_id="boot-a", driver=driver)))
+    assert verdict.keep_release == (RELEASE if complete else None)
+    assert verdict.notes == [] and verdict.result()["expected_version"] == "25.5.0"
 
 
 def test_no_device_plugin_for_the_950():
