@@ -135,8 +135,9 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
     """The driver as {root, managed, package, tree, version, release, complete, good, next, loaded, loaded_release,
     loaded_version, ready, failed, problem}.
 
-    managed: ``driver`` is our link. complete: the release it names is. package: the directory a .run package installed to, or None. ready, failed: what
-    the boot unit wrote in this boot, or None. problem: why install cannot go on with ``source``, or None.
+    managed: ``driver`` is our link. complete: so is the release that it names. package: the directory a .run package
+    installed to, or None. ready, failed: what the boot unit wrote in this boot, or None. problem: why install cannot go on
+    with ``source``, or None.
     """
     layout = Layout(fs + root)
     release = layout.target("driver")
