@@ -160,7 +160,7 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
         "tree": tree if version else None,
         "version": version,
         "release": release,
-        "complete": release is not None and layout.is_complete(release),
+        "complete": release is not None and layout.damage(release) is None,
         "good": layout.target("good"),
         "next": layout.target("next"),
         "loaded": bool(present),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -113,6 +114,17 @@ def test_mount_that_no_driver_can_be_on(host, option, text):
 
 
 # --- the driver ---
+
+
+def test_a_release_that_lost_a_file_is_not_complete(host):
+    """Install then stages it, which says what is wrong."""
+    name = host.release("a")
+    host.link("driver", name)
+    manifest = {"version": "25.5.0", "files": {"lib64/driver/libdcmi.so": "sum"}, "sizes": {"lib64/driver/libdcmi.so": 0}}
+    host.write("var/lib/Ascend/releases/%s/manifest.json" % name, json.dumps(manifest))
+    assert gather(host)["driver"]["complete"] is True
+    os.unlink(os.path.join(host.fs, "var/lib/Ascend/releases", name, "driver/lib64/driver/libdcmi.so"))
+    assert gather(host)["driver"]["complete"] is False
 
 
 def test_driver_of_ours(host):
