@@ -88,7 +88,7 @@ def main() -> int:
     missed = False
     try:
         with Team(lab, "bench") as team:
-            prepare(lab, team, arguments.mean)
+            reset(lab)
             # Both releases on all hosts: neither way downloads anything in what is measured.
             version = version_of(lab, NPU_NODES[0])
             for wanted in (OTHER[version], version):
