@@ -8,13 +8,12 @@ import functools
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HostsAction
 
 
-class ActionModule(ClusterAction):
+class ActionModule(HostsAction):
     """See the documentation of the module npu_fleet_info."""
 
-    JUDGES_HOSTS = True
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": {"type": "str", "default": "npu-operator"},

@@ -24,18 +24,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _images, _support
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
 
 _ON_BLOCKED = ("report", "refuse", "defer")
 _display = Display()
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class ActionModule(ClusterAction):
+class ActionModule(HostsAction):
     """See the documentation of the module npu_plan."""
 
-    JUDGES_HOSTS = True
     # raw: values of job templates are strings, and an empty one means the default.
     ARGUMENTS = {
         "hosts": HOSTS,

@@ -7,14 +7,12 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _preflight
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _images
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
 
 
-class ActionModule(ClusterAction):
+class ActionModule(HostsAction):
     """See the documentation of the module npu_preflight."""
 
-    JUDGES_HOSTS = True
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},

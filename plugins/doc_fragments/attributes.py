@@ -21,6 +21,26 @@ attributes:
       - This assumes that the system controlled or queried by the module has not changed in a relevant way.
 """
 
+    # For modules that keep all three promises.
+    FULL = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+    # For modules that talk to the cluster, from the controller.
+    CLUSTER = r"""
+options: {}
+requirements:
+  - python >= 3.11
+  - kubernetes >= 24.2.0
+"""
+
     # For modules that run on an NPU host.
     HOST = r"""
 options: {}

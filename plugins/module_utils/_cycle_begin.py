@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     UP_TO_DATE,
     Skipped,
     check_skip,
+    left_cordoned,
     sentence,
     way,
 )
@@ -148,7 +149,7 @@ class Beginning:
         )
         last = _maintenance.last(node)
         marks = last.get("times", {})
-        if LEFT in marks and _maintenance.unschedulable(node):
+        if left_cordoned(node):
             record["times"][LEFT] = marks[LEFT]
         if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
             record["times"][PAUSED] = marks[PAUSED]

@@ -185,6 +185,11 @@ class Work:
         _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
 
 
+def left_cordoned(node):
+    """Whether its cordon is ours: neither driver worked when its last maintenance ended."""
+    return _maintenance.unschedulable(node) and LEFT in (_maintenance.last(node).get("times") or {})
+
+
 def check_skip(node):
     if _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_SKIP):
         raise Skipped("It has the label %s=true." % _maintenance.LABEL_SKIP)

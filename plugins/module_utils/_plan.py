@@ -497,10 +497,9 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
     if entry.node["metadata"].get("labels", {}).get(_maintenance.LABEL_KEEP_CORDONED) == "true":
         entry.notes.append("will stay cordoned (%s=true)" % _maintenance.LABEL_KEEP_CORDONED)
     elif _maintenance.unschedulable(entry.node):
-        ours = _cycle_work.LEFT in (_maintenance.last(entry.node).get("times") or {})
         entry.notes.append(
             "is cordoned since neither driver worked; uncordoned if this one does"
-            if ours
+            if _cycle_work.left_cordoned(entry.node)
             else "is cordoned already and will stay so"
         )
 

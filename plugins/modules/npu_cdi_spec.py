@@ -23,15 +23,9 @@ description:
     describe.
 extends_documentation_fragment:
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.full
   - npuops.ascend.attributes.host
   - npuops.ascend.driver
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
 options:
   state:
     description:

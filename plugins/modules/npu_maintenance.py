@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
 attributes:
   check_mode:
     support: partial
@@ -31,9 +32,6 @@ attributes:
     support: none
   idempotent:
     support: full
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
 options:
   node:
     description: Name of the Node object.

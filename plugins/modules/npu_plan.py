@@ -19,11 +19,9 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
 notes:
   - All options of type raw may be strings; an empty one means the default.
 options:

@@ -25,13 +25,7 @@ description:
   - Privileges are taken as for modules with pipelining, so C(sudo) must not insist on a terminal (C(requiretty)).
 extends_documentation_fragment:
   - npuops.ascend.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - npuops.ascend.attributes.full
 requirements:
   - containerd on the host
 options:

@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
 attributes:
   check_mode:
     support: full
@@ -31,9 +32,6 @@ attributes:
     support: none
     details:
       - With O(directory), the files are written each time; they tell when.
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
 options:
   run:
     description: ID of this run, as M(npuops.ascend.npu_maintenance) had it.

@@ -20,10 +20,8 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
 options:
   daemonsets:
     description: The DaemonSets to wait for.

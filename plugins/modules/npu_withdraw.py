@@ -23,6 +23,7 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
 attributes:
   check_mode:
     support: full
@@ -30,9 +31,6 @@ attributes:
     support: none
   idempotent:
     support: full
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
 options:
   hosts:
     description: The hosts that leave, as P(npuops.ascend.npu_hosts#filter) makes them.

@@ -28,16 +28,8 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
+  - npuops.ascend.attributes.full
+  - npuops.ascend.attributes.cluster
 options:
   state:
     description:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils import _hosts
 
 
 class ClusterAction(ActionBase):
@@ -24,20 +23,20 @@ class ClusterAction(ActionBase):
     """
 
     ARGUMENTS = {}
-    # Whether it judges hosts by their variables.
-    JUDGES_HOSTS = False
     _requires_connection = False
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(dict(_cluster.AUTH_ARG_SPEC, **self.ARGUMENTS))
         try:
-            if self.JUDGES_HOSTS and self._task.play is not None:
-                _hosts.refuse_variables_of_the_play(self._task.play.vars)
+            self.check_play()
             result.update({"changed": False}, **self.act(params))
         except NpuError as exc:
             result.update(exc.details, failed=True, msg=exc.message)
         return result
+
+    def check_play(self):
+        """Raise NpuError if the task has no place in this play."""
 
     def act(self, params):
         raise NotImplementedError

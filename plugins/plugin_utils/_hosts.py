@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The option ``hosts`` of the modules that judge the whole fleet, and the variables of the hosts that it is made from.
+"""What the modules that judge the whole fleet have in common: the option ``hosts``, and that it is made from variables.
 
 The option's documentation is the fragment hosts.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _preflight
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 
 _CONFIG = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
 _CONFIG["registry_password"] = {"type": "str", "no_log": True}
@@ -38,19 +39,23 @@ HOSTS = {
 _SETTINGS = "npu_upgrade_"
 
 
-def refuse_variables_of_the_play(names):
-    """NpuError if one of ``names``, the variables set by the play itself, is one that is read from each host.
+class HostsAction(ClusterAction):
+    """It judges hosts by their variables."""
 
-    A variable of a play (vars: of import_playbook) is no variable of a host: half of the tasks would go by it, and the
-    judgement of the fleet by another value, or none.
-    """
-    lost = sorted(
-        name
-        for name in names
-        if name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in _preflight.CONFIG_DEFAULTS)
-    )
-    if lost:
-        raise NpuError(
-            "Set by the play (vars:), where it does not become a variable of the hosts: %s. Set it in "
-            "the inventory, for example in group_vars/npu_nodes.yml, or with -e on the command line." % ", ".join(lost)
-        )
+    def check_play(self):
+        """Refuse variables set by the play itself that are read from each host.
+
+        A variable of a play (vars: of import_playbook) is no variable of a host: half of the tasks would go by it, and
+        the judgement of the fleet by another value, or none.
+        """
+        play = self._task.play
+        lost = sorted(name for name in (play.vars if play is not None else ()) if _is_of_hosts(name))
+        if lost:
+            raise NpuError(
+                "Set by the play (vars:), where it does not become a variable of the hosts: %s. Set it in the inventory,"
+                " for example in group_vars/npu_nodes.yml, or with -e on the command line." % ", ".join(lost)
+            )
+
+
+def _is_of_hosts(name):
+    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in _preflight.CONFIG_DEFAULTS)

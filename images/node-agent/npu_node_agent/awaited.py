@@ -11,6 +11,8 @@ import os
 import stat
 import time
 
+from .files import write_json
+
 log = logging.getLogger(__name__)
 
 # Among the plugins' sockets, as the kubelet has its checkpoint among them.
@@ -26,19 +28,18 @@ class Awaited:
     written every 10 s, may still count them.
     """
 
-    def __init__(self, directory: str, not_sockets: set[str], patience: float = _PATIENCE) -> None:
-        """``directory``: that of the plugins; ``not_sockets``: names in it that are no plugin's."""
+    def __init__(self, directory: str, own: str) -> None:
+        """``directory``: that of the plugins; ``own``: the name of the agent's own socket in it."""
         self._directory = directory
-        self._not_sockets = not_sockets
-        self._patience = patience
+        self._own = own
         self._missing: set[str] = set()
         self._offered: set[str] = set()
         self._until = 0.0
 
     def begin(self) -> None:
         """Look who was there; the patience counts from here."""
-        self._missing = (self._sockets() | self._remembered()) - self._not_sockets
-        self._until = time.monotonic() + self._patience
+        self._missing = (self._sockets() | self._remembered()) - {self._own}
+        self._until = time.monotonic() + _PATIENCE
         if self._missing:
             log.info("waiting for device plugins that were here before: %s", ", ".join(sorted(self._missing)))
 
@@ -57,11 +58,8 @@ class Awaited:
     def _remember(self) -> None:
         """Those that did not come in time are forgotten with the first one that comes later."""
         names = self._offered | (set() if time.monotonic() > self._until else self._missing)
-        path = os.path.join(self._directory, MEMORY)
         try:
-            with open(path + ".new", "w", encoding="utf-8") as stream:
-                json.dump(sorted(names), stream)
-            os.rename(path + ".new", path)
+            write_json(os.path.join(self._directory, MEMORY), sorted(names))
         except OSError as exc:
             log.warning("cannot note which device plugins there are, the next start may be called ready too early: %s", exc)
 

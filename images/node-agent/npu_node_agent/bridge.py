@@ -81,7 +81,7 @@ class Bridge:
         self._sessions: dict[str, Session] = {}
         self._tasks: set[asyncio.Task] = set()
         self._stream_ended: dict[str, float] = {}
-        self.awaited = Awaited(plugin_dir, {KUBELET_SOCKET})
+        self.awaited = Awaited(plugin_dir, KUBELET_SOCKET)
 
     async def run(self) -> None:
         """Serve until cancelled; then streams end, sockets disappear, and nothing of the workload notices."""

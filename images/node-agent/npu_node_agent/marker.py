@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import Optional
 
 from .changed import Changed
+from .files import write_json
 
 READY = "driver-ready"
 SUSPENDED = "driver-suspended"
@@ -70,14 +70,14 @@ class Markers:
     def explain(self, since: str, reason: str, output: str, probes: int) -> None:
         """Write down in driver-suspended what happened. Raises OSError."""
         if self.suspended is not None:
-            self._write(SUSPENDED, {**self.suspended, SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes})
+            write_json(self._path(SUSPENDED), {**self.suspended, SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes})
             self.poll()
 
     def resume(self) -> None:
         """driver-suspended becomes driver-ready as it was. Raises OSError."""
         marker = self._read(SUSPENDED)
         if marker is not None:
-            self._write(SUSPENDED, {key: value for key, value in marker.items() if key not in _ADDED})
+            write_json(self._path(SUSPENDED), {key: value for key, value in marker.items() if key not in _ADDED})
             os.rename(self._path(SUSPENDED), self._path(READY))
         self.poll()
 
@@ -98,18 +98,6 @@ class Markers:
             return None
         boot_id = self.boot_id
         return marker if isinstance(marker, dict) and boot_id and marker.get("boot_id") == boot_id else None
-
-    def _write(self, name: str, marker: dict) -> None:
-        fd, temporary = tempfile.mkstemp(prefix="." + name + ".", dir=self._directory)
-        try:
-            with os.fdopen(fd, "w", encoding="utf-8") as stream:
-                json.dump(marker, stream)
-                os.fchmod(stream.fileno(), 0o644)
-            os.rename(temporary, self._path(name))
-        except BaseException:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-            raise
 
 
 def _identity(path: str) -> Optional[tuple]:
