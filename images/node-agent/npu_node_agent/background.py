@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Callable, Optional
+from typing import Callable
 
 
 class Background:
@@ -19,12 +19,12 @@ class Background:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._thread: Optional[threading.Thread] = None
+        self._busy = False
 
     @property
     def busy(self) -> bool:
         """Is the last call still running?"""
-        return self._thread is not None and self._thread.is_alive()
+        return self._busy
 
     async def call(self, function: Callable, timeout: float):
         """``function()``; TimeoutError after ``timeout`` seconds, and then busy until it returns after all."""
@@ -42,12 +42,18 @@ class Background:
                 outcome = ("set_result", function())
             except Exception as exc:
                 outcome = ("set_exception", exc)
+            # Before anybody hears of it: the thread itself lives on for a moment, and the next call may come in that.
+            self._busy = False
             try:
                 loop.call_soon_threadsafe(deliver, *outcome)
             except RuntimeError:
                 pass  # the loop is closed: the agent has stopped meanwhile
 
-        self._thread = threading.Thread(target=work, name=self._name, daemon=True)
-        self._thread.start()
+        self._busy = True
+        try:
+            threading.Thread(target=work, name=self._name, daemon=True).start()
+        except RuntimeError:
+            self._busy = False  # no thread to be had
+            raise
         async with asyncio.timeout(timeout):
             return await result
