@@ -59,14 +59,15 @@ class Call:
 class Gate:
     """Counts calls and does to call `at` what `fate` says; afterwards, if it killed, nothing gets through any more.
 
-    :param at: the call's number, or a regular expression: then it is the first one whose words match, whatever its number
+    :param at: the call's number, or a regular expression: then it is the first one whose kind matches, whatever its number
+    :param node: the node that the run is about; the words of calls have NODE in its place
     :param kill: called once, returns when the controller is dead
     :param dark: seconds for which the API is unreachable
     """
 
     def __init__(self, at: int | str | None = None, fate: Fate = Fate.NOTHING, kill: Callable[[], None] = lambda: None,
-                 dark: float = 30) -> None:
-        self.at, self.fate, self.kill, self._dark_seconds = at, fate, kill, dark
+                 dark: float = 30, node: str | None = None) -> None:
+        self.at, self.fate, self.kill, self.node, self._dark_seconds = at, fate, kill, node, dark
         self.calls: list[Call] = []
         self.dead = False
         self.on_dark: list[Callable[[], None]] = []  # called when the API goes dark
@@ -84,12 +85,14 @@ class Gate:
 
     def before(self, target: str, what: str) -> tuple[int, Answer]:
         """A call arrives: its number, and whether it goes on."""
+        if self.node:
+            what = what.replace(self.node, "NODE")
         with self._lock:
             if self.dead:
                 return 0, Answer.DROP
             number = len(self.calls) + 1
             self.calls.append(Call(number, target, what, time.time()))
-            if isinstance(self.at, str) and re.search(self.at, what):
+            if isinstance(self.at, str) and re.search(self.at, kind(what)):
                 self.at = number
             if number != self.at:
                 return number, Answer.GO
@@ -239,6 +242,12 @@ def describe_request(method: str, path: str, body: dict) -> str:
     if "/nodes/" in path:
         words += [_setting(key, value) for key, value in sorted((body.get("spec") or {}).items())]
     return " ".join(words)
+
+
+def kind(what: str) -> str:
+    """The words of a call without what other nodes at work and a heartbeat more or less change in them."""
+    what = re.sub(r"(:[\w-]*(?:\+boot)?)/\d+", r"\1", what)
+    return re.sub(r"slots:(\S+)(?: halted)?", lambda slots: f"slots:{'NODE' if 'NODE' in slots[1].split(',') else 'others'}", what)
 
 
 def _setting(key: str, value: object) -> str:

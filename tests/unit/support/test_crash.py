@@ -21,7 +21,7 @@ import kube_api
 import pytest
 import yaml
 from api_proxy import ApiProxy
-from crash import MARK, Controller, Fate, Gate, GateSocket, describe_payload, describe_request
+from crash import MARK, Controller, Fate, Gate, GateSocket, describe_payload, describe_request, kind
 
 SUPPORT = pathlib.Path(kube_api.__file__).parent
 
@@ -161,6 +161,16 @@ def test_a_call_is_found_by_its_words(upstream, tmp_path):
         with pytest.raises((OSError, http.client.HTTPException)):
             through(proxy).patch("/api/2", {})
     assert gate.reached and gate.at == 2 and upstream.got == ["PATCH /api/1 {}", "PATCH /api/2 {}"]
+
+
+def test_the_kind_of_a_call_is_the_same_whoever_else_works():
+    gate = Gate("slots:NODE", Fate.DARK_AFTER, node="npu-b", dark=0)
+    for words in ("PUT slots:npu-a", "PUT slots:npu-a,npu-b halted", "PUT slots:none"):
+        gate.before("api", words)
+    assert gate.at == 2 and gate.calls[1].what == "PUT slots:npu-a,NODE halted"
+    assert [kind(call.what) for call in gate.calls] == ["PUT slots:others", "PUT slots:NODE", "PUT slots:others"]
+    assert kind("PATCH v1/nodes/NODE maintenance:reboot-required+boot/5") == "PATCH v1/nodes/NODE maintenance:reboot-required+boot"
+    assert kind("npu_boot rebooted") == "npu_boot rebooted"
 
 
 @pytest.mark.parametrize("fate", [Fate.DARK_BEFORE, Fate.DARK_AFTER])
