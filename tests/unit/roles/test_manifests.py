@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import subprocess
 
 import jinja2
 import pytest
@@ -54,7 +56,7 @@ def render(role, template, variables):
     )
     environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
     with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
-        constants = {name: value for name, value in yaml.safe_load(stream).items() if not isinstance(value, str)}
+        constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
     text = environment.get_template(template).render(constants, **variables)
     return {item["kind"]: item for item in yaml.safe_load_all(text) if item}
 
@@ -113,9 +115,10 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert spec["tolerations"][-1] == {"key": "dedicated", "operator": "Exists"}
     (container,) = spec["containers"]
     assert container["command"] == ["/bin/bash", "-c", "--"]
-    assert container["args"] == [
-        "device-plugin -useAscendDocker=true -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
-    ]
+    (script,) = container["args"]
+    wait, start = script.split("; exec ")
+    assert start == "device-plugin -useAscendDocker=true -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
+    assert wait.startswith("for ") and wait.endswith("; done")
     assert [variable["name"] for variable in container["env"]] == ["NODE_NAME", "HOST_IP"]
     assert container["securityContext"]["privileged"] is True
     assert container["image"] == "registry.example/plugin:v7.3.0"
@@ -126,6 +129,33 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert objects["ClusterRoleBinding"]["subjects"] == [dict(account, kind="ServiceAccount")]
     assert objects["ClusterRoleBinding"]["roleRef"]["name"] == objects["ClusterRole"]["metadata"]["name"]
     assert spec["serviceAccountName"] == account["name"]
+
+
+def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(tmp_path):
+    daemonset = render("npu_device_plugin", "huawei-Ascend910.yaml.j2", PLUGIN)["DaemonSet"]
+    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
+    (script,) = container["args"]
+    path = str(tmp_path / "kubelet.sock")
+    assert script.count("/var/lib/kubelet/device-plugins/kubelet.sock") == 1
+    script = script.replace("/var/lib/kubelet/device-plugins/kubelet.sock", path)
+    noted = tmp_path / "noted"
+    for name, does in (("device-plugin", 'echo "$@"'), ("sleep", "echo slept >> %s" % noted)):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\n%s\n" % does, encoding="utf-8")
+        program.chmod(0o755)
+
+    def start():
+        noted.write_text("", encoding="utf-8")
+        command = container["command"] + [script]
+        environment = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
+        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
+        assert result.stdout.startswith(b"-useAscendDocker=true ")
+        return len(noted.read_text(encoding="utf-8").split())
+
+    assert start() == 50
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        assert start() == 0
 
 
 @pytest.mark.parametrize(
