@@ -60,7 +60,7 @@ lab-test: venv ## bad input and interruptions, on the running lab
 upgrade-test: venv ## what can come between in a rollout, on the running lab
 	@dev/upgrade-test
 
-crash-test: venv ## the controller dies at every call of a maintenance, on the running lab; more than an hour
+crash-test: venv ## the controller dies at every call of a maintenance, on the running lab; half an hour
 	@NPU_CRASH=all dev/upgrade-test -s tests/lab/upgrade/test_crash.py
 
 bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by

@@ -19,7 +19,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # Seconds.
@@ -151,7 +151,7 @@ class HostSide:
                 self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
-            self._clock.sleep(POLL)
+            self._clock.sleep(_patience.pause_after(now - started))
 
     def _node_boot_id(self, seen):
         try:

@@ -16,6 +16,7 @@ import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _knobs, _selectors
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._patience import pause_after
 
 RESOURCE_PREFIX = "huawei.com/"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -38,7 +39,6 @@ BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
 )
 OWN_RUN, REFUSED, TERMINATING, RETURNING = "own-run", "refused", "terminating", "returning"
 
-_POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2
 _RETRY_MAX_SECONDS = 15
 
@@ -464,7 +464,7 @@ def _nothing(*_args):
 class Drain:
     """What happens to the pods of one node, in the order of the cycle. Every method may be repeated at any time.
 
-    ``beat()`` is called at least every 2 s while something is waited for; ``say(sentence)`` when what is waited for
+    ``beat()`` is called at least every 5 s while something is waited for; ``say(sentence)`` when what is waited for
     changes.
     """
 
@@ -509,17 +509,17 @@ class Drain:
         return pods_of_node(self._cluster, self._node)
 
     def _wait_until_gone(self, which, timeout, sentence):
-        deadline = self._clock() + timeout if timeout else None
+        started = self._clock()
         while True:
             remaining = [pod for pod in self._pods() if which(pod)]
-            if not remaining or (deadline is not None and self._clock() >= deadline):
+            if not remaining or (timeout and self._clock() - started >= timeout):
                 return remaining
             self._say(sentence % _names(remaining))
-            self._pause(deadline)
+            self._pause(started, timeout)
 
     def _evict(self, kind):
         policy, timeout = self._policy, self._policy.timeout(kind)
-        deadline = self._clock() + timeout if timeout else None
+        started = self._clock()
         budgets, gone, attempts = Budgets.read(self._cluster), set(), {}
         while True:
             pods = [pod for pod in self._pods() if policy.goes(pod) and pod.kind == kind]
@@ -534,11 +534,11 @@ class Drain:
             first_round = not attempts
             for pod in waiting:
                 self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=not first_round)))
-            if deadline is not None and self._clock() >= deadline:
+            if timeout and self._clock() - started >= timeout:
                 budgets = Budgets.read(self._cluster)
                 self._give_up([_why_there(pod, attempts.get(pod.uid), budgets) for pod in pods], timeout)
             self._say("waits for the pods %s to leave" % _names(pods))
-            self._pause(deadline)
+            self._pause(started, timeout)
 
     def _try(self, pod, attempt):
         """One eviction, unless the server asked to wait longer."""
@@ -565,10 +565,11 @@ class Drain:
             self._said = sentence
             self._say_to(sentence)
 
-    def _pause(self, deadline):
+    def _pause(self, started, timeout):
         self._beat()
-        left = _POLL_SECONDS if deadline is None else max(0.0, min(_POLL_SECONDS, deadline - self._clock()))
-        self._sleep(left)
+        waited = self._clock() - started
+        pause = pause_after(waited)
+        self._sleep(max(0.0, min(pause, timeout - waited)) if timeout else pause)
 
 
 class _Attempt:

@@ -16,6 +16,15 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
 API_PATIENCE = 600
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
+_SHARE = 20
+
+
+def pause_after(waited):
+    """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to 5.
+
+    So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time.
+    """
+    return min(max(waited / _SHARE, _FIRST_PAUSE), _LONGEST_PAUSE)
 
 
 class Clock:
