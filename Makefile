@@ -61,7 +61,7 @@ upgrade-test: venv ## what can come between in a rollout, on the running lab
 	@dev/upgrade-test
 
 crash-test: venv ## the controller dies at every call of a maintenance, on the running lab; half an hour
-	@NPU_CRASH=all dev/upgrade-test -s tests/lab/upgrade/test_crash.py
+	@NPU_CRASH=all dev/upgrade-test -s -k every_crash
 
 bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by
 	@dev/bench
