@@ -7,8 +7,9 @@ from __future__ import annotations
 import functools
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _recovery_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
 
 
 class ActionModule(HostsAction):
@@ -17,24 +18,29 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": {"type": "str", "default": "npu-operator"},
+        "recovery": RECOVERY,
         "wait_timeout": {"type": "int", "default": 0},
     }
 
     def act(self, params):
-        look = functools.partial(_look, _cluster.connect(params), params["namespace"], params["hosts"])
+        look = functools.partial(_look, _cluster.connect(params), params)
         deadline = time.monotonic() + params["wait_timeout"]
-        rows = look()
+        rows, storm = look()
         while time.monotonic() < deadline and _fleet.may_get_better(rows):
             time.sleep(1)
-            rows = look()
+            rows, storm = look()
         return {
             "fleet": rows,
-            "table": _fleet.table(rows),
+            "storm": storm,
+            "table": _fleet.table(rows) + (["", "STORM: %s" % storm] if storm else []),
             "problems": [_fleet.line(row) for row in rows if row["host"] and not _fleet.healthy(row)],
         }
 
 
-def _look(cluster, namespace, hosts):
-    selector = "%s=%s" % _fleet.PLUGIN_POD_LABEL
-    pods = cluster.list("/api/v1/namespaces/%s/pods" % namespace, label_selector=selector)
-    return _fleet.rows(hosts, _fleet.node_views(cluster.nodes(), pods))
+def _look(cluster, params):
+    """(rows, the sentence about a storm or None)."""
+    hosts, recovery = params["hosts"], params["recovery"]
+    pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
+    nodes = cluster.nodes()
+    plan = _recovery_plan.make(hosts, nodes, guards(recovery), time.time(), recovery["auto"])
+    return _fleet.rows(hosts, _fleet.node_views(nodes, pods, plan)), plan.storm

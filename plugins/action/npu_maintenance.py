@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _eviction, _maintenance, _smoke
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _cycle_outcome, _eviction, _maintenance, _smoke
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
 
 _POLICY = {
     "auto": {"type": "bool", "default": False},
@@ -37,12 +38,11 @@ class ActionModule(ClusterAction):
         "until": {"type": "str", "choices": list(_cycle.UNTIL), "default": "done"},
         "reason": {
             "type": "str",
-            "choices": [_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON],
+            "choices": [_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON, _maintenance.RECOVERY_REASON],
             "default": _maintenance.UPGRADE_REASON,
         },
         "target": {
             "type": "dict",
-            "required": True,
             "options": {
                 "version": {"type": "str", "required": True},
                 "release": {"type": "str", "required": True},
@@ -52,6 +52,7 @@ class ActionModule(ClusterAction):
         "resource": {"type": "str"},
         "chips": {"type": "int", "default": 0},
         "policy": {"type": "dict", "default": {}, "options": _POLICY, "apply_defaults": True},
+        "recovery": RECOVERY,
         "namespace": {"type": "str", "default": "npu-operator"},
         "root": {"type": "path", "default": "/var/lib/Ascend"},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
@@ -77,11 +78,15 @@ class ActionModule(ClusterAction):
         try:
             result = cycle.run(params["until"])
         except NpuError as exc:
-            raise NpuError(exc.message, **dict({"outcome": _cycle.FAILED, "changed": cycle.changed}, **exc.details))
+            raise NpuError(exc.message, **dict({"outcome": _cycle_outcome.FAILED, "changed": cycle.changed}, **exc.details))
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params):
         policy, clock = params["policy"], Clock()
+        recovers = params["reason"] == _maintenance.RECOVERY_REASON
+        purpose = _cycle.Recovery(guards(params["recovery"])) if recovers else _cycle.Upgrade
+        if not recovers and not params["target"]:
+            raise NpuError("target is missing: an upgrade needs to know the release.")
         for name, value in policy.items():
             if isinstance(value, int) and value < 0:
                 raise NpuError("npu_upgrade_%s is %d; it must be 0 or more" % (name, value))
@@ -90,7 +95,8 @@ class ActionModule(ClusterAction):
             node=params["node"],
             run=params["run"],
             reason=params["reason"],
-            target=dict(params["target"]),
+            target={} if recovers else dict(params["target"]),
+            purpose=purpose,
             resource=params["resource"] or "",
             chips=params["chips"],
             namespace=params["namespace"],
@@ -101,11 +107,11 @@ class ActionModule(ClusterAction):
             _cluster.connect(params),
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
             lambda cluster, beat, say: _eviction.Drain(
-                cluster, params["node"], pods, beat, say, clock.sleep, clock.monotonic
+                cluster, params["node"], pods, beat, say, clock.sleep, clock.monotonic, leave_stuck=recovers
             ),
             order,
             _cycle.Policy(
-                auto=policy["auto"],
+                auto=params["recovery"]["auto"] if recovers else policy["auto"],
                 max_parallel=policy["max_parallel"],
                 reboot_timeout=policy["reboot_timeout"],
                 max_failures=policy["max_failures"],

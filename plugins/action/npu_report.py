@@ -21,7 +21,7 @@ class ActionModule(ClusterAction):
 
     ARGUMENTS = {
         "run": {"type": "str", "required": True},
-        "reason": {"type": "str", "choices": ["upgrade", "rollback"], "default": "upgrade"},
+        "reason": {"type": "str", "choices": ["upgrade", "rollback", "recovery"], "default": "upgrade"},
         "plan": {"type": "dict", "required": True},
         "hosts": {
             "type": "list",

@@ -15,7 +15,7 @@ description:
     its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
   - A host that could not be reached, or whose facts could not be read, is in the list with the reason. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
-positional: hostvars
+positional: hostvars, credentials, asked
 options:
   _input:
     description: Inventory names.
@@ -30,6 +30,10 @@ options:
     description: Whether to include the registry credentials.
     type: bool
     default: false
+  asked:
+    description: Whether all of them were asked for facts. If not, one without facts is nothing special.
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
@@ -53,12 +57,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble impo
 _SECRET = ("registry_username", "registry_password")
 
 
-def npu_hosts(names, hostvars, credentials=False):
+def npu_hosts(names, hostvars, credentials=False, asked=True):
     """See DOCUMENTATION."""
-    return [_host(name, hostvars[name], credentials) for name in names]
+    return [_host(name, hostvars[name], credentials, asked) for name in names]
 
 
-def _host(name, variables, credentials):
+def _host(name, variables, credentials, asked):
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):
@@ -76,7 +80,7 @@ def _host(name, variables, credentials):
     }
     if not host["facts"] and facts is not python and python.get("python") is False:
         host["pending"] = "has no Python: %s" % python.get("msg")
-    elif not host["facts"]:
+    elif not host["facts"] and (asked or facts):
         host["error"] = explain(facts) or facts.get("msg") or "its facts were not read"
     elif host["unreachable"]:
         host["error"] = validation.get("msg")

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: npu_policy
-short_description: The settings of an upgrade as the modules take them
+short_description: The settings of an upgrade or a recovery as the modules take them
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Collects the C(npu_upgrade_) variables of a host into one dictionary, checked against the role C(npuops.ascend.npu_upgrade) and
-    with the types it names. Settings that are not there or empty strings have their default; so do those inside a setting.
-positional: names
+  - Collects the C(npu_upgrade_) or C(npu_recovery_) variables of a host into one dictionary, checked against the role
+    C(npuops.ascend.npu_upgrade) or C(npuops.ascend.npu_recovery) and with the types it names. Settings that are not there or empty strings have their default; so do those inside a setting.
+positional: names, role
 options:
   _input:
     description: Ansible's C(hostvars) of the host.
@@ -23,6 +23,11 @@ options:
     description: The settings that are wanted, without C(npu_upgrade_); by default all that a node's maintenance needs.
     type: list
     elements: str
+  role:
+    description: Whose settings they are.
+    type: str
+    choices: [npu_upgrade, npu_recovery]
+    default: npu_upgrade
 """
 
 EXAMPLES = r"""
@@ -46,8 +51,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-_PREFIX = "npu_upgrade_"
-_ROLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "roles", "npu_upgrade")
+_ROLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "roles")
 
 # What npu_maintenance takes as its policy.
 MAINTENANCE = (
@@ -63,22 +67,34 @@ MAINTENANCE = (
     "smoke_pod",
     "smoke_timeout",
 )
+# What it takes as well, for a recovery.
+RECOVERY = (
+    "auto",
+    "min_uptime",
+    "attempts",
+    "max_parallel",
+    "storm_percent",
+    "storm_window",
+    "old_approvals",
+)
 
 
-def npu_policy(variables, names=MAINTENANCE):
+def npu_policy(variables, names=None, role="npu_upgrade"):
     """See DOCUMENTATION."""
-    given = {}
-    for name in specs():
+    given, prefix = {}, role + "_"
+    if names is None:
+        names = RECOVERY if role == "npu_recovery" else MAINTENANCE
+    for name in specs(role):
         value = _plain(variables[name]) if name in variables else None
         if not _is_empty(value):
             given[name] = value
-    checked = ArgumentSpecValidator(specs()).validate(given)
+    checked = ArgumentSpecValidator(specs(role)).validate(given)
     if checked.error_messages:
         raise AnsibleFilterError("; ".join(checked.error_messages))
-    policy = {name: checked.validated_parameters[_PREFIX + name] for name in names}
+    policy = {name: checked.validated_parameters[prefix + name] for name in names}
     for name in policy:
         # Relative to where the command was started, whatever file it is that names them.
-        if specs()[_PREFIX + name]["type"] == "path" and policy[name]:
+        if specs(role)[prefix + name]["type"] == "path" and policy[name]:
             policy[name] = os.path.abspath(policy[name])
     if "reboot" in policy:
         policy.update({"reboot_" + key: value for key, value in policy.pop("reboot").items()})
@@ -86,9 +102,9 @@ def npu_policy(variables, names=MAINTENANCE):
 
 
 @functools.lru_cache(maxsize=None)
-def specs():
+def specs(role="npu_upgrade"):
     """The role's options as an argument_spec."""
-    with open(os.path.join(_ROLE, "meta", "argument_specs.yml"), encoding="utf-8") as stream:
+    with open(os.path.join(_ROLES, role, "meta", "argument_specs.yml"), encoding="utf-8") as stream:
         options = yaml.safe_load(stream)["argument_specs"]["main"]["options"]
     return {name: _spec(option) for name, option in options.items()}
 

@@ -66,7 +66,7 @@ def view(root, fs=""):
         "failed": facts["failed"],
         "loaded_version": facts["loaded_version"],
         "unit": _state(DRIVER_UNIT),
-        "uptime": float((read_text(fs + "/proc/uptime") or "0").split()[0]),
+        "uptime": _host_facts.uptime(fs),
     }
 
 

@@ -15,18 +15,18 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cy
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_begin import Beginning
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_check import Check
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import (
+    ANSWERS,
     AWAITING,
-    BEFORE_REBOOT,
     BUSY,
     DEFERRED,
     FAILED,
-    INTENT,
-    LEFT,
-    ORDER,
-    PAUSED,
     UNDER_WAY,
-    VALIDATED,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_purpose import Recovered, Recovery, Upgrade
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+    BEFORE_REBOOT,
+    ORDER,
     Invalid,
     Order,
     Policy,
@@ -35,14 +35,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     Withdrawn,
     Work,
     check_skip,
-    cordoned,
     sentence,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._eviction import Blocked
-from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import INTENT, LEFT, PAUSED, VALIDATED, Change
 
-__all__ = ["UNTIL", "Cycle", "Order", "Policy"]
+__all__ = ["UNTIL", "Cycle", "Order", "Policy", "Recovery", "Upgrade"]
 
 # What ``until`` may say, and the step that is due then.
 _STOPS = {"cordon": _maintenance.CORDON, "reboot": _maintenance.REBOOT, "validation": _maintenance.VALIDATION}
@@ -69,7 +68,7 @@ class Cycle:
         """``cluster``: Cluster; ``host``: the port of _cycle_host; ``pods(cluster, beat, say)`` and ``smoke(cluster, beat,
         say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock."""
         self._work = Work(cluster, host, pods, order, policy, clock, say, smoke)
-        self._log, self._order, self._policy = self._work.log, order, policy
+        self._log, self._order, self._policy, self._purpose = self._work.log, order, policy, order.purpose
         self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
         self._handlers = {
             _maintenance.CORDON: self._cordon,
@@ -133,8 +132,7 @@ class Cycle:
             if self._fails(step):
                 if not intended:
                     return ending.give_back(FAILED, self._order.failure)
-                self._to_rollback(self._order.failure)
-                return None
+                return self._to_rollback(self._order.failure)
             return self._handlers[step]()
         except Uncordoned:
             self._work.say("somebody uncordoned the node: begins again")
@@ -143,6 +141,8 @@ class Cycle:
             self._record_anew()
         except (_maintenance.Lost, _maintenance.Gone, _cluster.Unreachable):
             raise
+        except Recovered:
+            return ending.give_back(ANSWERS, "Its chips answer again.")
         except Withdrawn as exc:
             return ending.give_back(AWAITING, exc.message)
         except (Blocked, Skipped, _cycle_host.Held) as exc:
@@ -151,10 +151,14 @@ class Cycle:
             # In a rollback the host is neither here nor there.
             return ending.halt(exc) if step == _maintenance.ROLLBACK else ending.give_back(FAILED, exc.message)
         except _cycle_host.HostUnreachable as exc:
-            return ending.halt(exc) if intended else ending.give_back(DEFERRED, exc.message)
+            return self._stuck(exc) if intended else ending.give_back(DEFERRED, exc.message)
         except NpuError as exc:
-            return ending.halt(exc) if intended else ending.give_back(FAILED, exc.message)
+            return self._stuck(exc) if intended else ending.give_back(FAILED, exc.message)
         return None
+
+    def _stuck(self, exc):
+        """Between intent and end something went wrong that nobody foresaw, or the host is gone."""
+        return self._ending.leave(exc.message) if self._purpose.recovers else self._ending.halt(exc)
 
     # --- until the node is empty ---
 
@@ -170,6 +174,7 @@ class Cycle:
             )
 
         def decide(node, record):
+            self._purpose.check_still_due(node)
             check_skip(node)
             before = _maintenance.unschedulable(node) and LEFT not in record["times"]
             return Change(self._work.due(record, _maintenance.JOBS, unschedulable=before), cordon=True)
@@ -182,13 +187,13 @@ class Cycle:
         remaining = self._work.pods.wait_for_jobs()
         if remaining:
             self._work.say("does not wait any longer for %d pods" % len(remaining))
-        self._log.step(_maintenance.PODS, guard=cordoned)
+        self._log.step(_maintenance.PODS, guard=self._work.may_go_on)
 
     def _evict_npu_pods(self):
         count = self._work.pods.evict_npu_pods()
         if count:
             self._work.say("NPU pods gone: %d" % count)
-        self._log.step(_maintenance.DRAIN, guard=cordoned)
+        self._log.step(_maintenance.DRAIN, guard=self._work.may_go_on)
 
     def _drain(self):
         count = self._work.pods.evict_others()
@@ -197,45 +202,50 @@ class Cycle:
         if self._work.components() == "enabled":
             times = dict(self._log.record["times"], **{PAUSED: self._log.now()})
             labels = {_cluster.LABEL_COMPONENTS: "paused"}
-            self._log.step(_maintenance.DRAIN, labels=labels, guard=cordoned, times=times)
+            self._log.step(_maintenance.DRAIN, labels=labels, guard=self._work.may_go_on, times=times)
         self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
-        self._log.step(_maintenance.REBOOT, guard=cordoned)
+        self._log.step(_maintenance.REBOOT, guard=self._work.may_go_on)
 
     # --- reboot ---
 
     def _reboot(self):
         if self._log.record["boot_id"] is None:
-            self._intend()
-            return
+            return self._intend()
         release = self._log.record["to"].get("release")
-        view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=True)
+        view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
         self._work.say("is back")
         record = self._log.record
         if release is None or view["driver"] == release:
             # Pods start while the host is validated: the kubelet takes its time to tell what they offer.
             self._log.step(_maintenance.VALIDATION, labels=self._work.components_back())
         elif not _cycle_host.came_without_trial(view, record):
-            self._to_rollback("the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True)
+            return self._to_rollback(
+                "the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True
+            )
         elif record["attempt"] >= MOST_ATTEMPTS:
             why = "the host booted %d times without trying %s; see journalctl -u npu-driver-select there"
-            self._to_rollback(why % (record["attempt"], release), rebooted=True)
+            return self._to_rollback(why % (record["attempt"], release), rebooted=True)
         else:
             self._work.say("the host booted without trying %s (a power loss?): once more" % release)
             self._log.step(_maintenance.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
+        return None
 
     def _intend(self):
         """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
         view = self._work.host.wait_free()
         self._work.check_identity(view)
         if _cycle_host.trial_runs(view, self._log.record["to"].get("release")):
-            self._log.step(_maintenance.VALIDATION, guard=cordoned)
+            self._log.step(_maintenance.VALIDATION, guard=self._work.may_go_on)
             return
-        if view["holders"]:
+        if view["holders"] and self._purpose.recovers:
+            # Most likely they hang in the kernel, and only the reboot ends them.
+            self._work.say("reboots although %s" % _cycle_host.held_text(view["holders"]))
+        elif view["holders"]:
             text = "Not rebooted: %s." % _cycle_host.held_text(view["holders"])
             raise _cycle_host.Held(text, blockers=_cycle_host.holder_blockers(view["holders"]))
 
         def decide(node, record):
-            cordoned(node, record)
+            self._work.may_go_on(node, record)
             given, why = self._work.approval(node)
             if given is None and record["approval"] is None and not self._policy.auto:
                 raise Withdrawn(sentence(why))
@@ -243,9 +253,12 @@ class Cycle:
             changed["times"][INTENT] = self._log.now()
             if given is not None:
                 changed["approval"] = dict(given, job=self._order.job)
-            labels = {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, False)}
+            pending = record.get("due") == _maintenance.APPROVAL
+            labels = {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, pending)}
             gone = {_maintenance.ANNOTATION_APPROVE: None, _maintenance.ANNOTATION_APPROVED_BY: None}
-            return Change(changed, labels, gone)
+            if given is None and self._purpose.recovers:
+                gone = {}  # it was given for an upgrade
+            return Change(self._purpose.intend(changed, self._log.now()), labels, gone)
 
         self._log.write(decide)
 
@@ -259,16 +272,18 @@ class Cycle:
                 self._check.run_smoke_pod()
                 times = dict(self._log.record["times"], **{VALIDATED: self._log.now()})
                 self._log.step(_maintenance.VALIDATION, times=times)
-                return
+                return None
             if to.get("release") is not None:
                 self._check.confirm(to["release"])
         except Invalid as exc:
-            self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
-            return
+            return self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
         self._log.step(_maintenance.UNCORDON)
+        return None
 
     def _to_rollback(self, why, rebooted=False):
-        """``rebooted``: the host is on its good driver already, so no other reboot is needed."""
+        """``rebooted``: the host is on its good driver already, so no other reboot is needed. A recovery has no way back."""
+        if self._purpose.recovers:
+            return self._ending.leave(why)
         self._work.say("goes back: %s" % why)
         record = self._log.record
         labels, times = {}, dict(record["times"])
@@ -277,6 +292,7 @@ class Cycle:
             times[PAUSED] = self._log.now()
         boot_id = record["boot_id"] if rebooted else None
         self._log.step(_maintenance.ROLLBACK, labels=labels, times=times, boot_id=boot_id, failure=why)
+        return None
 
     def _roll_back(self):
         record = self._log.record

@@ -8,45 +8,45 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _slots
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cluster,
+    _cycle_purpose,
+    _maintenance,
+    _recovery,
+    _slots,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import (
     AWAITING,
-    BEFORE_REBOOT,
+    BUSY,
     DEFERRED,
     FAILED,
     HALTED,
-    LEFT,
-    PAUSED,
+    NotDue,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
+    BEFORE_REBOOT,
     POLL,
     TELL,
-    UP_TO_DATE,
     Skipped,
     check_skip,
-    left_cordoned,
     sentence,
     way,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change
-
-
-class NotDue(Exception):
-    """By now nothing is to be done; ``outcome`` says why."""
-
-    def __init__(self, outcome):
-        super().__init__()
-        self.outcome = outcome
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 
 class Beginning:
     def __init__(self, work):
         """``work``: Work."""
         self._work, self._order, self._policy = work, work.order, work.policy
-        self._log, self._slots = work.log, work.slots
+        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
 
     def enter(self):
         """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
         found = self._log.open()
+        if found is not None and _cycle_purpose.of_record(found).recovers != self._purpose.recovers:
+            return self._work.outcome(BUSY, other_purpose(self._order.node, found))
         if found is not None and found["run"] != self._order.run:
             found = self._wait_for_silence(found)
         if found is not None:
@@ -57,7 +57,7 @@ class Beginning:
         except NotDue as exc:
             self._slots.give(self._order.node, self._order.run)
             self._slots.sweep()
-            return exc.outcome
+            return self._work.outcome(exc.outcome, exc.reason)
 
     # --- a record that is there ---
 
@@ -75,7 +75,7 @@ class Beginning:
                     )
                 )
             )
-        self._slots.hold(self._order.node, self._order.run)
+        self._slots.hold(self._order.node, self._order.run, self._purpose.recovers)
         if foreign:
             self._work.say("goes on with the maintenance that the run %s left" % found["run"])
 
@@ -111,11 +111,14 @@ class Beginning:
 
     def _begin(self):
         self._check_due(self._log.node)
+        now = self._work.clock.now()
+        self._purpose.check_fleet(lambda: self._work.cluster.list("/api/v1/nodes"), now)
         missing = self._missing_approval(self._log.node) and self._ask_for_approval()
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._work.host.view()
         self._work.check_identity(view)
+        self._purpose.check_host(self._log.node, view)
         halted = self._wait_for_slot()
         if halted:
             return self._work.outcome(HALTED, halted)
@@ -129,31 +132,37 @@ class Beginning:
         return None
 
     def _check_due(self, node):
-        if _maintenance.state(node) is None:
-            raise NotDue(self._work.outcome(UP_TO_DATE))
-        if _maintenance.state(node) == _maintenance.FAILED:
-            raise NotDue(self._work.outcome(FAILED, _failed_before(node)))
+        self._purpose.check_due(node, self._work.clock.now())
         try:
             check_skip(node)
         except Skipped as exc:
-            raise NotDue(self._work.outcome(DEFERRED, exc.message))
+            raise NotDue(DEFERRED, exc.message)
         if self._order.failure:
-            raise NotDue(self._work.outcome(FAILED, self._order.failure))
+            raise NotDue(FAILED, self._order.failure)
 
     def _first_change(self, node, view):
         self._check_due(node)
         generation = max(_maintenance.last(node).get("generation", 0), view["generation"]) + 1
         before = {"version": view["loaded_version"], "release": view["good"] or view["driver"]}
+        last, now = _maintenance.last(node), self._log.now()
         record = _maintenance.new_record(
-            node, self._order.run, self._log.now(), generation, self._order.reason, before, self._order.target
+            node,
+            self._order.run,
+            now,
+            generation,
+            self._order.reason,
+            before,
+            self._order.target,
+            _recovery.recent(last.get("recoveries"), self._work.clock.now()),
         )
-        last = _maintenance.last(node)
         marks = last.get("times", {})
-        if left_cordoned(node):
+        if _maintenance.left_cordoned(node):
             record["times"][LEFT] = marks[LEFT]
         if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
             record["times"][PAUSED] = marks[PAUSED]
-        return Change(record, {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, False)})
+        pending = self._purpose.recovers and _maintenance.state(node) == _maintenance.APPROVAL
+        labels = {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, pending)}
+        return Change(self._purpose.begin(record, node, view, now), labels)
 
     # --- a slot ---
 
@@ -162,7 +171,9 @@ class Beginning:
         told, when, dead_since = None, 0.0, None
         while True:
             try:
-                why = self._slots.take(self._order.node, self._order.run, self._policy.max_parallel)
+                why = self._slots.take(
+                    self._order.node, self._order.run, self._policy.max_parallel, self._purpose.most_at_once
+                )
             except _slots.Halted as exc:
                 return exc.message
             if why is None:
@@ -177,27 +188,30 @@ class Beginning:
             dead_since = (now if dead_since is None else dead_since) if dead else None
             # In this run, somebody else may be about to go on with one of them.
             if dead and now - dead_since > _maintenance.HEARTBEAT_LIMIT + TELL:
+                names, playbooks = [name for name, _playbook in dead], sorted({playbook for _name, playbook in dead})
                 raise NpuError(
                     "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
-                    " ansible-playbook npuops.ascend.upgrade --limit %s" % (" and ".join(dead), ",".join(dead))
+                    " ansible-playbook npuops.ascend.%s --limit %s"
+                    % (" and ".join(names), " npuops.ascend.".join(playbooks), ",".join(names))
                 )
             self._work.clock.sleep(POLL)
 
     def _dead_holders(self):
-        """The names of all nodes with a slot, when all of them were left by dead runs; else []."""
-        names = sorted(self._slots.view()["holders"])
-        for name in names:
+        """[(name, playbook that goes on with it)] of all nodes with a slot, when dead runs left all of them; else []."""
+        dead = []
+        for name in sorted(self._slots.view()["holders"]):
             node = self._work.cluster.get(_maintenance.path_of(name))
             record = node and _maintenance.decode(node)
             if not record or _maintenance.age(record, self._work.clock.now()) <= _maintenance.HEARTBEAT_LIMIT:
                 return []
-        return names
+            dead.append((name, _cycle_purpose.of_record(record).playbook))
+        return dead
 
     # --- approval ---
 
     def _missing_approval(self, node):
         """Why the node may not be rebooted yet, or None."""
-        if self._policy.auto:
+        if self._policy.auto or not self._purpose.needs_reboot(node):
             return None
         given, why = self._work.approval(node)
         return None if given is not None else sentence(why)
@@ -205,6 +219,8 @@ class Beginning:
     def _ask_for_approval(self):
         """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
         labels = {_maintenance.LABEL_STATE: _maintenance.APPROVAL, _maintenance.LABEL_REBOOT_REQUIRED: "true"}
+        if self._purpose.recovers:
+            labels = {}  # the node agent has asked; the state is that of an upgrade
         if any(_cluster.labels(self._log.node).get(name) != value for name, value in labels.items()):
             self._log.write(lambda _node, _none: Change(None, labels))
         self._work.tell_event()
@@ -221,9 +237,15 @@ class Beginning:
             self._work.clock.sleep(POLL)
 
 
-def _failed_before(node):
-    why = _maintenance.last(node).get("failure") or "It failed before."
-    return "%s To try again: ansible-playbook npuops.ascend.upgrade --limit %s -e npu_upgrade_retry=true" % (
-        sentence(why),
-        node["metadata"]["name"],
+
+def other_purpose(name, found):
+    """The sentence about a maintenance of the other kind that is under way."""
+    return "%s is in %s by the run %s (step %s, last heard of at %s). If that run is dead: ansible-playbook npuops.ascend.%s --limit %s" % (
+        name,
+        "recovery" if found["reason"] == _maintenance.RECOVERY_REASON else found["reason"],
+        found["run"],
+        found.get("step"),
+        found.get("heartbeat"),
+        _cycle_purpose.of_record(found).playbook,
+        name,
     )

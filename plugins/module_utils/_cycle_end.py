@@ -1,7 +1,8 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a maintenance ends: upgraded, given back as it was, failed and back on the old driver, or halted in the middle.
+"""How a maintenance ends: done, given back as it was, failed and back on the old driver, left out of service, or halted in
+the middle.
 
 The record ends in one patch, together with label, cordon and components; then the slot is given back.
 
@@ -11,31 +12,23 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
-    AWAITING,
-    DONE,
-    FAILED,
-    HALTED,
-    LEFT,
-    PAUSED,
-    sentence,
-    way,
-)
-from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import AWAITING, DONE, FAILED, HALTED
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import sentence, way
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 
 class Ending:
     def __init__(self, work):
         """``work``: Work."""
         self._work, self._order = work, work.order
-        self._log, self._slots = work.log, work.slots
+        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
 
     def finish(self):
-        """The node is upgraded."""
+        """The node is upgraded, or recovered."""
         record = self._log.record
 
         def decide(node, record):
-            labels = self._labels(node, None)
+            labels = self._labels(node, record, None)
             if record["to"].get("version"):
                 labels[_cluster.LABEL_DRIVER_VERSION] = record["to"]["version"]
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
@@ -53,8 +46,8 @@ class Ending:
         waits = outcome == AWAITING
 
         def decide(node, record):
-            labels = self._labels(node, _maintenance.APPROVAL if waits else _maintenance.UPGRADE, waits)
-            del labels[_maintenance.LABEL_REQUESTED]
+            labels = self._labels(node, record, _maintenance.APPROVAL if waits else _maintenance.UPGRADE)
+            labels.pop(_maintenance.LABEL_REQUESTED, None)
             # null: the cordon-required step was not taken yet
             cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
             if LEFT in record["times"]:
@@ -97,7 +90,7 @@ class Ending:
             self._slots.halt("the run " + self._order.run, reason)
 
         def decide(node, record):
-            labels = self._labels(node, _maintenance.FAILED)
+            labels = self._labels(node, record, _maintenance.FAILED)
             if healthy:
                 return self._end(node, record, outcome, labels, _gives_cordon_back(node, record), reason, left=False)
             if PAUSED in record["times"]:
@@ -108,6 +101,23 @@ class Ending:
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run)
         self._work.say("failed: %s" % reason, _maintenance.ROLLBACK)
+        return self._work.outcome(FAILED, reason)
+
+    def leave(self, why):
+        """The reboot did not help. The node stays out of service; the rollout and other recoveries are no worse for it."""
+        record = self._log.record
+        reason = "The recovery of %s did not help: %s" % (self._order.node, sentence(why))
+        if self._work.smoke is not None:
+            self._work.smoke.remove()
+
+        def decide(node, record):
+            # With its components: the node agent tells when the chips answer after all.
+            labels = dict(self._labels(node, record, None), **self._work.components_back())
+            return self._end(node, record, "failed", labels, None, reason, left=not record["unschedulable"])
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("left cordoned: %s" % reason, record["step"])
         return self._work.outcome(FAILED, reason)
 
     def halt(self, exc):
@@ -131,13 +141,16 @@ class Ending:
             for node in nodes
         )
 
-    @staticmethod
-    def _labels(node, state, waits=False):
-        return {
+    def _labels(self, node, record, state):
+        """The labels at the end. ``state``: what an upgrade's end is called; a recovery leaves that as it was."""
+        state = self._purpose.state_after(record, state)
+        labels = {
             _maintenance.LABEL_STATE: state,
-            _maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, waits),
-            _maintenance.LABEL_REQUESTED: None,
+            _maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, state == _maintenance.APPROVAL),
         }
+        if not self._purpose.recovers:
+            labels[_maintenance.LABEL_REQUESTED] = None
+        return labels
 
     def _end(self, node, record, outcome, labels, cordon, why, left=None):
         """The Change with which the record becomes the last one. ``left``: whether it is left out of service, None: as it was."""

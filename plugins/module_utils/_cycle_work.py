@@ -10,20 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _reboot_event, _slots
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_purpose, _maintenance, _reboot_event, _slots
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostSide
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import PAUSED
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import PatientCluster
-
-# Outcomes.
-UNDER_WAY = "under-way"  # the step asked for is reached
-DONE = "done"
-UP_TO_DATE = "up-to-date"
-AWAITING = "awaiting-approval"
-DEFERRED = "deferred"  # given back untouched; due still
-FAILED = "failed"
-HALTED = "halted"
-BUSY = "busy"  # another run has it
 
 # The way forth. Until the reboot is intended everything can be given back.
 ORDER = (
@@ -36,9 +27,6 @@ ORDER = (
     _maintenance.UNCORDON,
 )
 BEFORE_REBOOT = ORDER[:5]
-# Marks among the record's times that are no steps. LEFT: out of service since neither driver works; until one does, the
-# cordon stays, and it is ours.
-VALIDATED, PAUSED, INTENT, LEFT = "validated", "components-paused", "reboot", "left-cordoned"
 
 POLL = 2.0  # seconds
 TELL = 60  # seconds after which what is waited for is told again
@@ -62,18 +50,19 @@ class Invalid(NpuError):
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery."""
+    """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery; ``purpose``: Upgrade, or
+    a Recovery."""
 
     node: str
     run: str
     reason: str = _maintenance.UPGRADE_REASON
     target: dict = dataclasses.field(default_factory=dict)
+    purpose: object = _cycle_purpose.Upgrade
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     namespace: str = "npu-operator"
     job: str | None = None  # AWX job, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
-    approval_not_before: float | None = None  # seconds since 1970: an older approval was meant for something else
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +145,7 @@ class Work:
     def approval(self, node):
         """(approval, None) or (None, why there is none)."""
         return _maintenance.approval(
-            node, self.clock.now(), self.policy.approval_max_age, self.order.approval_not_before
+            node, self.clock.now(), self.policy.approval_max_age, self.order.purpose.approval_not_before(node)
         )
 
     # --- writing ---
@@ -166,7 +155,14 @@ class Work:
         self.log.beat()
         record = self.log.record
         if record and record["boot_id"] is None and record["step"] in BEFORE_REBOOT[1:]:
-            cordoned(self.log.node, record)
+            self.may_go_on(self.log.node, record)
+
+    def may_go_on(self, node, record):
+        """A guard of NodeLog.step before the reboot: people may still stop it, or a chip that answers again."""
+        self.order.purpose.check_still_due(node)
+        check_skip(node)
+        if not _maintenance.unschedulable(node):
+            raise Uncordoned()
 
     def due(self, record, step, **fields):
         """The record with ``step`` as the one that is due."""
@@ -176,7 +172,9 @@ class Work:
         return dict(record, step=step, heartbeat=self.log.now(), times=times, **fields)
 
     def tell_event(self):
-        """The Event that asks for the approval, new or refreshed."""
+        """The Event that asks for the approval, new or refreshed. For a recovery the node agent does."""
+        if self.order.purpose.recovers:
+            return
         text = "to=%s: kubectl annotate node %s %s=true --overwrite" % (
             self.order.target.get("version"),
             self.order.node,
@@ -185,24 +183,14 @@ class Work:
         _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
 
 
-def left_cordoned(node):
-    """Whether its cordon is ours: neither driver worked when its last maintenance ended."""
-    return _maintenance.unschedulable(node) and LEFT in (_maintenance.last(node).get("times") or {})
-
-
 def check_skip(node):
     if _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_SKIP):
         raise Skipped("It has the label %s=true." % _maintenance.LABEL_SKIP)
 
 
-def cordoned(node, _record):
-    """A guard of NodeLog.step before the reboot: people may still stop it."""
-    check_skip(node)
-    if not _maintenance.unschedulable(node):
-        raise Uncordoned()
-
-
 def way(record):
+    if not record["to"]:
+        return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
     return "%s from %s to %s" % (
         record["reason"],
         record["from"].get("version") or "an unknown driver",

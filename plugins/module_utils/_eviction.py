@@ -468,11 +468,23 @@ class Drain:
     changes.
     """
 
-    def __init__(self, cluster, node, policy, beat=_nothing, say=_nothing, sleep=time.sleep, clock=time.monotonic):
-        """``node``: the node's name."""
+    def __init__(
+        self,
+        cluster,
+        node,
+        policy,
+        beat=_nothing,
+        say=_nothing,
+        sleep=time.sleep,
+        clock=time.monotonic,
+        leave_stuck=False,
+    ):
+        """``node``: the node's name; ``leave_stuck``: pods that were told to end and did not until the limit are left where
+        they are. Their processes may hang in a driver that does not answer."""
         self._cluster, self._node, self._policy = cluster, node, policy
         self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
         self._own_pod = own_pod_name()
+        self._leave_stuck = leave_stuck
         self._said = None
 
     def simulate(self):
@@ -502,7 +514,7 @@ class Drain:
         remaining = self._wait_until_gone(
             lambda pod: pod.kind == COMPONENT, timeout, "waits for the components %s to leave"
         )
-        if remaining:
+        if remaining and not self._are_left(remaining):
             self._give_up([_still_there(pod) for pod in remaining], timeout)
 
     def _pods(self):
@@ -535,10 +547,19 @@ class Drain:
             for pod in waiting:
                 self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=not first_round)))
             if timeout and self._clock() - started >= timeout:
+                if self._are_left(pods):
+                    return len(gone)
                 budgets = Budgets.read(self._cluster)
                 self._give_up([_why_there(pod, attempts.get(pod.uid), budgets) for pod in pods], timeout)
             self._say("waits for the pods %s to leave" % _names(pods))
             self._pause(started, timeout)
+
+    def _are_left(self, pods):
+        """Whether these go down with the host, all of them told to end and not able to."""
+        if not self._leave_stuck or not all(pod.terminating for pod in pods):
+            return False
+        self._say("does not wait any longer for %s: told to end, and cannot" % _names(pods))
+        return True
 
     def _try(self, pod, attempt):
         """One eviction, unless the server asked to wait longer."""

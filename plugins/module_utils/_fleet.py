@@ -8,9 +8,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-import json
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout, _wedge
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import one_line
 
 PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
@@ -33,19 +31,21 @@ _COLUMNS = (
 )
 
 
-def node_views(nodes, pods):
+def node_views(nodes, pods, recovery=None):
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those that may
-    be the device plugin's or the node agent's."""
+    be the device plugin's or the node agent's; ``recovery``: a _recovery_plan.Plan, to say what becomes of wedged nodes."""
     plugin, agent = (_by_node(pods, *label) for label in (PLUGIN_POD_LABEL, AGENT_POD_LABEL))
-    return {name: _node_view(node, plugin.get(name), agent.get(name)) for name, node in nodes.items()}
+    told = recovery.told() if recovery else {}
+    return {name: _node_view(node, plugin.get(name), agent.get(name), told.get(name)) for name, node in nodes.items()}
 
 
 def _by_node(pods, key, value):
     return {_rollout.pod_node(pod): pod for pod in pods if (pod["metadata"].get("labels") or {}).get(key) == value}
 
 
-def _node_view(node, plugin_pod, agent_pod):
+def _node_view(node, plugin_pod, agent_pod, recovery):
     ready, why = _cluster.node_ready(node)
+    wedge = _wedge.of(node)
     labels = _cluster.labels(node)
     return {
         "ready": ready,
@@ -66,19 +66,9 @@ def _node_view(node, plugin_pod, agent_pod):
         "plugin_why": _pod_why(plugin_pod),
         "agent": _pod_state(agent_pod),
         "agent_why": _pod_why(agent_pod),
-        "wedged": _wedged(_cluster.annotations(node).get(_cluster.ANNOTATION_WEDGED)),
+        "wedged": wedge.text if wedge else None,
+        "recovery": recovery,
     }
-
-
-def _wedged(text):
-    """What the node agent says of a driver that no longer answers, as one sentence, or None."""
-    if text is None:
-        return None
-    try:
-        told = json.loads(text)
-        return "since %s: %s" % (told["since"], one_line(told["reason"]))
-    except (ValueError, KeyError, TypeError):
-        return one_line(text)
 
 
 def _pod_state(pod):
@@ -244,7 +234,7 @@ def _state(host, facts, row, view):
     if view["maintenance"] or view["components"] == "paused":
         return "maintenance", "its components are %s" % (view["components"] or "off")
     if view["wedged"]:
-        return "wedged", "%s; only a reboot helps, if it does not end by itself" % view["wedged"]
+        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, if it does not end by itself")
     if facts.get("problems"):
         return "blocked", facts["problems"][0]
     wrong = _wrong(row["checks"])
@@ -274,5 +264,7 @@ def _remarks(row, view):
     """What a person may want to know about a node that is fine."""
     if view["unschedulable"]:
         yield "cordoned"
+    if view["recovery"]:
+        yield view["recovery"]
     if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
         yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]

@@ -53,6 +53,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
     return {
         "hostname": uname.nodename,
         "boot_id": boot_id(fs),
+        "uptime": uptime(fs),
         "kernel": uname.release,
         "machine": uname.machine,
         "os": {
@@ -116,6 +117,11 @@ def _trial(fs):
 def _in_pod(pid, fs):
     """Whether the kubelet made the process's control group."""
     return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")
+
+
+def uptime(fs=""):
+    """Seconds since the kernel started; 0.0 when it does not say."""
+    return float((read_text(fs + "/proc/uptime") or "0").split()[0])
 
 
 def boot_id(fs=""):

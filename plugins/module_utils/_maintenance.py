@@ -41,6 +41,10 @@ UNCORDON = "uncordon-required"
 FAILED = "upgrade-failed"
 STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
 
+# Marks among the record's times that are no steps. LEFT: out of service since no driver works; until one does, the cordon
+# stays, and it is ours.
+VALIDATED, PAUSED, INTENT, LEFT = "validated", "components-paused", "reboot", "left-cordoned"
+
 # Why a node is in maintenance. A recovery has no target.
 UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
 
@@ -133,6 +137,21 @@ def age(record, now):
     return now - beat if beat is not None else float("inf")
 
 
+def annotated_at(node, name):
+    """(the program that set the annotation, when: RFC 3339), as managedFields tell; (None, None) when they do not."""
+    manager, when = None, None
+    for entry in node["metadata"].get("managedFields") or []:
+        owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
+        if "f:" + name in owned and (entry.get("time") or "") >= (when or ""):
+            manager, when = entry.get("manager"), entry.get("time")
+    return manager, when
+
+
+def left_cordoned(node):
+    """Whether its cordon is ours: its driver did not work when its last maintenance ended."""
+    return unschedulable(node) and LEFT in (last(node).get("times") or {})
+
+
 # --- approval ---
 
 
@@ -149,11 +168,7 @@ def approval(node, now, max_age=0, not_before=None):
             name,
             ANNOTATION_APPROVE,
         )
-    manager, when = None, None
-    for entry in node["metadata"].get("managedFields") or []:
-        owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
-        if "f:" + ANNOTATION_APPROVE in owned and (entry.get("time") or "") >= (when or ""):
-            manager, when = entry.get("manager"), entry.get("time")
+    manager, when = annotated_at(node, ANNOTATION_APPROVE)
     since = seconds_of(when)
     again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % (
         (name, ANNOTATION_APPROVE) * 2
@@ -337,11 +352,12 @@ def lost_text(name, found, run):
     )
 
 
-def new_record(node, run, now, generation, reason, from_driver, target):
+def new_record(node, run, now, generation, reason, from_driver, target, recoveries=()):
     """The record a maintenance begins with.
 
     ``from_driver``: {version, release}; ``target``: {version, release, digest}; ``generation``: larger than any that node
     or host has seen. ``first_generation`` tells the trial boots of this maintenance from older ones.
+    ``recoveries``: when the node was rebooted to recover it, of late.
     """
     return {
         "run": run,
@@ -360,6 +376,7 @@ def new_record(node, run, now, generation, reason, from_driver, target):
         "started": now,
         "times": {CORDON: now},
         "failure": None,
+        "recoveries": list(recoveries),
     }
 
 

@@ -14,7 +14,6 @@ import statistics
 
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
-    _cycle_work,
     _eviction,
     _maintenance,
     _preflight,
@@ -499,7 +498,7 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
     elif _maintenance.unschedulable(entry.node):
         entry.notes.append(
             "is cordoned since neither driver worked; uncordoned if this one does"
-            if _cycle_work.left_cordoned(entry.node)
+            if _maintenance.left_cordoned(entry.node)
             else "is cordoned already and will stay so"
         )
 

@@ -106,6 +106,15 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_upgrade_plan_file",
         "npu_upgrade_report_dir",
         "npu_upgrade_workloads",
+        "npu_recovery_auto",
+        "npu_recovery_min_uptime",
+        "npu_recovery_attempts",
+        "npu_recovery_max_parallel",
+        "npu_recovery_storm_percent",
+        "npu_recovery_storm_window",
+        "npu_recovery_old_approvals",
+        "npu_recovery_watch",
+        "npu_recovery_watch_interval",
     )
 )
 

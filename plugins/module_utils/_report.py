@@ -12,19 +12,25 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_work, _maintenance, _plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _plan, _recovery_plan
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
+RECOVERED = "recovered"
+_DONE = {_maintenance.ROLLBACK_REASON: RETURNED, _maintenance.RECOVERY_REASON: RECOVERED}
 
 # What an outcome comes to. With the first two nothing is left to do now.
 PASSED, SKIPPED, WAITING, FAILED = "passed", "skipped", "not-begun", "failed"
 _STATUS = {
     SUCCESS: PASSED,
     RETURNED: PASSED,
+    RECOVERED: PASSED,
+    _cycle_outcome.ANSWERS: PASSED,
+    _cycle_outcome.TOO_SOON: SKIPPED,
+    _recovery_plan.IN_UPGRADE: SKIPPED,
     _plan.UP_TO_DATE: PASSED,
     _plan.SKIPPED: SKIPPED,
-    _cycle_work.AWAITING: SKIPPED,
+    _cycle_outcome.AWAITING: SKIPPED,
     NOT_BEGUN: WAITING,
 }
 
@@ -41,7 +47,7 @@ _PART_OF = {step: part for part, steps in PARTS for step in steps}
 _UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Outcomes that need no reason here: of those that wait, the command to approve tells.
-_TELL_THEMSELVES = (_plan.UP_TO_DATE, _plan.SKIPPED, _cycle_work.AWAITING)
+_TELL_THEMSELVES = (_plan.UP_TO_DATE, _plan.SKIPPED, _cycle_outcome.AWAITING)
 
 
 class Row:
@@ -76,13 +82,13 @@ class Row:
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]
-        if outcome == _cycle_work.DONE:
-            return RETURNED if self.record.get("reason") == _maintenance.ROLLBACK_REASON else SUCCESS, None
-        if outcome == _cycle_work.FAILED and self.last and self.record.get("outcome") == "rolled-back":
+        if outcome == _cycle_outcome.DONE:
+            return _DONE.get(self.record.get("reason"), SUCCESS), None
+        if outcome == _cycle_outcome.FAILED and self.last and self.record.get("outcome") == "rolled-back":
             return ROLLED_BACK, reason
-        if outcome == _cycle_work.UNDER_WAY:
+        if outcome == _cycle_outcome.UNDER_WAY:
             return LEFT, reason
-        if outcome == _cycle_work.HALTED and (self.last or not self.record):
+        if outcome == _cycle_outcome.HALTED and (self.last or not self.record):
             return NOT_BEGUN, None  # why the roll-out is halted is told once
         return outcome, reason
 
@@ -155,7 +161,7 @@ def rows(hosts, plan, nodes, run):
 def document(all_rows, run, reason, halted, now, workloads=None):
     """The report: a dict of what JSON knows, as the module npu_report documents it.
 
-    ``reason``: upgrade or rollback; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
+    ``reason``: upgrade, rollback or recovery; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
     ``workloads``: {parked, restored, left, problem} of npu_workloads.
     """
     workloads = workloads or {}
@@ -196,19 +202,24 @@ def unfinished(nodes):
     return [node for node in nodes if node["status"] in (WAITING, FAILED)]
 
 
+# By the reason of a run; others are called like it.
+_PLAYBOOKS = {_maintenance.RECOVERY_REASON: "heal"}
+
+
 def _go_on(nodes, reason, halted):
     """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
     bad, options = unfinished(nodes), []
     if halted:
         options.append("-e npu_upgrade_clear_halt=true")
-    if any(node["state"] == _maintenance.FAILED for node in bad):
+    if reason != _maintenance.RECOVERY_REASON and any(node["state"] == _maintenance.FAILED for node in bad):
         options.append("-e npu_upgrade_retry=true")
-    return " ".join(["ansible-playbook npuops.ascend." + reason] + options) if bad or halted else None
+    command = "ansible-playbook npuops.ascend." + _PLAYBOOKS.get(reason, reason)
+    return " ".join([command] + options) if bad or halted else None
 
 
 def _approve(nodes):
     """The command that approves the reboots that wait for it, None when none does."""
-    names = [node["node"] for node in nodes if node["outcome"] == _cycle_work.AWAITING]
+    names = [node["node"] for node in nodes if node["outcome"] == _cycle_outcome.AWAITING]
     command = "kubectl annotate node %s %s=true --overwrite"
     return command % (" ".join(names), _maintenance.ANNOTATION_APPROVE) if names else None
 
@@ -223,7 +234,7 @@ def needs_telling(node):
 
 def awaiting(nodes):
     """Those that wait for approval."""
-    return [node for node in nodes if node["outcome"] == _cycle_work.AWAITING]
+    return [node for node in nodes if node["outcome"] == _cycle_outcome.AWAITING]
 
 
 def alike(nodes):

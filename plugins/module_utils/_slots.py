@@ -42,12 +42,14 @@ class Slots:
         """{max, halted, holders} as they are."""
         return self._read()[1]
 
-    def take(self, node, run, maximum):
+    def take(self, node, run, maximum, recoveries=None):
         """Take a slot for ``node``. None when this run has it; else, in a sentence, why it has to wait.
 
         ``maximum``: slots of the cluster, 0 = unlimited. A node that has a slot of this run keeps it. Raises Halted, and
-        Refused when another number is in force.
+        Refused when another number is in force. ``recoveries``: for a recovery, how many of those there may be, 0 = any number;
+        it takes a slot within whatever number other runs work with.
         """
+        recovers = recoveries is not None
 
         def decide(slots):
             holders = slots["holders"]
@@ -59,33 +61,37 @@ class Slots:
             if slots["halted"]:
                 raise Halted(halted_text(slots["halted"]), halted=slots["halted"])
             holders.pop(node, None)
-            full = len(holders) >= maximum if maximum else False
-            if holders and (full or slots["max"] != maximum):
+            number, why = _room(slots, maximum, recoveries)
+            if holders and (why or slots["max"] != maximum):
                 for name in [name for name, holder in holders.items() if self._abandoned(name, holder)]:
                     del holders[name]
-                full = len(holders) >= maximum if maximum else False
-            if holders and slots["max"] != maximum:
+                number, why = _room(slots, maximum, recoveries)
+            if not recovers and _upgrades(holders) and slots["max"] != maximum:
                 raise Refused(
                     "Another run works with %s, this one was started with %s, and the number is the cluster's: wait"
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
-            if full:
-                return "all %s taken: %s" % (_slots_text(maximum), _holders_text(holders))
-            slots["max"] = maximum
-            holders[node] = {"run": run, "since": _maintenance.rfc3339(self._clock.now())}
+            if why:
+                return why
+            slots["max"] = number
+            holders[node] = self._holder(run, recovers)
             return None
 
         return self._write(decide)
 
-    def hold(self, node, run):
+    def hold(self, node, run, recovers=False):
         """Have a slot for a node whose record is this run's already: it is in maintenance, however many others are."""
 
         def decide(slots):
             if slots["holders"].get(node, {}).get("run") != run:
-                slots["holders"][node] = {"run": run, "since": _maintenance.rfc3339(self._clock.now())}
+                slots["holders"][node] = self._holder(run, recovers)
 
         self._write(decide)
+
+    def _holder(self, run, recovers):
+        holder = {"run": run, "since": _maintenance.rfc3339(self._clock.now())}
+        return dict(holder, reason=_maintenance.RECOVERY_REASON) if recovers else holder
 
     def give(self, node, run):
         """Give the node's slot back, if it is this run's."""
@@ -208,6 +214,25 @@ def halted_text(halted):
         "The rollout is halted since %(when)s by %(who)s: %(why)s When that is repaired, go on with"
         " ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true" % halted
     )
+
+
+def _room(slots, maximum, recoveries):
+    """(the number of slots in force, why there is none free or None)."""
+    holders = slots["holders"]
+    # Recoveries alone do not say how many an upgrade may take.
+    number = slots["max"] if recoveries is not None and _upgrades(holders) else maximum
+    if number and len(holders) >= number:
+        return number, "all %s taken: %s" % (_slots_text(number), _holders_text(holders))
+    recovering = {name: holder for name, holder in holders.items() if name not in _upgrades(holders)}
+    if recoveries and len(recovering) >= recoveries:
+        text = "as many nodes are in recovery as npu_recovery_max_parallel allows (%d): %s"
+        return number, text % (recoveries, _holders_text(recovering))
+    return number, None
+
+
+def _upgrades(holders):
+    """Those that are no recoveries."""
+    return {name: holder for name, holder in holders.items() if holder.get("reason") != _maintenance.RECOVERY_REASON}
 
 
 def _slots_text(number):

@@ -65,6 +65,9 @@ npu:
     boot_id:
       description: The kernel's ID of this boot; the same as C(status.nodeInfo.bootID) of its Node.
       type: str
+    uptime:
+      description: Seconds since the kernel started.
+      type: float
     kernel:
       description: The kernel release, as of C(uname -r).
       type: str

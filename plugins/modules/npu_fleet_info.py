@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.recovery
 options:
   hosts:
     description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
@@ -102,6 +103,10 @@ fleet:
     reason:
       description: Why.
       type: str
+storm:
+  description: Why no wedged node is recovered at all, V(none) when they are.
+  returned: success
+  type: str
 table:
   description: The same as aligned lines for people.
   returned: success

@@ -14,15 +14,18 @@ author:
 description:
   - Drives one node that is due (label C(npu.openfuyao.com/driver-upgrade-state)) through cordon, drain, reboot into the new
     driver release on trial, validation and uncordon. When the new driver does not validate, the node goes back to the one before.
+  - The same way, with O(reason=recovery), a node whose driver no longer answers gets the reboot that most likely cures it.
   - The state is on the node, in that label and the annotation C(npuops.ascend/maintenance), not in the play. A run that was
     killed at any point is finished by the next one; the host reboots exactly once, and a cordon that was there before stays.
   - Runs inside Ansible on the controller, for the host of the node. Host modules go through that host's connection.
     Each step is shown as a line as soon as it is taken.
-  - The playbooks C(npuops.ascend.upgrade) and C(npuops.ascend.rollback) stage the release and label the nodes first.
+  - The playbooks C(npuops.ascend.upgrade) and C(npuops.ascend.rollback) stage the release and label the nodes first;
+    C(npuops.ascend.heal) chooses the nodes to recover.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.recovery
 attributes:
   check_mode:
     support: partial
@@ -55,14 +58,19 @@ options:
     choices: [cordon, reboot, validation, done]
     default: done
   reason:
-    description: Why, for people and records.
+    description:
+      - Why, for people and records.
+      - With V(recovery), a node that is wedged (annotation C(npuops.ascend/wedged)) is rebooted with the driver it has, within the
+        bounds of O(recovery). One that answers again before the reboot is left alone. There is no way back: a node that is not
+        in order afterwards stays cordoned.
     type: str
-    choices: [upgrade, rollback]
+    choices: [upgrade, rollback, recovery]
     default: upgrade
   target:
-    description: What the node shall run. Once the reboot is intended, the record on the node counts instead.
+    description:
+      - What the node shall run. Once the reboot is intended, the record on the node counts instead.
+      - Required unless O(reason=recovery), which does without.
     type: dict
-    required: true
     suboptions:
       version:
         description: The driver's version.
@@ -188,6 +196,8 @@ outcome:
     - V(deferred), something keeps the node from being emptied; it is in service again and due still.
     - V(failed), it did not work. After the reboot the node has the label state C(upgrade-failed); before, it is in service again.
     - V(halted), nothing may be begun until a person has looked. V(busy), another run has the node.
+    - Of recoveries, V(answers-again), the chips do and nothing was done. V(too-soon), the host has booted just now. V(given-up), it
+      was rebooted often enough. V(failed), the reboot did not help and the node stays cordoned.
   returned: always
   type: str
 step:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_report
-short_description: Say what became of the nodes of an upgrade or rollback
+short_description: Say what became of the nodes of an upgrade, rollback or recovery
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -40,10 +40,10 @@ options:
   reason:
     description: What the run was to do, for the command with which to go on.
     type: str
-    choices: [upgrade, rollback]
+    choices: [upgrade, rollback, recovery]
     default: upgrade
   plan:
-    description: What M(npuops.ascend.npu_plan) returned.
+    description: What M(npuops.ascend.npu_plan) returned, or M(npuops.ascend.npu_recovery).
     type: dict
     required: true
   hosts:

@@ -36,7 +36,7 @@ HOSTS = {
 }
 
 # Read from the hosts as well, by the filter npu_policy.
-_SETTINGS = "npu_upgrade_"
+_SETTINGS = ("npu_upgrade_", "npu_recovery_")
 
 
 class HostsAction(ClusterAction):

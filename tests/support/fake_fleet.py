@@ -14,6 +14,7 @@ import copy
 import heapq
 import itertools
 import json
+import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
@@ -253,6 +254,10 @@ class Host:
         self.broken = set()  # releases that do not work
         self.tries = {}  # release -> how often it was tried
         self.plug_pulled = False  # power loss at the next reboot call, before anything is written
+        self.booted_at = world.clock.now() - 10_000
+        self.wedged = False  # the chips do not answer
+        self.suspended = False  # the node agent has taken the driver out of service
+        self.incurable = False  # nor do they after a reboot
 
     # --- life ---
 
@@ -266,7 +271,8 @@ class Host:
     def boot(self):
         self.boots += 1
         self.boot_id = "boot-%s-%d" % (self.name, self.boots)
-        self.up = True
+        self.booted_at = self._world.clock.now()
+        self.up, self.wedged, self.suspended = True, self.incurable, False
         if self.next:
             self.driver, self.next = self.next, None
             self.trial = {"generation": self.generation, "release": self.driver, "boot_id": self.boot_id}
@@ -274,6 +280,33 @@ class Host:
         elif self.good:
             self.driver = self.good
         self._world.clock.at(5.0, self._kubelet)
+
+    def wedge(self):
+        """The chips stop to answer, and the node agent says so until they do again, as long as it runs."""
+        self.wedged = True
+        self._agent()
+
+    def _agent(self):
+        node = self._world.objects.get(NODES + "/" + self.name)
+        runs = node is not None and self.up and node["metadata"]["labels"].get(_cluster.LABEL_COMPONENTS) == "enabled"
+        told = node is not None and json.loads(node["metadata"]["annotations"].get(_cluster.ANNOTATION_WEDGED, "null"))
+        if runs and self.wedged and (not told or told["boot_id"] != self.boot_id):
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._world.clock.now()))
+            self._tell({"since": since, "probes": 3, "reason": "npu-smi failed", "boot_id": self.boot_id})
+        elif runs and told and not self.wedged:
+            self._tell(None)
+        self._world.clock.at(10.0, self._agent)
+
+    def _tell(self, told):
+        self.suspended = told is not None
+
+        def change(node):
+            merge(node["metadata"], {
+                "annotations": {_cluster.ANNOTATION_WEDGED: told and json.dumps(told)},
+                "labels": {"npu.openfuyao.com/reboot-required": "true" if told else None},
+            })
+
+        self._world.touch(self.name, change)
 
     def _kubelet(self):
         name = self.name
@@ -305,11 +338,11 @@ class Host:
             "previous": self.previous,
             "trial": self.trial,
             "holders": list(self.holders),
-            "ready": {"version": self.driver.split("-")[0]} if works else None,
+            "ready": {"version": self.driver.split("-")[0]} if works and not self.suspended else None,
             "failed": None if works else {"reason": "insmod failed"},
             "loaded_version": self.driver.split("-")[0],
             "unit": "active" if works else "failed",
-            "uptime": 100.0,
+            "uptime": self._world.clock.now() - self.booted_at,
         }
 
     def rebooted(self, boot_id, generation, release, refuse_held):
@@ -360,8 +393,9 @@ class Host:
 
     def validate(self, version):
         self._reach()
-        wrong = self.driver in self.broken or self.driver.split("-")[0] != version
-        return {"valid": not wrong, "checks": [], "msg": "loaded_driver: %s" % self.driver if wrong else "all passed"}
+        wrong = self.wedged or self.driver in self.broken or version not in (None, self.driver.split("-")[0])
+        told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
+        return {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
 
 
 class Pods:

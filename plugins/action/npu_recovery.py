@@ -1,0 +1,29 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+
+_display = Display()
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_recovery."""
+
+    ARGUMENTS = {
+        "hosts": HOSTS,
+        "recovery": RECOVERY,
+        "approval_max_age": {"type": "int", "default": 0},
+    }
+
+    def act(self, params):
+        clock = _patience.Clock()
+        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
+        nodes = {node["metadata"]["name"]: node for node in cluster.list("/api/v1/nodes")}
+        auto, most = params["recovery"]["auto"], params["approval_max_age"]
+        return _recovery_plan.make(params["hosts"], nodes, guards(params["recovery"]), clock.now(), auto, most).result()

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+
+_display = Display()
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_recovery_watch."""
+
+    ARGUMENTS = {
+        "hosts": HOSTS,
+        "recovery": RECOVERY,
+        "approval_max_age": {"type": "int", "default": 0},
+        "interval": {"type": "int", "default": 30},
+    }
+
+    def act(self, params):
+        if params["interval"] < 1:
+            raise NpuError("npu_recovery_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
+        command, clock, parent = _watch.own_command(), _patience.Clock(), os.getppid()
+        bounds, auto = guards(params["recovery"]), params["recovery"]["auto"]
+        cluster = _cluster.connect(params)
+
+        def look():
+            nodes = {node["metadata"]["name"]: node for node in cluster.each("/api/v1/nodes")}
+            return _recovery_plan.make(params["hosts"], nodes, bounds, clock.now(), auto, params["approval_max_age"])
+
+        if self.check_mode:
+            return look().result()
+
+        def say(line):
+            _display.display("%s  %s" % (_maintenance.rfc3339(clock.now()), line) if line else "")
+
+        _watch.Watch(look, lambda: _watch.run(command, _display.display), say, params["interval"], clock).run(
+            # A worker outlives an Ansible that was killed.
+            lambda: os.getppid() == parent
+        )
+        return {}

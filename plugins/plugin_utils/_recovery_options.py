@@ -1,0 +1,33 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The option ``recovery`` of modules: the variables npu_recovery_*, under the names they have there without that prefix.
+
+Its documentation is the fragment recovery.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+
+RECOVERY = {
+    "type": "dict",
+    "default": {},
+    "apply_defaults": True,
+    "options": {
+        "auto": {"type": "bool", "default": False},
+        "old_approvals": {"type": "bool", "default": Guards.old_approvals},
+        "min_uptime": {"type": "int", "default": Guards.min_uptime},
+        "attempts": {"type": "int", "default": Guards.attempts},
+        "max_parallel": {"type": "int", "default": Guards.max_parallel},
+        "storm_percent": {"type": "int", "default": Guards.storm_percent},
+        "storm_window": {"type": "int", "default": Guards.storm_window},
+    },
+}
+
+
+def guards(recovery):
+    """The Guards of the option's value. Raises NpuError when one of them makes no sense."""
+    return Guards(**{name: value for name, value in recovery.items() if name != "auto"})

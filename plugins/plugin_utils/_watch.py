@@ -1,0 +1,119 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watching the nodes: looking every so often, and starting the playbook itself when one is due.
+
+Each recovery is a process of its own, the same command without the watch. So a failure in one does not end the watch, nothing
+piles up in a process that runs for months, and each reads the inventory anew.
+
+Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+
+# Seconds until what was tried in vain is tried again; it doubles from the interval on.
+MOST = 600
+
+
+class Watch:
+    """``look()``: a _recovery_plan.Plan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
+
+    def __init__(self, look, recover, say, interval, clock):
+        self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock
+        self._told = None
+        self._tried, self._pause, self._not_before = None, interval, 0.0
+
+    def run(self, going=lambda: True):
+        """Watch as long as ``going()``."""
+        while going():
+            self.step()
+            self._clock.sleep(self._interval)
+
+    def step(self):
+        """One look, and what follows from it."""
+        try:
+            plan = self._look()
+        except NpuError as exc:
+            self._tell([exc.message])
+            return
+        self._tell(plan.table())
+        due = [(entry.name, entry.verdict, entry.wedge and entry.wedge.since) for entry in plan.due]
+        if not due:
+            self._tried = None
+            return
+        if due == self._tried and self._clock.monotonic() < self._not_before:
+            return
+        self._pause = min(self._pause * 2, MOST) if due == self._tried else self._interval
+        self._say("Recovers %s:" % ", ".join(name for name, _verdict, _since in due))
+        status = self._recover()
+        self._tried, self._not_before = due, self._clock.monotonic() + self._pause
+        self._say("The recovery has ended with status %d; watches again." % status)
+        self._told = None
+
+    def _tell(self, lines):
+        """Show what changed."""
+        if lines != self._told:
+            self._told = lines
+            for line in lines:
+                self._say(line)
+
+
+def own_command():
+    """The command line of this ansible-playbook, without the watch. Raises NpuError when it asks people for something."""
+    asking = [word for word in sys.argv if word in _ASKING]
+    if asking:
+        raise NpuError(
+            "A watch cannot ask for passwords each time it starts a recovery: leave out %s. Use SSH keys, and files for vault"
+            " passwords (--vault-password-file)." % ", ".join(asking)
+        )
+    return [sys.executable] + sys.argv + ["-e", '{"npu_recovery_watch": false}']
+
+
+_ASKING = ("-k", "--ask-pass", "-K", "--ask-become-pass", "-J", "--ask-vault-pass", "--ask-vault-password", "--step")
+
+
+def run(command, say):
+    """Run a command, each line of its output said as it comes; returns its exit status. It ends with this process."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    with _ends_with(process):
+        for line in process.stdout:
+            say(line.rstrip("\n"))
+        return process.wait()
+
+
+@contextlib.contextmanager
+def _ends_with(process):
+    """Terminate the process when this one is, or when the Ansible that this one is a worker of has gone."""
+
+    def on_term(_signum, _frame):
+        raise SystemExit(143)
+
+    over, parent = threading.Event(), os.getppid()
+
+    def guard():
+        while not over.wait(1):
+            if os.getppid() != parent:
+                process.terminate()
+                return
+
+    before = signal.signal(signal.SIGTERM, on_term)
+    threading.Thread(target=guard, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.signal(signal.SIGTERM, before)
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
