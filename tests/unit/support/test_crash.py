@@ -170,6 +170,9 @@ def test_the_kind_of_a_call_is_the_same_whoever_else_works():
     assert gate.at == 2 and gate.calls[1].what == "PUT slots:npu-a,NODE halted"
     assert [kind(call.what) for call in gate.calls] == ["PUT slots:others", "PUT slots:NODE", "PUT slots:others"]
     assert kind("PATCH v1/nodes/NODE maintenance:reboot-required+boot/5") == "PATCH v1/nodes/NODE maintenance:reboot-required+boot"
+    assert kind("PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot/9 unschedulable=-") == (
+        "PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot"
+    )
     assert kind("npu_boot rebooted") == "npu_boot rebooted"
 
 
