@@ -6,7 +6,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build molecule lab-test \
-	upgrade-test crash-test bench
+	maintenance-test crash-test bench
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -57,11 +57,11 @@ molecule: venv ## the molecule scenarios, on the running lab
 lab-test: venv ## bad input and interruptions, on the running lab
 	@dev/lab-test
 
-upgrade-test: venv ## what can come between in a rollout, on the running lab
-	@dev/upgrade-test
+maintenance-test: venv ## what can come between in a rollout, on the running lab
+	@dev/maintenance-test
 
 crash-test: venv ## the controller dies at every call of a maintenance, on the running lab; half an hour
-	@NPU_CRASH=all dev/upgrade-test -s -k every_crash
+	@NPU_CRASH=all dev/maintenance-test -s -k every_crash
 
 bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by
 	@dev/bench

@@ -58,6 +58,12 @@ def test_a_host_that_was_never_asked():
     assert one({})["error"] == "its facts were not read"
 
 
+def test_hosts_that_were_not_all_asked():
+    assert npu_hosts(["a"], {"a": {}}, asked=False)[0]["error"] is None
+    failed = {"__npu_facts": {"failed": True, "msg": "no space left"}}
+    assert npu_hosts(["a"], {"a": failed}, asked=False)[0]["error"] == "no space left"
+
+
 def test_a_host_that_went_away_between_the_two_calls():
     gone = {"unreachable": True, "msg": "connection refused"}
     host = one(dict(VARIABLES, __npu_validation=gone))

@@ -30,7 +30,7 @@ class Time:
             if when <= self.now:
                 self.events.pop(when)()
 
-    def drain(self, cluster, node="a", **variables):
+    def drain(self, cluster, node="a", leave_stuck=False, **variables):
         return _eviction.Drain(
             cluster,
             node,
@@ -39,6 +39,7 @@ class Time:
             say=self.said.append,
             sleep=self.sleep,
             clock=lambda: self.now,
+            leave_stuck=leave_stuck,
         )
 
 
@@ -324,6 +325,22 @@ def test_at_the_limit_a_pod_that_does_not_end_is_named(api, cluster, time):
     api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
     with pytest.raises(_eviction.Blocked, match="told to end, at the latest at 2026-11-21T13:00:00Z, and still runs"):
         time.drain(cluster, drain={"timeout": 3}).evict_others()
+
+
+def test_what_cannot_end_goes_down_with_the_host(api, cluster, time):
+    """A recovery: its processes may hang in the driver."""
+    api.put(PODS, pod("web-1"))
+    api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
+    drain = time.drain(cluster, drain={"timeout": 3}, leave_stuck=True)
+    assert drain.evict_others() == 0 and time.now >= 3
+    assert time.said[-1] == "does not wait any longer for train/web-1: told to end, and cannot"
+
+
+def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
+    api.put(PODS, pod("web-1"))
+    api.put(BUDGETS, budget("web", allowed=0))
+    with pytest.raises(_eviction.Blocked, match="PodDisruptionBudget"):
+        time.drain(cluster, drain={"timeout": 3}, leave_stuck=True).evict_others()
 
 
 def test_policy_stops_before_the_first_eviction(api, cluster, time):

@@ -31,6 +31,25 @@ def test_a_node_that_a_person_sent_back():
     assert made[0].outcome == "returned" and _report_table.problem(document(made, None, "rollback")) is None
 
 
+def test_a_node_that_was_recovered():
+    cured = record(reason="recovery", to={})
+    made = rows(("npu-a", "done", None, planned("npu-a"), node("npu-a", last=cured)))
+    assert (made[0].outcome, made[0].result()["status"]) == ("recovered", "passed")
+    assert _report_table.problem(document(made, None, "recovery")) is None
+
+
+@pytest.mark.parametrize(("verdict", "status"), [
+    ("answers-again", "passed"), ("too-soon", "skipped"), ("in-upgrade", "skipped"), ("awaiting-approval", "skipped"),
+    ("skipped", "skipped"), ("given-up", "failed"), ("not-ready", "failed"), ("blocked", "failed")])
+def test_a_wedged_node_that_was_not_recovered(verdict, status):
+    """Only what needs a person fails the run, with the command to go on."""
+    made = rows(("npu-a", None, None, dict(planned("npu-a"), verdict=verdict, reasons=["So it is."]), node("npu-a")))
+    assert made[0].result()["status"] == status
+    told = _report_table.problem(document(made, None, "recovery"))
+    assert (told is None) is (status != "failed")
+    assert told is None or (told.endswith("ansible-playbook npuops.ascend.heal") and "So it is" in told)
+
+
 def test_steps_of_the_same_second():
     times = {"cordon-required": 0, "reboot-required": 0, "validation-required": 9, "rollback-required": 9}
     times = {step: "2026-11-21T10:00:%02dZ" % second for step, second in times.items()}

@@ -56,6 +56,26 @@ def test_what_is_not_ours_is_not_given_back(world, slots):
     assert list(world.slots()["holders"]) == ["npu-a"]
 
 
+def test_a_recovery_takes_part_in_whatever_number_an_upgrade_works_with(world, slots):
+    slots.take("npu-a", "run-1", 2)
+    assert slots.take("npu-b", "run-2", 5, recoveries=0) is None
+    assert world.slots()["max"] == 2 and world.slots()["holders"]["npu-b"]["reason"] == "recovery"
+    assert slots.take("npu-c", "run-2", 5, recoveries=0).startswith("all 2 slots taken")
+    assert slots.take("npu-c", "run-1", 2).startswith("all 2 slots taken")
+
+
+def test_recoveries_have_a_number_of_their_own_as_well(slots):
+    assert slots.take("npu-a", "run-1", 3, recoveries=1) is None
+    assert slots.take("npu-b", "run-1", 3, recoveries=1).startswith("as many nodes are in recovery as npu_recovery_max_parallel")
+    assert slots.take("npu-b", "run-2", 3) is None
+
+
+def test_recoveries_alone_do_not_say_how_many_an_upgrade_may_take(world, slots):
+    slots.take("npu-a", "run-1", 1, recoveries=1)
+    assert slots.take("npu-b", "run-2", 3) is None
+    assert world.slots()["max"] == 3
+
+
 def test_another_number_is_refused_while_others_work(world, slots):
     slots.take("npu-a", "run-1", 1)
     annotate(world, "npu-a", **{RECORD: RUNNING})

@@ -24,7 +24,7 @@ CORDON_STEPS = ("cordon-required", "wait-for-jobs-required", "pod-deletion-requi
 
 @pytest.fixture
 def team(idle):
-    with Team(idle, "upgrade-test") as one:
+    with Team(idle, "maintenance-test") as one:
         yield one
 
 
@@ -72,7 +72,7 @@ def test_a_blocked_node_stops_the_rollout_before_it_begins(idle, team):
     with watch(idle) as observer:
         text = upgrade(idle, "--limit=npu-a,npu-b", expect=1, gate=gate, npu_driver_version=version)
     pod = team.pods("stuck")[0]["metadata"]["name"]
-    assert "upgrade-test/stuck" in text and pod in text, text
+    assert "maintenance-test/stuck" in text and pod in text, text
     assert untouched(observer, *NPU_NODES) == []
     assert not [call for call in gate.calls if "eviction" in call.what]
     assert proof(idle, observer, {}) == []
@@ -128,7 +128,7 @@ def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
     with watch(idle) as observer, run(idle, "--limit=npu-a,npu-b", npu_driver_version=version, npu_upgrade_on_blocked="defer",
                                       npu_upgrade_drain={"timeout": 60}) as one:
         observer.wait(lambda sight: sight.name == "npu-b" and sight.labels.get(VERSION) == version, 300, "npu-b is done")
-        assert "upgrade-test/stuck" in one.text
+        assert "maintenance-test/stuck" in one.text
         assert [found["metadata"]["uid"] for found in team.pods("stuck")] == [pod]
         idle.kubectl("delete", "pdb", "stuck", "-n", team.name)
         assert one.wait() == 0, one.text[-4000:]

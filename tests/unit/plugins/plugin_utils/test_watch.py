@@ -1,0 +1,145 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watching: what starts a recovery, how often, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+
+
+class Scene:
+    """A watch with a clock of its own; `plans` by time: what is due."""
+
+    def __init__(self, interval=30):
+        self.now, self.due, self.lines, self.said, self.runs, self.error, self.cures = 0.0, [], ["fine"], [], [], None, False
+        self.watch = _watch.Watch(self.look, self.recover, self.said.append, interval, self)
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def look(self):
+        if self.error:
+            raise NpuError(self.error)
+        due = [types.SimpleNamespace(name=name, verdict="recover", wedge=types.SimpleNamespace(since=since)) for name, since in self.due]
+        return types.SimpleNamespace(due=due, table=lambda: self.lines)
+
+    def recover(self):
+        self.runs.append(self.now)
+        if self.cures:
+            self.due = []
+        return 0 if self.cures else 2
+
+    def go(self, seconds):
+        end = self.now + seconds
+        self.watch.run(lambda: self.now < end)
+
+
+def test_nothing_is_due():
+    scene = Scene()
+    scene.go(600)
+    assert scene.runs == [] and scene.said == ["fine"]  # told once
+
+
+def test_one_is():
+    scene = Scene()
+    scene.go(60)
+    scene.due, scene.lines, scene.cures = [("npu-a", "x")], ["npu-a is wedged"], True
+    scene.go(600)
+    assert scene.runs == [60]
+    assert scene.said == ["fine", "npu-a is wedged", "Recovers npu-a:", "The recovery has ended with status 0; watches again.", "npu-a is wedged"]
+
+
+def test_what_fails_is_tried_less_and_less_often():
+    scene = Scene()
+    scene.due = [("npu-a", "x")]
+    scene.go(4000)
+    gaps = [later - earlier for earlier, later in zip(scene.runs, scene.runs[1:])]
+    assert gaps[:5] == [30, 60, 120, 240, 480] and set(gaps[5:]) == {600}
+
+
+def test_another_node_is_not_kept_waiting():
+    scene = Scene()
+    scene.due = [("npu-a", "x")]
+    scene.go(1000)
+    before = len(scene.runs)
+    scene.due = [("npu-a", "x"), ("npu-b", "y")]
+    scene.go(30)
+    assert len(scene.runs) == before + 1
+
+
+def test_an_api_that_is_away_is_told_once_and_waited_for():
+    scene = Scene()
+    scene.error = "The Kubernetes API cannot be reached"
+    scene.go(300)
+    assert scene.said == ["The Kubernetes API cannot be reached"]
+    scene.error, scene.due, scene.cures = None, [("npu-a", "x")], True
+    scene.go(60)
+    assert len(scene.runs) == 1
+
+
+def test_the_command_is_its_own_without_the_watch(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/ansible-playbook", "-i", "fleet", "npuops.ascend.heal", "-e", "npu_recovery_watch=true"])
+    command = _watch.own_command()
+    assert command == [sys.executable, *sys.argv, "-e", '{"npu_recovery_watch": false}']
+
+
+@pytest.mark.parametrize("option", ["-K", "--ask-vault-pass"])
+def test_it_cannot_ask_for_passwords(monkeypatch, option):
+    monkeypatch.setattr(sys, "argv", ["ansible-playbook", option, "npuops.ascend.heal"])
+    with pytest.raises(NpuError, match="cannot ask for passwords .*leave out %s" % option):
+        _watch.own_command()
+
+
+def test_a_run_tells_each_line_and_its_status():
+    lines = []
+    status = _watch.run([sys.executable, "-c", "print('one'); print('two', flush=True); raise SystemExit(3)"], lines.append)
+    assert (status, lines) == (3, ["one", "two"])
+
+
+WORKER = """
+import os, sys
+sys.path[:0] = {path!r}
+import collection
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+if {forks} and os.fork():
+    sys.stdin.read()  # the parent, until it is killed
+    os._exit(0)
+_watch.run(["/bin/sh", "-c", "echo $$; exec sleep 600"], lambda line: print(line, flush=True))
+"""
+
+
+def _gone(pid):
+    end = time.monotonic() + 20
+    while os.path.exists("/proc/%d" % pid):
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as stream:
+            if stream.read().rpartition(")")[2].split()[0] == "Z":
+                return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.parametrize(("forks", "how"), [(False, signal.SIGTERM), (True, signal.SIGKILL)])
+def test_a_run_ends_with_the_watch(forks, how):
+    """The worker is told to end; or the Ansible it is a worker of is killed."""
+    code = WORKER.format(path=sys.path, forks=forks)
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        pid = int(process.stdout.readline())
+        assert os.path.exists("/proc/%d" % pid)
+        process.send_signal(how)
+        process.wait(20)
+        assert _gone(pid)
