@@ -12,7 +12,8 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Collects the C(npu_upgrade_) or C(npu_recovery_) variables of a host into one dictionary, checked against the role
-    C(npuops.ascend.npu_upgrade) or C(npuops.ascend.npu_recovery) and with the types it names. Settings that are not there or empty strings have their default; so do those inside a setting.
+    C(npuops.ascend.npu_upgrade) or C(npuops.ascend.npu_recovery) and with the types it names.
+    Settings that are not there or empty strings have their default; so do those inside a setting.
 positional: names, role
 options:
   _input:

@@ -237,10 +237,10 @@ class Beginning:
             self._work.clock.sleep(POLL)
 
 
-
 def other_purpose(name, found):
     """The sentence about a maintenance of the other kind that is under way."""
-    return "%s is in %s by the run %s (step %s, last heard of at %s). If that run is dead: ansible-playbook npuops.ascend.%s --limit %s" % (
+    text = "%s is in %s by the run %s (step %s, last heard of at %s). If that run is dead: ansible-playbook npuops.ascend.%s"
+    return (text + " --limit %s") % (
         name,
         "recovery" if found["reason"] == _maintenance.RECOVERY_REASON else found["reason"],
         found["run"],

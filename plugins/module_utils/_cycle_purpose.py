@@ -11,7 +11,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _recovery, _wedge
+from ansible_collections.npuops.ascend.plugins.module_utils import _cycle_outcome, _maintenance, _recovery, _wedge
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import NotDue
 
 

@@ -38,7 +38,7 @@ class Entry:
         return self.verdict in _DUE
 
     def result(self, now):
-        last = _maintenance.last(self.node)
+        before = _cluster.labels(self.node).get(_cluster.LABEL_DRIVER_VERSION)
         return {
             "host": self.host,
             "node": self.name,
@@ -47,7 +47,7 @@ class Entry:
             "attempts": _recovery.attempts(self.node, now),
             "verdict": self.verdict,
             "reasons": [self.reason] if self.reason else [],
-            "from": {"version": _cluster.labels(self.node).get(_cluster.LABEL_DRIVER_VERSION) or (last.get("from") or {}).get("version")},
+            "from": {"version": before},
             "to": None,
             "resource": self.resource,
             "chips": self.chips,
@@ -80,11 +80,12 @@ class Plan:
         """{node: a phrase about its recovery}, for whoever looks at the fleet."""
         told = {}
         for entry in self.entries:
-            # In a storm nothing is due, whatever is said of the node alone.
-            verdict = "no recovery in a storm" if self.storm and entry.due else "recovery: %s" % entry.verdict
             # That it was tried too often tells how often.
             tried = None if entry.verdict == _cycle_outcome.GIVEN_UP else _recovery.history(entry.node, self._now)
-            told[entry.name] = ". ".join(text.rstrip(".") for text in (verdict, entry.reason, tried) if text)
+            parts = ["recovery: %s" % entry.verdict, entry.reason, tried]
+            if self.storm:
+                parts = ["no recovery in a storm", tried]
+            told[entry.name] = ". ".join(text.rstrip(".") for text in parts if text)
         return told
 
     def table(self):

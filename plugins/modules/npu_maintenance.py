@@ -61,7 +61,7 @@ options:
     description:
       - Why, for people and records.
       - With V(recovery), a node that is wedged (annotation C(npuops.ascend/wedged)) is rebooted with the driver it has, within the
-        bounds of O(recovery). One that answers again before the reboot is left alone. There is no way back: a node that is not
+        bounds of O(recovery). One that answers again before the reboot is left alone. There is no way back, so a node that is not
         in order afterwards stays cordoned.
     type: str
     choices: [upgrade, rollback, recovery]

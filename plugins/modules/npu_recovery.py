@@ -12,9 +12,11 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Reads the nodes of the cluster and judges those whose driver no longer answers (annotation C(npuops.ascend/wedged), which the
-    node agent sets), those whose recovery was begun and did not end, and those that a recovery had left cordoned and that answer again.
-  - Changes nothing. The recovery itself is M(npuops.ascend.npu_maintenance) with O(npuops.ascend.npu_maintenance#module:reason=recovery).
+  - Reads the nodes of the cluster and judges those whose driver no longer answers (annotation C(npuops.ascend/wedged), which
+    the node agent sets), those whose recovery was begun and did not end, and those that a recovery had left cordoned and that
+    answer again.
+  - Changes nothing. The recovery itself is M(npuops.ascend.npu_maintenance) with
+    O(npuops.ascend.npu_maintenance#module:reason=recovery).
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

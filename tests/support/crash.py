@@ -214,7 +214,8 @@ class Controller:
                     os.kill(pid, signal.SIGKILL)
             self._process.poll()  # a dead one is gone only when somebody asks
             assert time.monotonic() < end, f"processes {pids} do not die"
-        self._process.poll()
+        # One that has given up its environment already may still be about to die.
+        self._process.wait(10)
 
     def processes(self) -> list[int]:
         """IDs of what runs of it, zombies not counted."""
