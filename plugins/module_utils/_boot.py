@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -68,6 +69,15 @@ def view(root, fs=""):
         "unit": _state(DRIVER_UNIT),
         "uptime": _host_facts.uptime(fs),
     }
+
+
+def wait_decided(root, seconds, fs=""):
+    """Wait until the driver of this boot is ready or its unit has failed, at most so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if _host_facts.driver_facts(root, "image", fs)["ready"] or _state(DRIVER_UNIT) == "failed":
+            return
+        time.sleep(0.5)
 
 
 def reboot_reason(root, boot_id, generation, release=None, fs=""):

@@ -5,7 +5,7 @@
 
 The host itself is a port, so that the cycle can be tested without one:
 
- view()                                    what npu_boot tells with state=view, as a dict
+ view(wait=None)                           what npu_boot tells with state=view, as a dict; waits for the driver so many seconds
  rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
  confirmed(generation, release)            the release is good from now on
  withdrawn(generation)                     no ``next`` is left
@@ -28,6 +28,7 @@ ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node doe
 ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
 READY_LIMIT = 1000  # npu-driver.service ends after 900
+READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
 
 
@@ -56,8 +57,8 @@ class HostSide:
 
     # --- with patience ---
 
-    def view(self):
-        return self._try(self._host.view)
+    def view(self, wait=None):
+        return self._try(lambda: self._host.view(wait))
 
     def validate(self, version):
         return self._try(lambda: self._host.validate(version))
@@ -112,7 +113,8 @@ class HostSide:
         """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
         deadline, said = self._clock.monotonic() + READY_LIMIT, False
         while True:
-            view, self._back = self._back or self.view(), None
+            # The host itself looks more often than a call could.
+            view, self._back = self._back or self.view(READY_WAIT if said else None), None
             if view["ready"]:
                 return view, None
             if view["unit"] == "failed":
@@ -123,10 +125,11 @@ class HostSide:
                     READY_LIMIT,
                     view["unit"],
                 )
-            if not said:
+            if said:
+                self._clock.sleep(POLL)
+            else:
                 self._say("waits for the driver")
                 said = True
-            self._clock.sleep(POLL * 2)
 
     def reboot(self, release, timeout, refuse_held):
         """Reboot the host that the record's intent names, unless it has, and wait until host and Node are back.

@@ -41,6 +41,11 @@ options:
       - The directory with the links C(driver), C(good), C(next) and C(previous).
     type: path
     default: /var/lib/Ascend
+  wait:
+    description:
+      - Seconds to wait, with O(state=view), until C(npu-driver.service) of this boot has decided whether the driver works.
+    type: int
+    default: 0
   boot_id:
     description:
       - The boot that shall end. Required with O(state=rebooted).
@@ -159,6 +164,7 @@ def main():
         argument_spec={
             "state": {"type": "str", "choices": ["view", "rebooted", "confirmed", "withdrawn"], "default": "view"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
+            "wait": {"type": "int", "default": 0},
             "boot_id": {"type": "str"},
             "generation": {"type": "int"},
             "release": {"type": "str"},
@@ -180,6 +186,7 @@ def main():
 
 
 def view(params, check_mode):
+    _boot.wait_decided(params["root"], params["wait"])
     return {"changed": False, "msg": "nothing was asked for"}
 
 

@@ -29,8 +29,8 @@ class HostPort:
         self._action, self._task_vars = action, task_vars
         self._root, self._library_path = root, library_path
 
-    def view(self):
-        return self._boot(state="view")["view"]
+    def view(self, wait=None):
+        return self._boot(state="view", wait=wait)["view"]
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         result = self._boot(

@@ -326,7 +326,7 @@ class Host:
         if not self.up or not self.reachable:
             raise HostUnreachable("Connection refused")
 
-    def view(self):
+    def view(self, _wait=None):
         self._reach()
         works = self.driver not in self.broken
         return {

@@ -65,6 +65,23 @@ def reboots(host):
 # --- One maintenance from its reboot to its confirmation ---
 
 
+@pytest.mark.parametrize(("looks", "ready", "unit"), [(3, True, "activating"), (2, False, "failed"), (None, False, "activating")])
+def test_waiting_until_the_driver_has_decided(npu_host, monkeypatch, looks, ready, unit):
+    """Ready, failed, or the time is over; ``looks``: after how many, None: never."""
+    clock = {"now": 0.0, "looks": 0}
+
+    def look(*_arguments):
+        clock["looks"] += 1
+        return {"ready": {"release": "x"} if ready and clock["looks"] >= looks else None}
+
+    monkeypatch.setattr(_boot._host_facts, "driver_facts", look)
+    monkeypatch.setattr(_boot, "_state", lambda _unit: unit if not ready and clock["looks"] >= (looks or 0) else "activating")
+    monkeypatch.setattr(_boot.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(_boot.time, "sleep", lambda seconds: clock.update(now=clock["now"] + seconds))
+    _boot.wait_decided(ROOT, 30, npu_host.fs)
+    assert (clock["looks"] == looks) if looks else (clock["now"] >= 30)
+
+
 def test_view_of_a_host_at_rest(npu_host):
     seen = _boot.view(ROOT, npu_host.fs)
     assert seen == {

@@ -42,7 +42,11 @@ def refuse():
 def test_view():
     action, host = port({"view": {"boot_id": "b"}})
     assert host.view() == {"boot_id": "b"}
-    assert action.calls == [("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend"})]
+    host.view(30)
+    assert action.calls == [
+        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend"}),
+        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend", "wait": 30}),
+    ]
 
 
 def test_rebooted():
