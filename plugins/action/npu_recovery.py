@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience, _recovery_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards
 
 _display = Display()
 
@@ -22,6 +22,7 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
+        check_variables(params["hosts"])
         clock = _patience.Clock()
         cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
         nodes = {node["metadata"]["name"]: node for node in cluster.list("/api/v1/nodes")}

@@ -11,7 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _ma
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards
 
 _display = Display()
 
@@ -27,6 +27,7 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
+        check_variables(params["hosts"])
         if params["interval"] < 1:
             raise NpuError("npu_recovery_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
         command, clock, parent = _watch.own_command(), _patience.Clock(), os.getppid()

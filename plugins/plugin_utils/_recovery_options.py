@@ -10,6 +10,8 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._preflight import unknown_variables
 from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
 
 RECOVERY = {
@@ -31,3 +33,11 @@ RECOVERY = {
 def guards(recovery):
     """The Guards of the option's value. Raises NpuError when one of them makes no sense."""
     return Guards(**{name: value for name, value in recovery.items() if name != "auto"})
+
+
+def check_variables(hosts):
+    """Raise NpuError for variables of hosts that look like settings and are none: npu_recovery_atuo would recover nobody."""
+    names = {name for host in hosts for name in host["variables"] if name.startswith(("npu_recovery", "npu_upgrade"))}
+    unknown = unknown_variables(names)
+    if unknown:
+        raise NpuError("Nothing was done: %s." % "; ".join(unknown))
