@@ -96,7 +96,8 @@ class Recovery:
         wedge = _wedge.of(node)
         if wedge is None:
             return
-        if not wedge.is_of(view["boot_id"]):
+        # Without a driver the node agent has nothing to look at, and what it said before the reboot stays.
+        if not wedge.is_of(view["boot_id"]) and view["unit"] != "failed":
             raise NotDue(_cycle_outcome.TOO_SOON, REBOOTED_SINCE)
         if view["ready"]:
             raise NotDue(_cycle_outcome.ANSWERS, "On the host its driver counts as ready again (/run/npuops/driver-ready).")

@@ -377,6 +377,13 @@ def _in_flight(entry):
         entry.reasons.append(one_line(exc.message))
         return BLOCKED
     record = entry.record
+    if record.get("reason") == _maintenance.RECOVERY_REASON:
+        # As pods that cannot leave now, it ends by itself.
+        entry.blocker_text = (
+            "is in recovery by the run %s (step %s, last heard of at %s); if that run is dead: ansible-playbook npuops.ascend.heal"
+            % (record["run"], record.get("step"), record.get("heartbeat"))
+        )
+        return BLOCKED
     entry.target = dict(record.get("to") or {}, image=None) if record.get("to") else None
     entry.notes.append(
         "step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat"))

@@ -176,7 +176,8 @@ def _judge(entry, host, guards, now, auto, approval_max_age):
 
 def _judge_wedged(entry, facts, guards, now, auto, approval_max_age):
     node = entry.node
-    if not entry.wedge.is_of(_cluster.boot_id(node)):
+    no_driver = _recovery.left(node) or (facts.get("driver") or {}).get("failed")
+    if not entry.wedge.is_of(_cluster.boot_id(node)) and not no_driver:
         return _cycle_outcome.TOO_SOON, _cycle_purpose.REBOOTED_SINCE
     why = guards.tired(node, now)
     if why:

@@ -288,7 +288,7 @@ class Host:
 
     def _agent(self):
         node = self._world.objects.get(NODES + "/" + self.name)
-        runs = node is not None and self.up and node["metadata"]["labels"].get(_cluster.LABEL_COMPONENTS) == "enabled"
+        runs = node is not None and self.up and self.driver not in self.broken and node["metadata"]["labels"].get(_cluster.LABEL_COMPONENTS) == "enabled"
         told = node is not None and json.loads(node["metadata"]["annotations"].get(_cluster.ANNOTATION_WEDGED, "null"))
         if runs and self.wedged and (not told or told["boot_id"] != self.boot_id):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._world.clock.now()))

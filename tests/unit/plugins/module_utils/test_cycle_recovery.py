@@ -263,6 +263,23 @@ def test_the_next_attempt_waits_for_some_uptime():
     bench.assert_recovered(boots=2)
 
 
+def test_a_driver_that_does_not_even_load_after_the_reboot():
+    """The node agent has nothing to look at then, and says nothing new."""
+    bench = Wedged()
+    bench.host.broken = {OLD}
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed" and "insmod failed" in outcome["reason"]
+    bench.wait(1000)
+    assert bench.run(run="run-2")["outcome"] == "failed" and bench.host.boots == 2
+    bench.wait(1000)
+    assert bench.run(run="run-3")["outcome"] == "given-up"
+    bench.host.broken = set()
+    bench.host.go_down()
+    bench.wait(60)
+    assert bench.run(run="run-4", auto=False)["outcome"] == "done"
+    bench.assert_recovered(boots=3)
+
+
 def test_chips_that_answer_after_all_give_the_node_back():
     bench = Wedged(incurable=True)
     bench.run()

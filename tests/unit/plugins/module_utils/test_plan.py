@@ -256,6 +256,16 @@ def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
     assert "step drain-required of run r1, last heard of at 2026-11-21T12:00:00Z" in entry.notes
 
 
+def test_a_node_in_recovery_may_be_done_last():
+    nodes = nodes_of("a", "b")
+    text = json.dumps(dict(record(), reason="recovery", to={}))
+    nodes["b"] = node("b", boot_id="x", ready=False, annotations={"npuops.ascend/maintenance": text})
+    plan = make([host("a"), host("b")], nodes)
+    entry = plan.entries[1]
+    assert (entry.verdict, entry.deferrable, plan.green) == ("blocked", True, False)
+    assert "is in recovery by the run" in entry.why[0] and "npuops.ascend.heal" in entry.why[0]
+
+
 def test_a_record_that_nobody_can_read():
     nodes = nodes_of("a", annotations={"npuops.ascend/maintenance": "{"})
     entry = only(host(), nodes=nodes)

@@ -160,6 +160,20 @@ def test_left_cordoned_and_well_again():
     assert plan(node(last=upgrade, cordoned=True)).entries == []
 
 
+@pytest.mark.parametrize("driver", [{"failed": {"reason": "insmod failed"}}, {"failed": None}])
+def test_a_driver_that_does_not_load_after_a_reboot_by_hand(driver):
+    """The node agent has nothing to look at, so what it says is of the boot before."""
+    facts = {"uptime": 10_000, "driver": driver}
+    expected = "recover" if driver["failed"] else "too-soon"
+    assert verdict(node(wedged=wedge(boot="boot-0")), hosts=[host(facts=facts)])[0] == expected
+
+
+def test_a_recovery_that_left_no_driver():
+    left = record(outcome="failed", times={"left-cordoned": ago(900)}, recoveries=[ago(1000)])
+    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=True))[0] == "recover"
+    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=True), guards={"attempts": 1})[0] == "given-up"
+
+
 def test_the_order():
     items = [
         node("a", wedged=wedge(since=10)), node("b", wedged=wedge(since=20)), node("c", record=record()),
