@@ -15,7 +15,7 @@ SERVICE = "npuops-heal"
 UNIT = f"/etc/systemd/system/{SERVICE}.service"
 # As awkward as a directory may be called.
 PLACE = "/var/tmp/npuops heal 100%"
-USER = "nobody"
+USER = "daemon"
 ARGUMENTS = ["--vault-password-file", f"{PLACE}/vault", "-e", 'a 100% $HOME ${HOME} "b" \'c\' \\d\n\te', "", ";", "%h", "ä"]
 ENVIRONMENT = {"KUBECONFIG": f"{PLACE}/kube config", "NPU_TEST": '50% $HOME "x" \\'}
 
@@ -109,7 +109,7 @@ def service(machine):
 
 REFUSED = {
     "no-user": ({"user": ""}, "npu_recovery_service_user is not set"),
-    "unknown-user": ({"user": "npuops-nobody"}, 'npu_recovery_service_user: cpu-a has no account "npuops-nobody"'),
+    "unknown-user": ({"user": "npuops-heal"}, 'npu_recovery_service_user: cpu-a has no account "npuops-heal"'),
     "directory-is-a-file": ({"directory": "/etc/hosts"}, "npu_recovery_service_directory: cpu-a has no directory /etc/hosts"),
     "relative-inventory": ({"inventory": ["/etc/hosts", "hosts.yml"]}, 'npu_recovery_service_inventory is "hosts.yml"'),
     "missing-inventory": ({"inventory": "/nowhere/hosts.yml"}, "npu_recovery_service_inventory: cpu-a has no inventory /nowhere/hosts"),
