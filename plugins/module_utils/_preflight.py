@@ -115,6 +115,15 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_recovery_old_approvals",
         "npu_recovery_watch",
         "npu_recovery_watch_interval",
+        "npu_recovery_service_hosts",
+        "npu_recovery_service_state",
+        "npu_recovery_service_name",
+        "npu_recovery_service_user",
+        "npu_recovery_service_directory",
+        "npu_recovery_service_inventory",
+        "npu_recovery_service_command",
+        "npu_recovery_service_arguments",
+        "npu_recovery_service_environment",
     )
 )
 
