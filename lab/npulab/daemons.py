@@ -29,11 +29,13 @@ def running(lab: Lab) -> dict[str, int]:
     """Name and PID of the lab's running programs."""
     mark = f"{VARIABLE}={lab.state}:".encode()
     found = {}
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            for entry in environment.read_bytes().split(b"\0"):
-                if entry.startswith(mark) and not _is_zombie(environment.parent):
-                    found[entry[len(mark):].decode()] = int(environment.parent.name)
+    # Not glob("[0-9]*/environ"): that looks at each file, and raises for a process that ends at that moment.
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                for entry in (process / "environ").read_bytes().split(b"\0"):
+                    if entry.startswith(mark) and not _is_zombie(process):
+                        found[entry[len(mark):].decode()] = int(process.name)
     return found
 
 
