@@ -86,7 +86,7 @@ def run(command, say):
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    with _ends_with(process):
+    with process.stdout, _ends_with(process):
         for line in process.stdout:
             say(line.rstrip("\n"))
         return process.wait()
