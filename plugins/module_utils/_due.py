@@ -43,6 +43,8 @@ def label(cluster, due, settled, retry=False, check_mode=False):
     list of nodes and one for each that changes; one that somebody else writes meanwhile is read and judged again. Raises
     NpuError naming all nodes that are not in the cluster before anything is written.
     """
+    if not due and not settled:
+        return []
     nodes = {node["metadata"]["name"]: node for node in cluster.each("/api/v1/nodes")}
     missing = [name for name in due if name not in nodes]
     if missing:
