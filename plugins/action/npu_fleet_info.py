@@ -7,9 +7,9 @@ from __future__ import annotations
 import functools
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, plan
 
 
 class ActionModule(HostsAction):
@@ -39,8 +39,7 @@ class ActionModule(HostsAction):
 
 def _look(cluster, params):
     """(rows, the sentence about a storm or None)."""
-    hosts, recovery = params["hosts"], params["recovery"]
     pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
     nodes = cluster.nodes()
-    plan = _recovery_plan.make(hosts, nodes, guards(recovery), time.time(), recovery["auto"])
-    return _fleet.rows(hosts, _fleet.node_views(nodes, pods, plan)), plan.storm
+    recovery = plan(params, nodes.values(), time.time())
+    return _fleet.rows(params["hosts"], _fleet.node_views(nodes, pods, recovery)), recovery.storm

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, plan
 
 _display = Display()
 
@@ -25,6 +25,4 @@ class ActionModule(HostsAction):
         check_variables(params["hosts"])
         clock = _patience.Clock()
         cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
-        nodes = {node["metadata"]["name"]: node for node in cluster.list("/api/v1/nodes")}
-        auto, most = params["recovery"]["auto"], params["approval_max_age"]
-        return _recovery_plan.make(params["hosts"], nodes, guards(params["recovery"]), clock.now(), auto, most).result()
+        return plan(params, cluster.list("/api/v1/nodes"), clock.now()).result()

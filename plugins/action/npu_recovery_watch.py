@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards, plan
 
 _display = Display()
 
@@ -31,12 +31,11 @@ class ActionModule(HostsAction):
         if params["interval"] < 1:
             raise NpuError("npu_recovery_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
         command, clock, parent = _watch.own_command(), _patience.Clock(), os.getppid()
-        bounds, auto = guards(params["recovery"]), params["recovery"]["auto"]
+        guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
         cluster = _cluster.connect(params)
 
         def look():
-            nodes = {node["metadata"]["name"]: node for node in cluster.each("/api/v1/nodes")}
-            return _recovery_plan.make(params["hosts"], nodes, bounds, clock.now(), auto, params["approval_max_age"])
+            return plan(params, cluster.each("/api/v1/nodes"), clock.now())
 
         if self.check_mode:
             return look().result()

@@ -35,9 +35,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     Withdrawn,
     Work,
     check_skip,
-    sentence,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._eviction import Blocked
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import INTENT, LEFT, PAUSED, VALIDATED, Change
 
@@ -253,8 +252,7 @@ class Cycle:
             changed["times"][INTENT] = self._log.now()
             if given is not None:
                 changed["approval"] = dict(given, job=self._order.job)
-            pending = record.get("due") == _maintenance.APPROVAL
-            labels = {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, pending)}
+            labels = _maintenance.reboot_required_label(node, record)
             gone = {_maintenance.ANNOTATION_APPROVE: None, _maintenance.ANNOTATION_APPROVED_BY: None}
             if given is None and self._purpose.recovers:
                 gone = {}  # it was given for an upgrade

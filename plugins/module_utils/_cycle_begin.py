@@ -29,10 +29,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     TELL,
     Skipped,
     check_skip,
-    sentence,
     way,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 
@@ -160,9 +159,8 @@ class Beginning:
             record["times"][LEFT] = marks[LEFT]
         if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
             record["times"][PAUSED] = marks[PAUSED]
-        pending = self._purpose.recovers and _maintenance.state(node) == _maintenance.APPROVAL
-        labels = {_maintenance.LABEL_REBOOT_REQUIRED: _maintenance.reboot_required(node, pending)}
-        return Change(self._purpose.begin(record, node, view, now), labels)
+        record = self._purpose.begin(record, node, view, now)
+        return Change(record, _maintenance.reboot_required_label(node, record))
 
     # --- a slot ---
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import AWAITING, DONE, FAILED, HALTED
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import sentence, way
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import way
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cycle_outcome, _maintenance, _recovery, _wedge
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import NotDue
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import sentence
 
 
 class Recovered(Exception):
@@ -144,6 +145,6 @@ def of_record(record):
 def _failed_before(node):
     why = _maintenance.last(node).get("failure") or "It failed before."
     return "%s To try again: ansible-playbook npuops.ascend.upgrade --limit %s -e npu_upgrade_retry=true" % (
-        why if why.endswith(".") or "kubectl" in why else why + ".",
+        sentence(why),
         node["metadata"]["name"],
     )

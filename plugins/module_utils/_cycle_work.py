@@ -196,9 +196,3 @@ def way(record):
         record["from"].get("version") or "an unknown driver",
         record["to"].get("version") or "the same",
     )
-
-
-def sentence(text):
-    """With a capital and a full stop, unless it ends in a command."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith(".") or "kubectl" in text else text + "."

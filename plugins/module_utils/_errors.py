@@ -24,3 +24,9 @@ class NpuError(Exception):
 def one_line(text):
     """What somebody else says, to stand inside a sentence of ours: without line breaks and final full stop."""
     return " ".join(str(text or "no reason given").split()).rstrip(".")
+
+
+def sentence(text):
+    """With a capital and a full stop, unless it ends in a command."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") or "kubectl" in text else text + "."

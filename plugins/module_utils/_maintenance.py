@@ -131,6 +131,11 @@ def reboot_required(node, pending):
     return "true" if pending or _cluster.ANNOTATION_WEDGED in _cluster.annotations(node) else None
 
 
+def reboot_required_label(node, record):
+    """The label while the record is under way: it asks for no approval itself, but an upgrade that it came between may."""
+    return {LABEL_REBOOT_REQUIRED: reboot_required(node, record.get("due") == APPROVAL)}
+
+
 def age(record, now):
     """Seconds since the record's heartbeat; very old when it has none that can be read."""
     beat = seconds_of(record.get("heartbeat"))

@@ -10,6 +10,7 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.module_utils import _recovery_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._preflight import unknown_variables
 from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
@@ -41,3 +42,12 @@ def check_variables(hosts):
     unknown = unknown_variables(names)
     if unknown:
         raise NpuError("Nothing was done: %s." % "; ".join(unknown))
+
+
+def plan(params, nodes, now):
+    """The _recovery_plan.Plan for Node objects, with the options ``hosts``, ``recovery`` and, if there is, ``approval_max_age``."""
+    recovery = params["recovery"]
+    by_name = {node["metadata"]["name"]: node for node in nodes}
+    return _recovery_plan.make(
+        params["hosts"], by_name, guards(recovery), now, recovery["auto"], params.get("approval_max_age", 0)
+    )

@@ -375,8 +375,7 @@ def test_a_storm_touches_nothing():
 
 def test_a_slot_of_an_upgrade_is_waited_for():
     bench = Wedged()
-    host = bench.world.add("npu-b")
-    del host
+    bench.world.add("npu-b")
     slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "other", "since": _maintenance.rfc3339(bench.world.clock.now())}}}
     lease = {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
     bench.world.put("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance", lease)
