@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an administrator of a real cluster would have put there: images in the registry, pull secrets."""
+"""What an administrator of a real cluster would have put there: images in the registry, pull secrets, the controller's account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import simulation
 from .collection import library, run_playbook
 from .files import write
 from .registry import credentials, push_archive
-from .settings import LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab
+from .settings import CHECKOUT, CONTROLLER, LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab
 from .tasks import Step
 
 MINDCLUSTER_VERSION = "v7.3.0"
@@ -60,6 +60,19 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
         step.run(*kubectl, "create", "namespace", NAMESPACE)
     step.run(*kubectl, "apply", "--server-side", "--field-manager=lab", "-f", "-",
              input=json.dumps(manifest))
+
+
+def grant_access(lab: Lab, step: Step) -> None:
+    """The account that docs/access.md describes, and a kubeconfig with its token: what playbooks use here."""
+    kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
+    step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / "controller-access.yml")
+    secret = ["secret", f"{CONTROLLER}-token", "--namespace", NAMESPACE]
+    step.run(*kubectl, "wait", "--for=jsonpath={.data.token}", "--timeout=60s", *secret)
+    token = json.loads(step.run(*kubectl, "get", *secret, "-o", "json", quiet=True).stdout)["data"]["token"]
+    config = json.loads(lab.kubeconfig.read_text(encoding="utf-8"))
+    config["users"][0] = {"name": CONTROLLER, "user": {"token": base64.b64decode(token).decode("ascii")}}
+    config["contexts"][0]["context"]["user"] = CONTROLLER
+    write(lab.controller_kubeconfig, json.dumps(config, indent=2) + "\n", mode=0o600)
 
 
 def build_driver_images(lab: Lab, step: Step) -> None:

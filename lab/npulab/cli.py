@@ -85,6 +85,7 @@ def up(lab: Lab) -> None:
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
     add("pull secrets", addons.make_pull_secrets, "control plane", "files")
+    add("controller account", addons.grant_access, "pull secrets")
     add("agent image", agent_image.push_agent_image, "registry server", "venv")
     add("driver images", addons.build_driver_images, "registry server", "simulation", "venv")
     graph.run()

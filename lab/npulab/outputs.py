@@ -15,7 +15,7 @@ from .tasks import Step
 
 
 def write_outputs(lab: Lab, step: Step) -> None:
-    """Everything but the kubeconfig, which pki.py writes with its certificate."""
+    """Everything but the kubeconfigs, which pki.py and addons.py write."""
     step.say("writing files")
     link_kubectl(lab)
     known_hosts = lab.state / "known_hosts"
@@ -44,7 +44,7 @@ def _inventory(lab: Lab) -> str:
         "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_ssh_private_key_file": str(lab.pki / "ssh"),
         "ansible_ssh_common_args": f"-o UserKnownHostsFile={lab.state / 'known_hosts'} -o IdentitiesOnly=yes",
-        "npu_kubernetes_auth": {"kubeconfig": str(lab.kubeconfig)},
+        "npu_kubernetes_auth": {"kubeconfig": str(lab.controller_kubeconfig)},
         "npu_driver_repository": f"{lab.registry}/{addons.DRIVER_REPOSITORY}",
         "npu_driver_version": addons.DRIVER_VERSION,
         "npu_registry_username": login.username,

@@ -19,6 +19,7 @@ REGISTRY_PORT = 5000
 PAUSE_IMAGE = "localhost/pause:lab"
 NAMESPACE = "npu-operator"
 PULL_SECRET = "lab-registry"
+CONTROLLER = "npu-controller"  # the service account of docs/controller-access.yml
 
 
 class LabError(Exception):
@@ -100,6 +101,11 @@ class Lab:
     @property
     def kubeconfig(self) -> Path:
         return self.state / "kubeconfig"
+
+    @property
+    def controller_kubeconfig(self) -> Path:
+        """The playbooks', with no more rights than docs/controller-access.yml grants; `kubeconfig` is the administrator's."""
+        return self.state / "controller.kubeconfig"
 
     @property
     def inventory(self) -> Path:

@@ -10,6 +10,7 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _cycle_outcome, _eviction, _maintenance, _smoke
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
@@ -57,7 +58,6 @@ class ActionModule(ClusterAction):
         "root": {"type": "path", "default": "/var/lib/Ascend"},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
         "failure": {"type": "str"},
-        "job": {"type": "str"},
         "heartbeat_limit": {"type": "int", "default": _maintenance.HEARTBEAT_LIMIT},
     }
     _requires_connection = True
@@ -100,7 +100,7 @@ class ActionModule(ClusterAction):
             resource=params["resource"] or "",
             chips=params["chips"],
             namespace=params["namespace"],
-            job=params["job"] or os.environ.get("JOB_ID"),
+            job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
         )
         return _cycle.Cycle(

@@ -49,6 +49,7 @@ class ActionModule(HostsAction):
         "clear_halt": {"type": "raw"},
         "workloads": {"type": "raw"},
         "on_blocked": {"type": "raw"},
+        "canary": {"type": "raw"},
     }
 
     def act(self, params):
@@ -59,6 +60,7 @@ class ActionModule(HostsAction):
             approval_max_age=_knobs.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
             max_parallel=_knobs.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
             retry=_knobs.flag("npu_upgrade_retry", params["retry"], False),
+            canary=_knobs.flag("npu_upgrade_canary", params["canary"], False),
             park=_knobs.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
         )
         clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)

@@ -26,7 +26,9 @@ class ActionModule(HostsAction):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
         policies = _has(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
-        needed = _preflight.permissions(namespace, device_plugin, params["exporter"], params["node_agent"], policies)
+        needed = _preflight.permissions(
+            namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
+        )
         missing = [permission for permission in needed if not cluster.may(*permission)]
         reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
@@ -54,3 +56,13 @@ def _has(cluster, group_version, resource):
     """Whether the API has that resource."""
     found = cluster.get(group_version) or {}
     return any(entry["name"] == resource for entry in found.get("resources") or [])
+
+
+def _exists(cluster, namespace):
+    """Whether the namespace is there; also true if that may not be asked, which is missing then anyway."""
+    try:
+        return cluster.get("/api/v1/namespaces/" + namespace) is not None
+    except NpuError as exc:
+        if "missing" in exc.details:
+            return True
+        raise

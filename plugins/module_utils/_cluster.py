@@ -162,15 +162,17 @@ class Cluster:
     def merge_patch(self, path, body, **params):
         return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
 
-    def may(self, verb, resource, group="", namespace=None):
+    def may(self, verb, resource, group="", namespace=None, name=None):
         """Whether the user of this client may ``verb`` the resource, or subresource such as pods/eviction (in any
-        namespace without ``namespace``)."""
+        namespace without ``namespace``, whatever its name without ``name``)."""
         resource, _slash, subresource = resource.partition("/")
         attributes = {"verb": verb, "resource": resource, "group": group}
         if subresource:
             attributes["subresource"] = subresource
         if namespace:
             attributes["namespace"] = namespace
+        if name:
+            attributes["name"] = name
         review = self.request(
             "post",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -262,11 +264,12 @@ def _causes(exc):
         return []
 
 
-def describe_permission(verb, resource, group="", namespace=None):
+def describe_permission(verb, resource, group="", namespace=None, name=None):
     """How a person reads one permission."""
-    return '"%s" on "%s"%s' % (
+    return '"%s" on "%s%s"%s' % (
         verb,
         resource + ("." + group if group else ""),
+        " " + name if name else "",
         " in the namespace %s" % namespace if namespace else "",
     )
 

@@ -251,7 +251,7 @@ class Cycle:
             changed = self._work.due(record, _maintenance.REBOOT, boot_id=view["boot_id"])
             changed["times"][INTENT] = self._log.now()
             if given is not None:
-                changed["approval"] = dict(given, job=self._order.job)
+                changed["approval"] = dict(given, job=(self._order.job or {}).get("id"))
             labels = _maintenance.reboot_required_label(node, record)
             gone = {_maintenance.ANNOTATION_APPROVE: None, _maintenance.ANNOTATION_APPROVED_BY: None}
             if given is None and self._purpose.recovers:

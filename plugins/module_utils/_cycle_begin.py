@@ -70,7 +70,11 @@ class Beginning:
             self._log.write(
                 lambda _node, record: Change(
                     dict(
-                        self._retargeted(record), run=self._order.run, generation=generation, heartbeat=self._log.now()
+                        self._retargeted(record),
+                        run=self._order.run,
+                        job=self._order.job,
+                        generation=generation,
+                        heartbeat=self._log.now(),
                     )
                 )
             )
@@ -153,6 +157,7 @@ class Beginning:
             before,
             self._order.target,
             _recovery.recent(last.get("recoveries"), self._work.clock.now()),
+            self._order.job,
         )
         marks = last.get("times", {})
         if _maintenance.left_cordoned(node):
@@ -232,6 +237,7 @@ class Beginning:
             if not told:
                 self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, missing))
                 told = True
+            self._work.still()
             self._work.clock.sleep(POLL)
 
 

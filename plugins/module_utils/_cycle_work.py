@@ -61,7 +61,7 @@ class Order:
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     namespace: str = "npu-operator"
-    job: str | None = None  # AWX job, for the record
+    job: dict | None = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
 
 
@@ -88,8 +88,9 @@ class Work:
         """As for Cycle."""
         self.order, self.policy, self.clock = order, policy, clock
         self._say_to, self._started = say, clock.now()
+        self._said = None  # (the sentence, when)
         self.cluster = PatientCluster(cluster, self.say, clock)
-        self.log = _maintenance.NodeLog(self.cluster, order.node, order.run, clock)
+        self.log = _maintenance.NodeLog(self.cluster, order.node, order.run, clock, self.still)
         limit = min(_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.slots = _slots.Slots(self.cluster, order.namespace, clock, limit)
         self.host = HostSide(host, self.log, clock, self.say)
@@ -104,6 +105,14 @@ class Work:
             node = self.log.node
             step = record["step"] if record else _maintenance.state(node) if node else None
         self._say_to(step or "", self.seconds(), sentence)
+        self._said = sentence, self.clock.monotonic()
+
+    def still(self):
+        """For whoever waits: say once more what was said last, after a minute. People and job runners take long silence for death."""
+        if self._said and self.clock.monotonic() - self._said[1] >= TELL:
+            sentence = self._said[0]
+            self.say("still: " + sentence)
+            self._said = sentence, self._said[1]
 
     def seconds(self):
         """Since the maintenance began; since this run did, as long as it has not."""

@@ -232,11 +232,12 @@ def encode(record):
 class NodeLog:
     """One Node, with the record of this run on it. All writes to the Node go through ``write``.
 
-    ``node``: the Node as last seen; ``record``: what this run has written last, None before and after.
+    ``node``: the Node as last seen; ``record``: what this run has written last, None before and after; ``on_beat()`` is called
+    whenever somebody who waits shows that this run lives.
     """
 
-    def __init__(self, cluster, name, run, clock):
-        self._cluster, self._clock = cluster, clock
+    def __init__(self, cluster, name, run, clock, on_beat=lambda: None):
+        self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
         self.name, self.run = name, run
         self.node = None
         self.previous = None  # the Node object before the present one
@@ -311,7 +312,8 @@ class NodeLog:
         self.write(decide)
 
     def beat(self):
-        """Show that this run lives; at most every 10 s."""
+        """Show that this run lives: people at once, the record at most every 10 s."""
+        self._on_beat()
         if self.record is not None and self._clock.monotonic() - self._written >= BEAT_SECONDS:
             self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
 
@@ -357,15 +359,16 @@ def lost_text(name, found, run):
     )
 
 
-def new_record(node, run, now, generation, reason, from_driver, target, recoveries=()):
+def new_record(node, run, now, generation, reason, from_driver, target, recoveries=(), job=None):
     """The record a maintenance begins with.
 
     ``from_driver``: {version, release}; ``target``: {version, release, digest}; ``generation``: larger than any that node
     or host has seen. ``first_generation`` tells the trial boots of this maintenance from older ones.
-    ``recoveries``: when the node was rebooted to recover it, of late.
+    ``recoveries``: when the node was rebooted to recover it, of late. ``job``: {id, url, user, workflow} of AWX, or None.
     """
     return {
         "run": run,
+        "job": job,
         "generation": generation,
         "first_generation": generation,
         "heartbeat": now,

@@ -64,8 +64,8 @@ class PatientCluster:
     def each(self, path, **selectors):
         return _cluster.Cluster.each(self, path, **selectors)
 
-    def may(self, verb, resource, group="", namespace=None):
-        return _cluster.Cluster.may(self, verb, resource, group, namespace)
+    def may(self, verb, resource, group="", namespace=None, name=None):
+        return _cluster.Cluster.may(self, verb, resource, group, namespace, name)
 
     def merge_patch(self, path, body, **params):
         return self._try(path, lambda: self._cluster.merge_patch(path, body, **params))

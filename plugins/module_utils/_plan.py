@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
 
 # Verdicts.
 UP_TO_DATE = "up-to-date"
@@ -44,10 +45,12 @@ REASONS = (_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON)
 class Wishes:
     """What the run was asked for."""
 
-    def __init__(self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False, park=False):
+    def __init__(
+        self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False, park=False, canary=False
+    ):
         """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
         rest as the variables npu_upgrade_*."""
-        self.policy, self.reason = policy, reason
+        self.policy, self.reason, self.canary = policy, reason, canary
         self.auto, self.approval_max_age = auto, approval_max_age
         self.max_parallel, self.retry, self.park = max_parallel, retry, park
 
@@ -85,6 +88,7 @@ class Entry:
         self.evictions = {"npu": 0, "other": 0, "jobs": 0}
         self.order = None
         self.canary = False
+        self.later = False  # due, but not in a run for canaries only
         self.estimate = None
 
     @property
@@ -141,6 +145,7 @@ class Entry:
             "notes": self.notes,
             "order": self.order,
             "canary": self.canary,
+            "later": self.later,
             "pool": self.pool if self.target else None,
             "family": self.checked.family.get("name"),
             "family_key": self.checked.family.get("key"),
@@ -176,7 +181,7 @@ class Plan:
 
     @property
     def deferred(self):
-        return [entry for entry in self.entries if entry.deferrable]
+        return [entry for entry in self.entries if entry.deferrable and not self.wishes.canary]
 
     @property
     def green(self):
@@ -214,7 +219,8 @@ class Plan:
     @property
     def park(self):
         """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
-        begin = self.of(IN_FLIGHT, READY) + (self.deferred if self.wishes.auto else []) if self.wishes.park else []
+        begin = [entry for entry in self.of(IN_FLIGHT, READY) if not entry.later] if self.wishes.park else []
+        begin += self.deferred if self.wishes.park and self.wishes.auto else []
         return sorted({entry.checked.family["resource"] for entry in begin if entry.checked.family.get("resource")})
 
     @property
@@ -227,6 +233,9 @@ class Plan:
             text = "%d of %s %s due" % (len(due), nodes, "is" if len(due) == 1 else "are")
         else:
             text = ("Nothing can be done on %s now" if stuck else "Nothing is due on %s") % nodes
+        later = sum(entry.later for entry in self.entries)
+        if later:
+            text += ", %d of them later: this run is for the first of each pool" % later
         words = (
             (IN_FLIGHT, "in maintenance already"),
             (AWAITING, "awaiting approval"),
@@ -252,7 +261,7 @@ class Plan:
         lines += ["  " + line for line in _shared((entry.name, entry.why) for entry in self.of(BLOCKED, UNREACHABLE))]
         if self.of(UNREACHABLE):
             lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
-        if self.deferred and not self.cluster_reasons:
+        if any(entry.deferrable for entry in self.entries) and not self.cluster_reasons:
             lines.append("To begin with the others, and try the blocked ones last: -e npu_upgrade_on_blocked=defer.")
         return "\n".join(lines)
 
@@ -287,7 +296,7 @@ def make(hosts, snapshot, slots, wishes, tools):
         _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave)
     room = _snapshot.Room(snapshot)
     _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, wishes, tools)
-    _order(entries)
+    _order(entries, wishes.canary)
     estimate = _estimate(entries, wishes.max_parallel)
     notes = _cluster_notes(entries, snapshot, slots, wishes)
     return Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
@@ -631,16 +640,18 @@ def _note_homeless(entry, room, pods):
 # --- order and time ---
 
 
-def _order(entries):
-    """In flight first, then one node of each pool, then the wedged, then the rest; registry nodes and those that were
-    deferred before last. Sets ``order`` (from 1) and ``canary``."""
+def _order(entries, canaries_only):
+    """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
+    those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``."""
     due = [entry for entry in entries if entry.due]
-    seen = {entry.pool for entry in due if entry.verdict == IN_FLIGHT}
+    seen = {entry.pool for entry in entries if entry.target and entry.verdict in (IN_FLIGHT, UP_TO_DATE)}
     for entry in sorted(due, key=lambda entry: (entry.verdict == AWAITING, entry.evictions["npu"] + entry.evictions["other"])):
         plain = entry.verdict in (READY, AWAITING) and not (entry.wedged or entry.registry or _deferred_before(entry))
         if plain and entry.pool not in seen:
             seen.add(entry.pool)
             entry.canary = True
+    for entry in due:
+        entry.later = canaries_only and not entry.canary and entry.verdict != IN_FLIGHT
 
     def rank(entry):
         if entry.verdict == IN_FLIGHT:
@@ -652,7 +663,7 @@ def _order(entries):
         return 1 if entry.canary else 2 if entry.wedged else 3
 
     # Sorting is stable: within a rank it is the order of the inventory.
-    for number, entry in enumerate(sorted(due, key=rank), 1):
+    for number, entry in enumerate(sorted((entry for entry in due if not entry.later), key=rank), 1):
         entry.order = number
 
 
@@ -673,7 +684,7 @@ def _estimate(entries, max_parallel):
     """Seconds until the last one is done, or None without any past. Sets each entry's own estimate."""
     taken = {entry.name: _took(entry) for entry in entries}
     known = [seconds for seconds in taken.values() if seconds is not None]
-    due = sorted((entry for entry in entries if entry.due), key=lambda entry: entry.order)
+    due = sorted((entry for entry in entries if entry.order is not None), key=lambda entry: entry.order)
     if not due or not known:
         return None
     typical = statistics.median(known)
@@ -734,7 +745,7 @@ def _row(entry):
         entry.loaded_version or "-",
         _wanted(entry) or "-",
         "%d (%d NPU)" % (leaving, entry.evictions["npu"]) if leaving else "-",
-        entry.verdict + (", first of its kind" if entry.canary else ""),
+        entry.verdict + (", first of its kind" if entry.canary else ", later" if entry.later else ""),
     )
 
 
@@ -765,7 +776,8 @@ def _some(names, most=8):
 
 
 def permissions(namespace):
-    """What the Kubernetes user must be allowed to beyond reading: list of (verb, resource, group, namespace or None)."""
-    leases = [(verb, "leases", "coordination.k8s.io", namespace) for verb in ("create", "patch")]
-    events = [(verb, "events", "", "default") for verb in ("get", "create", "patch")]
-    return [("patch", "nodes", "", None), ("create", "pods/eviction", "", None)] + leases + events
+    """What the Kubernetes user must be allowed to beyond reading: list of (verb, resource, group, namespace or None, name or None)."""
+    # That something is created cannot be limited to a name.
+    leases = [(verb, "leases", "coordination.k8s.io", namespace, name) for verb, name in (("create", None), ("patch", LEASE))]
+    events = [(verb, "events", "", "default", None) for verb in ("get", "create", "patch")]
+    return [("patch", "nodes", "", None, None), ("create", "pods/eviction", "", None, None)] + leases + events

@@ -54,6 +54,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_uninstall_force",
         "npu_rollout_timeout",
         "npu_validate_timeout",
+        "npu_plan_fail",
         "npu_driver_build",
         "npu_driver_digest",
         "npu_driver_chip",
@@ -92,6 +93,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_upgrade_drain",
         "npu_upgrade_reboot",
         "npu_upgrade_on_blocked",
+        "npu_upgrade_canary",
         "npu_upgrade_max_failures",
         "npu_upgrade_retry",
         "npu_upgrade_clear_halt",
@@ -525,33 +527,56 @@ def _numbers(version):
 
 # --- what the verdicts ask of the cluster ---
 
-# What install creates: (resource, group, in our namespace).
-_CREATED = [("namespaces", "", False), ("daemonsets", "apps", True)]
-_CREATED_WITH_RIGHTS = [
-    ("serviceaccounts", "", True),
-    ("clusterroles", "rbac.authorization.k8s.io", False),
-    ("clusterrolebindings", "rbac.authorization.k8s.io", False),
+# What install creates in our namespace: (resource, group).
+_DAEMONSET = ("daemonsets", "apps")
+_SERVICE_ACCOUNT = ("serviceaccounts", "")
+_NETWORK_POLICY = ("networkpolicies", "networking.k8s.io")
+# And elsewhere, where rights may be limited to names: (resource, names).
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_PLUGIN_RIGHTS = [
+    ("clusterroles", ["pods-node-ascend-device-plugin-role-" + end for end in ("910", "310p", "310")]),
+    ("clusterrolebindings", ["pods-node-ascend-device-plugin-rolebinding-" + end for end in ("910", "310p", "310")]),
 ]
+_AGENT_RIGHTS = [("clusterroles", ["npuops-node-agent"]), ("clusterrolebindings", ["npuops-node-agent"])]
+_AGENT_EVENTS = [("roles", ["npuops-node-agent"]), ("rolebindings", ["npuops-node-agent"])]
 ADMISSION_POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-_CREATED_FOR_EXPORTER = [("networkpolicies", "networking.k8s.io", True)]
+_POLICY_NAMES = ["npuops-node-agent-nodes", "npuops-node-agent-events"]
 
 
-def permissions(namespace, device_plugin, exporter, node_agent=False, admission_policies=False):
-    """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None).
+def permissions(namespace, device_plugin, exporter, node_agent=False, admission_policies=False, namespace_exists=True):
+    """What the Kubernetes user must be allowed to: list of (verb, resource, group, namespace or None, name or None).
 
     What has the verb list, preflight itself cannot do without.
     """
-    created = _CREATED if device_plugin or exporter or node_agent else []
-    created = created + (_CREATED_WITH_RIGHTS if device_plugin or node_agent else [])
-    created = created + (_CREATED_FOR_EXPORTER if exporter else [])
-    needed = [(resource, group, namespace if own else None) for resource, group, own in created]
-    if node_agent and admission_policies:
-        needed += [(name, "admissionregistration.k8s.io", None) for name in ADMISSION_POLICIES]
+    needed = [("list", "nodes", "", None, None), ("list", "daemonsets", "apps", None, None), ("patch", "nodes", "", None, None)]
+    components = device_plugin or exporter or node_agent
+    if components:
+        needed += [(verb, "namespaces", "", None, namespace) for verb in ("get", "patch")]
+        if not namespace_exists:
+            needed.append(("create", "namespaces", "", None, None))
+    for kind, wanted in (
+        (_DAEMONSET, components),
+        (_SERVICE_ACCOUNT, device_plugin or node_agent),
+        (_NETWORK_POLICY, exporter),
+    ):
+        if wanted:
+            needed += [(verb,) + kind + (namespace, None) for verb in ("get", "create", "patch")]
+    if device_plugin:
+        needed += _of_named(_RBAC, _PLUGIN_RIGHTS)
     if node_agent:
-        needed += [(resource, "rbac.authorization.k8s.io", "default") for resource in ("roles", "rolebindings")]
-    return [("list", "nodes", "", None), ("list", "daemonsets", "apps", None), ("patch", "nodes", "", None)] + [
-        (verb, resource, group, where) for resource, group, where in needed for verb in ("get", "create", "patch")
-    ]
+        needed += _of_named(_RBAC, _AGENT_RIGHTS) + _of_named(_RBAC, _AGENT_EVENTS, "default")
+        if admission_policies:
+            needed += _of_named(_ADMISSION, [(resource, _POLICY_NAMES) for resource in ADMISSION_POLICIES])
+    return list(dict.fromkeys(needed))
+
+
+def _of_named(group, objects, namespace=None):
+    """What applying ``objects`` needs; that creates something cannot be limited to a name."""
+    needed = []
+    for resource, names in objects:
+        needed.append(("create", resource, group, namespace, None))
+        needed += [(verb, resource, group, namespace, name) for name in names for verb in ("get", "patch")]
+    return needed
 
 
 def agent_reasons(enabled, image):

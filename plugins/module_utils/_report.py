@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cy
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
 RECOVERED = "recovered"
+LATER = "later"  # due, but the run was for the first node of each pool only
 _DONE = {_maintenance.ROLLBACK_REASON: RETURNED, _maintenance.RECOVERY_REASON: RECOVERED}
 
 # What an outcome comes to. With the first two nothing is left to do now.
@@ -31,6 +32,7 @@ _STATUS = {
     _plan.UP_TO_DATE: PASSED,
     _plan.SKIPPED: SKIPPED,
     _cycle_outcome.AWAITING: SKIPPED,
+    LATER: SKIPPED,
     NOT_BEGUN: WAITING,
 }
 
@@ -79,6 +81,8 @@ class Row:
     def _judge(self, host, node):
         """(outcome, why)."""
         if host["outcome"] is None:
+            if self.planned.get("later"):
+                return LATER, None
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]
@@ -108,6 +112,7 @@ class Row:
             "times": self.record.get("times") or {},
             "timeline": steps,
             "approval": self.record.get("approval"),
+            "job": self.record.get("job"),
             "state": _maintenance.state(self.node) if self.node else None,
         }
 

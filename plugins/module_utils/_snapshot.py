@@ -18,6 +18,7 @@ import socket
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _maintenance, _selectors
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
 
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 _SERVICE = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(\.|\Z)")
@@ -226,7 +227,7 @@ def check_readable(cluster, namespace):
         ("list", "pods", "", None),
         ("list", "services", "", None),
         ("list", "poddisruptionbudgets", "policy", None),
-        ("get", "leases", "coordination.k8s.io", namespace),
+        ("get", "leases", "coordination.k8s.io", namespace, LEASE),
     ]
     missing = [permission for permission in needed if not cluster.may(*permission)]
     if missing:

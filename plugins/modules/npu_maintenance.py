@@ -157,9 +157,6 @@ options:
       - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes
         back to the driver before.
     type: str
-  job:
-    description: The AWX job, for the record. Without it, the environment variable E(JOB_ID).
-    type: str
   heartbeat_limit:
     description: Seconds of silence after which another run is taken for dead.
     type: int

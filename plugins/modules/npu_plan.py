@@ -66,6 +66,9 @@ options:
         elsewhere.
       - V(leave) by default.
     type: raw
+  canary:
+    description: Whether the run goes no further than the first node of each pool. V(false) by default.
+    type: raw
   on_blocked:
     description:
       - What goes into RV(refusal). V(report) refuses nothing. V(refuse) does when the plan is not green. V(defer) only does for
@@ -210,7 +213,10 @@ hosts:
       description: Its place, from 1; null when nothing is done with it.
       type: int
     canary:
-      description: Whether it is the first of its kind.
+      description: Whether it is the first of its kind, and shows whether the driver works there.
+      type: bool
+    later:
+      description: Whether it is due, but not in this run, with O(canary).
       type: bool
     pool:
       description: Hosts with the same value are alike.

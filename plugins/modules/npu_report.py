@@ -246,6 +246,11 @@ report:
         approval:
           description: Who approved the reboot, with which program, when, and the AWX job; V(none) without approval.
           type: dict
+        job:
+          description:
+            - The job of AWX, with C(id), C(url), the C(user) who launched it, and C(workflow), the number of the workflow's job, as
+              far as AWX tells them; V(none) elsewhere.
+          type: dict
         state:
           description: What that label says now.
           type: str

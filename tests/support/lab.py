@@ -24,6 +24,7 @@ class Lab:
         self.state = state
         self.inventory = state / "inventory.yml"
         self.kubeconfig = state / "kubeconfig"
+        self.controller_kubeconfig = state / "controller.kubeconfig"
 
     def variable(self, name: str) -> object:
         """Return a variable of the group npu_nodes as the lab's inventory has it."""

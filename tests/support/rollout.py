@@ -55,7 +55,7 @@ def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None 
     with contextlib.ExitStack() as stack:
         # Short: sockets live here, and their paths may have a hundred characters.
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="npu-")))
-        proxy = stack.enter_context(ApiProxy(lab.kubeconfig, directory, gate))
+        proxy = stack.enter_context(ApiProxy(lab.controller_kubeconfig, directory, gate))
         ssh = stack.enter_context(GateSocket(gate, directory))
         values = {"npu_upgrade_auto": True, "npu_kubernetes_auth": {"kubeconfig": str(proxy.kubeconfig)}, **variables}
         command = ["ansible-playbook", "-i", str(lab.inventory), f"npuops.ascend.{playbook}", "-e", json.dumps(values), *arguments]

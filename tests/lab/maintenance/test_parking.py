@@ -117,7 +117,7 @@ def module(lab, gate: Gate, **options: object):
     """The module on its own, in a process that can be killed."""
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="npu-")))
-        proxy = stack.enter_context(ApiProxy(lab.kubeconfig, directory, gate))
+        proxy = stack.enter_context(ApiProxy(lab.controller_kubeconfig, directory, gate))
         command = ["ansible", NODE, "-i", str(lab.inventory), "-m", "npuops.ascend.npu_workloads",
                    "-a", json.dumps({"kubeconfig": str(proxy.kubeconfig), **options})]
         environ = {**os.environ, **lab.environment()}

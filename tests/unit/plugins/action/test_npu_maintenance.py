@@ -76,12 +76,13 @@ def act(api, check_mode=False, transport="ssh", **options):
     module = npu_maintenance.ActionModule.__new__(npu_maintenance.ActionModule)
     module._task = types.SimpleNamespace(check_mode=check_mode)
     module._connection = types.SimpleNamespace(transport=transport)
-    module._task_vars, module._loader = {}, DataLoader()
+    module._task_vars, module._loader = {"awx_user_name": "chen.wei", "awx_workflow_job_id": 41}, DataLoader()
     return module.act(checked.validated_parameters)
 
 
 def test_upgrade(api, host, capsys, monkeypatch):
     monkeypatch.setenv("JOB_ID", "42")
+    monkeypatch.setenv("AWX_HOST", "https://awx.example.com/")
     api.objects[NODES]["npu-a"]["metadata"]["annotations"]["npu.openfuyao.com/approve-reboot"] = "true"
     api.put(PODS, pod("web-1", node="npu-a"))
     result = act(api, policy={"auto": "false", "drain": {"timeout": "30"}, "max_parallel": "2"})
@@ -91,6 +92,8 @@ def test_upgrade(api, host, capsys, monkeypatch):
     found = api.objects[NODES]["npu-a"]
     last = json.loads(found["metadata"]["annotations"]["npuops.ascend/last-maintenance"])
     assert last["outcome"] == "success" and last["approval"]["job"] == "42" and last["to"]["digest"] == "sha256:b"
+    assert last["job"] == {
+        "id": "42", "url": "https://awx.example.com/#/jobs/playbook/42", "user": "chen.wei", "workflow": "41"}
     assert "unschedulable" not in found["spec"] and STATE not in found["metadata"]["labels"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "npu-a  00:00  cordon-required  begins: upgrade from 25.2.0 to 25.5.0"

@@ -55,7 +55,8 @@ def test_a_mistyped_setting_is_refused(wedged, module):
     assert "somebody_else" not in caught.value.message and wedged.requests == []
 
 
-def test_a_watch_in_check_mode_looks_once(wedged):
+def test_a_watch_in_check_mode_looks_once(wedged, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
     result = act(wedged, npu_recovery_watch, check_mode=True)
     assert result["hosts"]["a"]["verdict"] == "awaiting-approval"
     assert {method for method, _path in wedged.requests} == {"GET"} and wedged.requests.count(("GET", NODES)) == 1

@@ -201,6 +201,9 @@ def test_approved_while_waiting():
     bench.world.clock.at(100, lambda: annotate(bench, approve="true"))
     assert bench.run(auto=False, approval_wait=200)["outcome"] == "done"
     bench.assert_upgraded()
+    # Nobody takes the wait for a hang.
+    still = [sentence for _step, sentence in bench.said if sentence.startswith("still: waits 200 s for its approval")]
+    assert len(still) == 1
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
@@ -235,7 +238,7 @@ def test_approval_tells_who_and_when_and_grows_old():
     bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=fields))
     outcome = bench.run(auto=False, approval_max_age=900)
     assert outcome["outcome"] == "awaiting-approval" and "is older than 900 s" in outcome["reason"]
-    assert bench.run(run="run-2", auto=False, approval_max_age=1100, order={"job": "17"})["outcome"] == "done"
+    assert bench.run(run="run-2", auto=False, approval_max_age=1100, order={"job": {"id": "17"}})["outcome"] == "done"
     assert bench.last["approval"] == {"time": given, "manager": "kubectl-annotate", "by": "alice", "job": "17"}
     assert "npu.openfuyao.com/approved-by" not in bench.annotations
 

@@ -501,7 +501,8 @@ def test_table():
     plan = make([host("a"), host("b"), host("c", loaded=NEW_RELEASE)], nodes=nodes, pods=[pod("web-1", node="b")], budgets=[budget()])
     assert _plan.table(plan) == [
         "#  NODE  CHIPS     FROM    TO      EVICTIONS  VERDICT",
-        "1  a     8 x 910B  25.5.0  25.5.2  -          ready, first of its kind",
+        # c has shown that the driver works on such hosts.
+        "1  a     8 x 910B  25.5.0  25.5.2  -          ready",
         "-  b     8 x 910B  25.5.0  25.5.2  1 (0 NPU)  blocked",
         "-  c     8 x 910B  25.5.2  25.5.2  -          up-to-date",
         "",
@@ -511,6 +512,31 @@ def test_table():
         "",
         "1 of 3 nodes is due, 1 blocked; about 12 min.",
     ]
+
+
+def test_canaries_only():
+    """The first of each pool, and in a pool where the driver has shown that it works none; the others are due, but later."""
+    hosts = [host("a"), host("b"), host("p", device="d500"), host("q", device="d500", loaded=NEW_RELEASE)]
+    plan = make(hosts, canary=True, park=True)
+    assert [entry.name for entry in plan.ordered] == plan.result()["order"] == ["a"]
+    assert {entry.name: (entry.verdict, entry.later) for entry in plan.entries} == {
+        "a": ("ready", False),
+        "b": ("ready", True),
+        "p": ("ready", True),
+        "q": ("up-to-date", False),
+    }
+    assert plan.due_nodes == ["a", "b", "p"] and plan.green
+    assert plan.park == [plan.entries[0].checked.family["resource"]]
+    assert "3 of 4 nodes are due, 2 of them later: this run is for the first of each pool" in plan.summary
+    assert _plan.table(plan)[1].endswith("ready, first of its kind") and _plan.table(plan)[2].endswith("ready, later")
+    assert make(hosts, park=True).result()["order"] == ["a", "b", "p"]
+
+
+def test_canaries_only_go_on_with_what_is_in_maintenance_and_leave_what_is_blocked():
+    nodes = nodes_of("a", "b")
+    plan = make([host("a"), host("b")], nodes=nodes, pods=[pod("web-1", node="a")], budgets=[budget()], canary=True)
+    assert plan.result()["order"] == ["b"] and plan.result()["deferred"] == []
+    assert "-e npu_upgrade_on_blocked=defer" in plan.problem
 
 
 def test_what_several_hosts_have_in_common_is_told_once():

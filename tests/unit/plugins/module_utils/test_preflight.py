@@ -332,14 +332,23 @@ def test_the_node_agent_needs_an_image():
 
 def test_permissions():
     plain = _preflight.permissions("ours", True, False)
-    assert ("create", "daemonsets", "apps", "ours") in plain
+    assert ("create", "daemonsets", "apps", "ours", None) in plain
     assert not [entry for entry in plain if entry[1] in ("roles", "networkpolicies")]
     agent = _preflight.permissions("ours", False, False, True, True)
-    assert ("create", "roles", "rbac.authorization.k8s.io", "default") in agent
-    assert ("create", "clusterroles", "rbac.authorization.k8s.io", None) in agent
-    assert ("patch", "validatingadmissionpolicybindings", "admissionregistration.k8s.io", None) in agent
+    assert ("create", "roles", "rbac.authorization.k8s.io", "default", None) in agent
+    assert ("create", "clusterroles", "rbac.authorization.k8s.io", None, None) in agent
+    assert ("patch", "clusterroles", "rbac.authorization.k8s.io", None, "npuops-node-agent") in agent
+    policies = "validatingadmissionpolicybindings", "admissionregistration.k8s.io"
+    assert ("patch", *policies, None, "npuops-node-agent-events") in agent
     # The API has none: nobody has to be allowed to make them.
     assert not [e for e in _preflight.permissions("ours", True, True, True, False) if "validating" in e[1]]
+
+
+def test_who_may_not_create_namespaces_needs_one_that_is_there():
+    create = ("create", "namespaces", "", None, None)
+    assert create not in _preflight.permissions("ours", True, True)
+    assert create in _preflight.permissions("ours", True, True, namespace_exists=False)
+    assert ("patch", "namespaces", "", None, "ours") in _preflight.permissions("ours", True, True)
 
 
 def test_another_device_plugin():

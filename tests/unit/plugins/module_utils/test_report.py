@@ -25,6 +25,13 @@ def test_a_node_that_got_there():
     assert _report_table.problem(document(made, None, "upgrade")) is None
 
 
+def test_nodes_that_come_later_are_nobodys_failure():
+    made = rows(DONE, ("npu-b", None, None, dict(planned("npu-b"), later=True), node("npu-b", state="upgrade-required")))
+    assert [(row.outcome, row.result()["status"]) for row in made] == [("upgraded", "passed"), ("later", "skipped")]
+    assert _report_table.problem(document(made)) is None
+    assert _report_table.table(document(made))[2].split()[:4] == ["npu-b", "25.5.0", "25.5.1", "later"]
+
+
 def test_a_node_that_a_person_sent_back():
     back = record(reason="rollback")
     made = rows(("npu-a", "done", None, planned("npu-a"), node("npu-a", last=back)))

@@ -105,7 +105,7 @@ def test_what_may_not_be_read_is_told_at_once(api):
     with pytest.raises(NpuError) as caught:
         _snapshot.check_readable(connect(api), "npu-operator")
     assert '"list" on "pods"' in caught.value.message
-    assert '"get" on "leases.coordination.k8s.io" in the namespace npu-operator' in caught.value.message
+    assert '"get" on "leases.coordination.k8s.io npu-maintenance" in the namespace npu-operator' in caught.value.message
 
 
 # --- where the registry is ---

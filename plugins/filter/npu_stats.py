@@ -1,0 +1,59 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_stats
+short_description: How a playbook came out, for M(ansible.builtin.set_stats)
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Makes a few lines of JSON of the result of the module that a playbook ends with. AWX keeps them as artifacts of the job and gives
+    them to the jobs after it in a workflow, as variables; ansible-runner does the former.
+  - Lists of names have 50 entries at most; the counts are complete.
+positional: kind
+options:
+  _input:
+    description: The result of M(npuops.ascend.npu_preflight), M(npuops.ascend.npu_plan) or M(npuops.ascend.npu_fleet_info), or the
+      RV(npuops.ascend.npu_report#module:report) of M(npuops.ascend.npu_report).
+    type: dict
+    required: true
+  kind:
+    description: Which of them it is, by what the playbook calls it.
+    type: str
+    choices: [install, plan, rollout, recovery, validation, status]
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Hand on how it came out
+  ansible.builtin.set_stats:
+    data:
+      npuops_plan: "{{ __npu_plan | npuops.ascend.npu_stats('plan') }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(counts) by verdict, outcome or state, lists of names, and what else there is to say; the guide for AWX has a table.
+  type: dict
+"""
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.npuops.ascend.plugins.module_utils import _stats
+
+
+def npu_stats(result, kind):
+    """See DOCUMENTATION."""
+    if kind not in _stats.KINDS:
+        raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(_stats.KINDS), kind))
+    return _stats.KINDS[kind](result)
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_stats": npu_stats}

@@ -1,0 +1,83 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a playbook hands on to whoever started it, such as a workflow of AWX: how it came out, in a few lines of JSON.
+
+It is stored with each job and becomes variables of the jobs after it, so it stays small whatever the size of the fleet.
+
+Runs on the controller. Private to npuops.ascend: no API, may change without notice.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils import _fleet, _plan, _report
+
+MOST = 50
+
+
+def of_install(preflight):
+    """Of the result of npu_preflight."""
+    return _with_names({"counts": {"ready": len(preflight["ready"]), "no chip": len(preflight["no_chip"])}}, ready=preflight["ready"])
+
+
+def of_plan(plan):
+    """Of the result of npu_plan."""
+    stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (_plan.BLOCKED, _plan.UNREACHABLE)]
+    result = {
+        "green": plan["green"],
+        "summary": plan["summary"],
+        "counts": {verdict: count for verdict, count in plan["counts"].items() if count},
+        "estimate_seconds": plan["estimate_seconds"],
+        "halted": bool(plan["halted"]),
+    }
+    return _with_names(result, due=plan["order"], stuck=stuck)
+
+
+def of_report(report):
+    """Of the ``report`` of npu_report: a roll-out or recoveries."""
+    nodes = report["nodes"]
+    result = {
+        "run": report["run"],
+        "reason": report["reason"],
+        "counts": _counts(node["outcome"] for node in nodes),
+        "halted": bool(report["halted"]),
+        "go_on": report["go_on"],
+        "approve": report["approve"] if len(_report.awaiting(nodes)) <= MOST else None,
+    }
+    unfinished = [node["node"] for node in _report.unfinished(nodes)]
+    return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in _report.awaiting(nodes)])
+
+
+def of_recovery(report):
+    """Of the ``report`` of npu_report, or of None where no node was unwell."""
+    return of_report(report) if report else _with_names({"reason": "recovery", "counts": {}}, unfinished=[], awaiting=[])
+
+
+def of_fleet(fleet):
+    """Of the result of npu_fleet_info."""
+    rows = fleet["fleet"]
+    not_well = [row["node"] for row in rows if row["host"] and not _fleet.healthy(row)]
+    result = {"healthy": not not_well, "counts": _counts(row["state"] for row in rows), "storm": fleet.get("storm")}
+    return _with_names(result, not_well=not_well)
+
+
+KINDS = {
+    "install": of_install,
+    "plan": of_plan,
+    "rollout": of_report,
+    "recovery": of_recovery,
+    "validation": of_fleet,
+    "status": of_fleet,
+}
+
+
+def _counts(words):
+    found = {}
+    for word in words:
+        found[word] = found.get(word, 0) + 1
+    return found
+
+
+def _with_names(result, **lists):
+    """``result`` with the lists of names, as many of each as are worth keeping; ``counts`` has the numbers."""
+    return dict(result, **{key: names[:MOST] for key, names in lists.items()})

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/controller-access.yml: enough for what the roles make and for what the plans ask, and as narrow as names can make it."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+import yaml
+from ansible_collections.npuops.ascend.plugins.module_utils import _plan, _preflight
+from roles.test_manifests import AGENT, EXPORTER, PLUGIN, ROLES, render
+
+NAMESPACE = "npu-operator"
+ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
+MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
+PLURALS = {
+    "NetworkPolicy": "networkpolicies",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}
+CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+TEMPLATES = [
+    *(("npu_device_plugin", f"huawei-Ascend{family}.yaml.j2", PLUGIN) for family in ("310", "310P", "910")),
+    ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
+    ("npu_exporter", "service-monitor.yaml.j2", EXPORTER),
+    ("npu_node_agent", "node-agent.yaml.j2", AGENT),
+    ("npu_node_agent", "monitoring.yaml.j2", AGENT),
+    ("npu_node_agent", "admission-policy.yaml.j2", AGENT),
+    ("npu_node_agent", "namespace.yaml.j2", AGENT),
+]
+
+
+class Granted:
+    """What RBAC grants by the manifest, as the API server would look it up."""
+
+    def __init__(self):
+        self.objects = [item for item in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")) if item]
+        roles = {self._key(item): item["rules"] for item in self.objects if item["kind"] in ("Role", "ClusterRole")}
+        self.rules = {}
+        for item in self.objects:
+            if item["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+                assert item["subjects"] == [ACCOUNT]
+                namespace = item["metadata"].get("namespace")
+                role = item["roleRef"]
+                self.rules.setdefault(namespace, []).extend(
+                    roles[role["kind"], role["name"], namespace if role["kind"] == "Role" else None])
+
+    @staticmethod
+    def _key(item):
+        return item["kind"], item["metadata"]["name"], item["metadata"].get("namespace")
+
+    def allows(self, verb, resource, group="", namespace=None, name=None):
+        rules = self.rules[None] + (self.rules.get(namespace, []) if namespace else [])
+        return any(
+            verb in rule["verbs"] and resource in rule["resources"] and group in rule["apiGroups"]
+            and ("resourceNames" not in rule or name in rule["resourceNames"])
+            for rule in rules)
+
+
+@pytest.fixture(scope="module")
+def granted():
+    return Granted()
+
+
+def made():
+    """(kind, API group, namespace, name) of everything that the roles' templates make."""
+    for role, template, variables in TEMPLATES:
+        for item in render(role, template, variables).values():
+            group = item["apiVersion"].rpartition("/")[0]
+            yield item["kind"], group, item["metadata"].get("namespace"), item["metadata"]["name"]
+
+
+@pytest.mark.parametrize("kind, group, namespace, name", sorted(set(made()), key=str))
+def test_install_may_make_change_and_remove_it(granted, kind, group, namespace, name):
+    resource = PLURALS.get(kind, kind.lower() + "s")
+    if kind == "Namespace":  # an administrator makes it, and it stays
+        verbs = ["get", "patch"]
+    else:
+        verbs = ["get", "patch", "delete"]
+        assert granted.allows("create", resource, group, namespace)
+    assert [verb for verb in verbs if not granted.allows(verb, resource, group, namespace, name)] == []
+    if kind in CLUSTER_WIDE or namespace == "default":
+        assert not granted.allows("patch", resource, group, namespace, "somebody-elses")
+
+
+def test_install_asks_for_what_it_makes():
+    """Preflight names, in words, every right that would be missing later."""
+    asked = set(_preflight.permissions(NAMESPACE, True, True, True, True))
+    for kind, group, namespace, name in made():
+        if group != "monitoring.coreos.com" and kind != "Service":  # only where the Prometheus operator is
+            resource = PLURALS.get(kind, kind.lower() + "s")
+            assert {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)} & asked, (kind, name)
+
+
+def test_preflight_and_plan_are_content(granted):
+    asked = _preflight.permissions(NAMESPACE, True, True, True, True) + _plan.permissions(NAMESPACE)
+    assert [entry for entry in asked if not granted.allows(*entry)] == []
+
+
+def test_the_api_server_lets_it_grant_what_components_get(granted):
+    """Nobody may grant what he has not got."""
+    for role, template, variables in TEMPLATES:
+        for item in render(role, template, variables).values():
+            for rule in item.get("rules", []):
+                for group in rule["apiGroups"]:
+                    for resource in rule["resources"]:
+                        lacks = [verb for verb in rule["verbs"]
+                                 if not granted.allows(verb, resource, group, item["metadata"].get("namespace"))]
+                        assert lacks == [], (item["metadata"]["name"], resource)
+
+
+def test_no_way_to_more_rights(granted):
+    for rules in granted.rules.values():
+        for rule in rules:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
+            assert not {"secrets", "pods/exec", "serviceaccounts/token", "nodes/exec"} & set(rule["resources"])
+
+
+def test_the_documented_rights_are_those_of_the_manifest(granted):
+    """docs/access.md has a row for each rule."""
+    text = (MANIFEST.parent / "access.md").read_text(encoding="utf-8")
+    rows = {tuple(cell.strip() for cell in line.strip("| \n").split(" | ")[:3]) for line in text.splitlines() if line.startswith("| ")}
+    wanted = set()
+    for item in granted.objects:
+        if item["kind"] in ("Role", "ClusterRole"):
+            part = item["metadata"]["name"].removeprefix("npu-controller-")
+            where = item["metadata"].get("namespace") or "cluster"
+            for rule in item["rules"]:
+                for resource in rule["resources"]:
+                    wanted.add((part, f"`{resource}`" + (" by name" if "resourceNames" in rule else ""),
+                                f"{where}: " + ", ".join(rule["verbs"])))
+    assert wanted - rows == set()
