@@ -61,7 +61,7 @@ maintenance-test: venv ## what can come between in a rollout, on the running lab
 	@dev/maintenance-test
 
 crash-test: venv ## the controller dies at every call of an upgrade and of a recovery, on the running lab; an hour
-	@NPU_CRASH=all dev/maintenance-test -s -k "every_crash_is_survived or every_crash_of_a_recovery"
+	@NPU_CRASH=all dev/maintenance-test -s -k "every_crash_is_survived or every_crash_of_a_recovery or where_the_slots_are_made"
 
 bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by
 	@dev/bench

@@ -30,6 +30,10 @@ class Lab:
         """Return a variable of the group npu_nodes as the lab's inventory has it."""
         return yaml.safe_load(self.inventory.read_text(encoding="utf-8"))["npu_nodes"]["vars"][name]
 
+    def variables(self) -> list[str]:
+        """Return the names of these variables."""
+        return list(yaml.safe_load(self.inventory.read_text(encoding="utf-8"))["npu_nodes"]["vars"])
+
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl and return what it prints. The test fails with kubectl's own words if it fails and `check` is set."""
         return self._run([str(self.state / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The observer in a process of its own, for molecule: `observe.py start DIRECTORY VERSION`, and `end(directory)` in a test.
+"""The observer in a process of its own, for molecule: `observe.py start DIRECTORY VERSION [bare]`, and `end(directory)` in a test.
 
-Starting makes the workloads that are to be disturbed as well. VERSION is what the NPU nodes have to end on.
+Starting makes the workloads that are to be disturbed as well, unless bare. VERSION is what the NPU nodes have to end on.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class Recorded:
         return self._gaps + problems(self.timeline, max_parallel, reboots, unasked)
 
 
-def start(lab: Lab, directory: pathlib.Path, version: str) -> None:
+def start(lab: Lab, directory: pathlib.Path, version: str, bare: bool = False) -> None:
     """Returns when it watches."""
-    scenario(lab)
+    if not bare:
+        scenario(lab)
     end_forgotten(directory)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -98,6 +99,6 @@ def end(directory: pathlib.Path) -> Recorded:
 if __name__ == "__main__":
     running = Lab(pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab"))
     if sys.argv[1] == "start":
-        start(running, pathlib.Path(sys.argv[2]), sys.argv[3])
+        start(running, pathlib.Path(sys.argv[2]), sys.argv[3], bare=sys.argv[4:] == ["bare"])
     else:
         follow(running, pathlib.Path(sys.argv[2]))
