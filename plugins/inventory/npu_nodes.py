@@ -113,15 +113,18 @@ compose:
 
 import difflib
 import os
-import re
 
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _node_hosts
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
+try:
+    from ansible.template import trust_as_template
+except ImportError:  # 2.18
 
-_TEMPLATE = re.compile(r"\{[{%#]")
+    def trust_as_template(value):
+        return value
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -221,16 +224,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 
 def _data(value):
-    """``value`` with what would be a template marked as none: whoever may annotate a node must not run anything here.
+    """``value`` as data: whoever may annotate a node must not run a template here.
 
-    Only that is marked: ansible-inventory prints a marked string as an object, which AWX would hand on as such.
+    Ansible 2.19 and newer evaluates no string that is not marked as trusted, and ansible-inventory prints such a string as an
+    object, which AWX shows. So what cannot be a template is marked. For Ansible 2.18 the other way round: what could be one
+    is marked as unsafe.
     """
     if isinstance(value, dict):
         return {name: _data(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_data(item) for item in value]
-    if isinstance(value, str) and _TEMPLATE.search(value):
-        return wrap_var(value)
+    if isinstance(value, str):
+        return wrap_var(value) if "{" in value else trust_as_template(value)
     return value
 
 
