@@ -17,8 +17,8 @@ options:
     description:
       - Path of a kubeconfig, several with V(:) between them, or the kubeconfig itself as a dictionary. A relative path begins
         in the current directory.
-      - Without it, and without O(host) and O(context), it is the service account of the pod that Ansible runs in, then E(KUBECONFIG),
-        then C(~/.kube/config).
+      - Without it, and without O(host) and O(context), it is the service account of the pod that Ansible runs in, then
+        E(KUBECONFIG), then C(~/.kube/config).
     type: raw
     env:
       - name: K8S_AUTH_KUBECONFIG

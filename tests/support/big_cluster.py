@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 
+import collection  # noqa: F401  pylint: disable=unused-import
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from kubernetes_stub import node
 

@@ -12,9 +12,6 @@ import tempfile
 import threading
 import urllib.parse
 
-import collection  # noqa: F401  pylint: disable=unused-import
-from ansible_collections.npuops.ascend.plugins.module_utils import _selectors
-
 _DISCOVERY = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
@@ -141,6 +138,8 @@ class ApiServer:
 def _selected(items, label_selector):
     if not label_selector:
         return list(items)
+    from ansible_collections.npuops.ascend.plugins.module_utils import _selectors  # Python 3.8 has no use for it
+
     selector = _selectors.parse(label_selector, "labelSelector")
     return [item for item in items if selector.matches(item["metadata"].get("labels") or {})]
 
