@@ -5,7 +5,7 @@
 # Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build molecule lab-test \
+.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build ee molecule lab-test \
 	maintenance-test crash-test bench
 
 help: ## show this list
@@ -50,6 +50,9 @@ docs-lint: venv ## documentation, changelog, links
 
 build: venv ## the collection archive, and what Galaxy's importer says of it
 	@dev/build
+
+ee: venv ## what the execution environment lists, and whether it suffices
+	@dev/ee
 
 molecule: venv ## the molecule scenarios, on the running lab
 	@dev/molecule

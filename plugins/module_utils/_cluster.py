@@ -74,12 +74,15 @@ class TooManyRequests(Refused):
         self.causes = list(causes)
 
 
-def connect(options):
+def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
     """A Cluster for kubernetes.core's authentication ``options`` (a dict, others in it are ignored), K8S_AUTH_* or the
-    kubeconfig. Raises NpuError.
+    kubeconfig. ``where`` its user would write them down. Raises NpuError.
     """
     if _MISSING:
-        raise NpuError("Ansible's Python, %s, lacks what talks to Kubernetes: %s." % (sys.executable, _MISSING))
+        raise NpuError(
+            "Ansible's Python, %s, lacks what talks to Kubernetes: %s. Install the Python package kubernetes for it"
+            " (%s -m pip install kubernetes) and the collection kubernetes.core." % (sys.executable, _MISSING, sys.executable)
+        )
     options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
     try:
         with _deadline(_ANSWER_SECONDS):
@@ -87,7 +90,7 @@ def connect(options):
     except CoreException as exc:
         raise NpuError(
             "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
-            " npu_kubernetes_auth (kubeconfig: /path) or K8S_AUTH_KUBECONFIG." % str(exc).rstrip(".")
+            " %s or K8S_AUTH_KUBECONFIG." % (str(exc).rstrip("."), where)
         )
     except (OSError, yaml.YAMLError) as exc:
         raise NpuError("The Kubernetes credentials cannot be read: %s." % exc)

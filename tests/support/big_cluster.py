@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 
+import collection  # noqa: F401  pylint: disable=unused-import
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from kubernetes_stub import node
 
@@ -34,7 +35,7 @@ def big_node(number):
     item = node("n%04d" % number, boot_id="boot-n%04d" % number, allocatable={RESOURCE: "8", "cpu": "96", "memory": "700Gi"},
                 labels={"label-%02d.example.com/x" % index: "value-%d" % index for index in range(25)})  # fmt: skip
     item["metadata"]["managedFields"] = _fields(20)
-    item["metadata"]["labels"]["openfuyao.com/npu.present"] = ""
+    item["metadata"]["labels"].update({"kubernetes.io/os": "linux", "openfuyao.com/npu.present": ""})
     item["status"]["images"] = [
         {"names": ["registry.example/some/long/image/name@sha256:" + "ab" * 32, "registry.example/x:%d" % index],
          "sizeBytes": 10**9}

@@ -102,7 +102,7 @@ class ApiServer:
             self.put(path, body)
             return 201, body
         if path in self.objects:
-            return 200, self._page(list(self.objects[path].values()), query)
+            return 200, self._page(_selected(self.objects[path].values(), query.get("labelSelector")), query)
         collection, _slash, name = path.rpartition("/")
         if name == "log":
             return 200, self.logs.get(collection.rpartition("/")[2], "")
@@ -133,6 +133,15 @@ class ApiServer:
         if not dry_run:
             self.put(collection, item)
         return 200, item
+
+
+def _selected(items, label_selector):
+    if not label_selector:
+        return list(items)
+    from ansible_collections.npuops.ascend.plugins.module_utils import _selectors  # Python 3.8 has no use for it
+
+    selector = _selectors.parse(label_selector, "labelSelector")
+    return [item for item in items if selector.matches(item["metadata"].get("labels") or {})]
 
 
 def _merge(target, patch):
