@@ -20,6 +20,8 @@ class ActionModule(HostsAction):
         "exporter": {"type": "bool", "default": True},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
+        "node_agent_probe_interval": {"type": "int", "default": 60},
+        "node_agent_probe_timeout": {"type": "int", "default": 30},
     }
 
     def act(self, params):
@@ -33,7 +35,12 @@ class ActionModule(HostsAction):
         reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(_preflight.report([], reasons))
-        reasons += _preflight.agent_reasons(params["node_agent"], params["node_agent_image"])
+        reasons += _preflight.agent_reasons(
+            params["node_agent"],
+            params["node_agent_image"],
+            params["node_agent_probe_interval"],
+            params["node_agent_probe_timeout"],
+        )
         ours = []
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)

@@ -579,14 +579,20 @@ def _of_named(group, objects, namespace=None):
     return needed
 
 
-def agent_reasons(enabled, image):
-    """Why the node agent cannot be deployed, as sentences."""
-    if not enabled or image:
-        return []
-    return [
-        "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
-        " pushed to your registry; npu_node_agent_enabled: false goes without"
-    ]
+def agent_reasons(enabled, image, interval=60, timeout=30):
+    """Why the node agent cannot be deployed, as sentences. ``interval``, ``timeout``: of its probes, in seconds."""
+    reasons = []
+    if enabled and not image:
+        reasons.append(
+            "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
+            " pushed to your registry; npu_node_agent_enabled: false goes without"
+        )
+    if enabled and not 0 < timeout < interval:
+        reasons.append(
+            "npu_node_agent_probe_timeout is %d and npu_node_agent_probe_interval %d: a probe has to end before the next one begins"
+            % (timeout, interval)
+        )
+    return reasons
 
 
 DAEMONSETS = {

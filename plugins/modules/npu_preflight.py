@@ -45,6 +45,14 @@ options:
   node_agent_image:
     description: The node agent's image. It is an error if it is not given and the agent will be deployed.
     type: str
+  node_agent_probe_interval:
+    description: Seconds between two of its looks at the chips.
+    type: int
+    default: 60
+  node_agent_probe_timeout:
+    description: Seconds that one may take. It is an error if that is not less than O(node_agent_probe_interval).
+    type: int
+    default: 30
 """
 
 EXAMPLES = r"""

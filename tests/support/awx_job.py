@@ -103,8 +103,8 @@ class Awx:
         inventory.write_text(f"#! /usr/bin/env python3\n# -*- coding: utf-8 -*-\nprint({content!r})\n", encoding="utf-8")
         inventory.chmod(0o700)
         meta = {"awx_job_id": number, "awx_job_template_name": f"NPU {playbook}", "awx_user_name": Answer(user), "tower_job_id": number}
-        variables = {**{name: Answer(value) if isinstance(value, str) else value for name, value in (answers or {}).items()},
-                     **(extra_vars or {}), **meta}
+        variables = {**(extra_vars or {}), **meta,
+                     **{name: Answer(value) if isinstance(value, str) else value for name, value in (answers or {}).items()}}
         (private / "env" / "extravars").write_text(yaml.dump(variables, Dumper=_Dumper), encoding="utf-8")
         words = ["--check"] * check + ["-u", "root", "--forks=5"] + (["-l", limit] if limit else [])
         (private / "env" / "cmdline").write_text(" ".join([*words, "-e", f"@{private}/env/extravars"]), encoding="utf-8")
@@ -128,6 +128,8 @@ class Awx:
         return {**self.credential(private), "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "HOME": os.environ["HOME"],
                 "ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_HOST_KEY_CHECKING": "False", "ANSIBLE_FORCE_COLOR": "True",
                 "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True", "ANSIBLE_PARAMIKO_RECORD_HOST_KEYS": "False",
+                # In a container nothing outlives the job.
+                "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=20s",
                 "AWX_PRIVATE_DATA_DIR": str(private)}
 
 

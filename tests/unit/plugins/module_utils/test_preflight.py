@@ -330,6 +330,11 @@ def test_the_node_agent_needs_an_image():
     assert _preflight.agent_reasons(True, "registry.example/agent:1") == _preflight.agent_reasons(False, None) == []
 
 
+def test_a_probe_of_the_node_agent_ends_before_the_next_one():
+    assert "timeout is 30 and npu_node_agent_probe_interval 6:" in _preflight.agent_reasons(True, "registry.example/agent:1", 6)[0]
+    assert _preflight.agent_reasons(True, "registry.example/agent:1", 6, 5) == _preflight.agent_reasons(False, "", 6) == []
+
+
 def test_permissions():
     plain = _preflight.permissions("ours", True, False)
     assert ("create", "daemonsets", "apps", "ours", None) in plain
