@@ -14,9 +14,7 @@ LOGS=$CHECKOUT/.cache/logs
 # Where the lab of this checkout, or the one that NPU_LAB numbers, keeps its files (lab/README.md).
 NPU_LAB=${NPU_LAB:-0}
 NPU_LAB_STATE=${NPU_LAB_STATE:-$CHECKOUT/.lab$([ "$NPU_LAB" = 0 ] || echo "$NPU_LAB")}
-# A second one, for tests that run beside those in the first.
-NPU_LAB_BESIDE=${NPU_LAB_BESIDE:-$(((NPU_LAB + 49) % 99 + 1))}
-export CHECKOUT NPU_CACHE LOGS NPU_LAB NPU_LAB_STATE NPU_LAB_BESIDE
+export CHECKOUT NPU_CACHE LOGS NPU_LAB NPU_LAB_STATE
 export PATH=$VENV/bin:$PATH
 export ANSIBLE_CONFIG=$CHECKOUT/ansible.cfg
 cd "$CHECKOUT"

@@ -114,7 +114,8 @@ class Entry:
     @property
     def pool(self):
         """Nodes that are alike: the first of each shows whether the release works there."""
-        return "%s %s" % (self.checked.family.get("name"), (self.target or {}).get("release"))
+        wanted = self.target or (self.record or {}).get("to") or {"release": (self.facts.get("upgrade") or {}).get("trial")}
+        return "%s %s" % (self.checked.family.get("name"), wanted.get("release"))
 
     @property
     def wedged(self):
@@ -644,7 +645,7 @@ def _order(entries, canaries_only):
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
     those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``."""
     due = [entry for entry in entries if entry.due]
-    seen = {entry.pool for entry in entries if entry.target and entry.verdict in (IN_FLIGHT, UP_TO_DATE)}
+    seen = {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, UP_TO_DATE)}
     for entry in sorted(due, key=lambda entry: (entry.verdict == AWAITING, entry.evictions["npu"] + entry.evictions["other"])):
         plain = entry.verdict in (READY, AWAITING) and not (entry.wedged or entry.registry or _deferred_before(entry))
         if plain and entry.pool not in seen:

@@ -51,10 +51,10 @@ def test_all_jobs_ran_without_a_prompt_or_a_warning_about_answers(jobs):
 
 def test_the_jobs_before_a_workflows_approval_hand_on_what_there_is_to_know(jobs):
     plan = jobs["plan"]["artifacts"]["npuops_plan"]
-    assert plan["green"] is True and sorted(plan["due"]) == NPU_NODES and plan["stuck"] == []
+    assert plan["green"] is True and tuple(sorted(plan["due"])) == NPU_NODES and plan["stuck"] == []
     assert jobs["install"]["artifacts"]["npuops_install"]["counts"] == {"ready": 3, "no chip": 1}
     first = jobs["first nodes"]["artifacts"]["npuops_rollout"]
-    assert first["counts"] == {"upgraded": 2, "later": 1, "skipped": 1} and first["unfinished"] == []
+    assert first["counts"] == {"upgraded": 2} and first["unfinished"] == []
     # Of the two that were done first nothing is left to do.
     assert jobs["fleet"]["artifacts"]["npuops_rollout"]["counts"] == {"upgraded": 1, "up-to-date": 2, "skipped": 1}
     assert jobs["heal"]["artifacts"]["npuops_recovery"]["counts"] == {"recovered": 1}

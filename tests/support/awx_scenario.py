@@ -61,11 +61,13 @@ def week(lab: Lab, directory: pathlib.Path) -> None:
     up = {"npu_driver_version": NEW, "npu_upgrade_auto": "true", "npu_upgrade_max_parallel": "1", "npu_upgrade_retry": "false",
           "npu_upgrade_on_blocked": "", **SOON}
     it.done("plan", it.launch("plan", {**up, "npu_plan_fail": "true"}))
-    first = it.launch("upgrade", {**up, "npu_upgrade_canary": "true"})
+    # Each node of the lab has an image of its own, and so is a pool of its own.
+    canaries = {"limit": "npu-a,npu-c"}
+    first = it.launch("upgrade", {**up, "npu_upgrade_canary": "true"}, **canaries)
     lab.wait_for(lambda: intends(lab), 120, "a reboot is intended")
     first.kill()
     it.tell("killed", first)
-    it.done("first nodes", it.launch("upgrade", {**up, "npu_upgrade_canary": "true"}))
+    it.done("first nodes", it.launch("upgrade", {**up, "npu_upgrade_canary": "true"}, **canaries))
     it.done("fleet", it.launch("upgrade", {**up, "npu_upgrade_max_parallel": "0", "npu_upgrade_canary": "false"}))
     healing.wedge(lab, "npu-b")
     it.done("heal", it.launch("heal", {"npu_driver_version": NEW, "npu_recovery_auto": "true", "npu_recovery_min_uptime": "0",

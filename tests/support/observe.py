@@ -70,6 +70,8 @@ def end_forgotten(directory: pathlib.Path) -> None:
         pid = int((directory / "pid").read_text(encoding="utf-8"))
         if str(directory) in pathlib.Path("/proc", str(pid), "cmdline").read_text(encoding="utf-8").split("\0"):
             os.kill(pid, signal.SIGTERM)
+            while pathlib.Path("/proc", str(pid)).exists():  # or its last word would be taken for that of the next one
+                time.sleep(0.1)
 
 
 def follow(lab: Lab, directory: pathlib.Path) -> None:

@@ -532,6 +532,18 @@ def test_canaries_only():
     assert make(hosts, park=True).result()["order"] == ["a", "b", "p"]
 
 
+def test_a_killed_run_for_canaries_is_gone_on_with_by_the_same_node():
+    """The node that it left half-way is the first of its pool, whether its record or only its driver on trial says so."""
+    nodes = nodes_of("a", "b", "c")
+    nodes["b"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record(to={"version": NEW, "release": NEW_RELEASE}))}
+    plan = make([host("a"), host("b"), host("c")], nodes=nodes, canary=True)
+    assert plan.result()["order"] == ["b"] and [entry.later for entry in plan.entries] == [True, False, True]
+    staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL}}
+    trial = host("b", loaded=NEW_RELEASE, upgrade={"trial": NEW_RELEASE, "previous": None, "staged": staged, "holders": []})
+    trial["facts"]["driver"]["good"] = OLD_RELEASE
+    assert make([host("a"), trial], canary=True).result()["order"] == ["b"]
+
+
 def test_canaries_only_go_on_with_what_is_in_maintenance_and_leave_what_is_blocked():
     nodes = nodes_of("a", "b")
     plan = make([host("a"), host("b")], nodes=nodes, pods=[pod("web-1", node="a")], budgets=[budget()], canary=True)
