@@ -93,11 +93,13 @@ def _wrong(name, value, meaning):
 
 
 def _description(option):
-    """The first sentence of what the role says, and what an unanswered question means."""
+    """What the role says first, and what an unanswered question means."""
     text = option["description"]
     text = text if isinstance(text, str) else text[0]
     text = re.sub(r"\b[A-Z]\(([^)]*)\)", r"\1", " ".join(text.split()))
-    sentence = re.split(r"(?<=\.)\s", text)[0]
+    # What the choices are is in the sentences that follow.
+    sentence = text if option.get("choices") else re.split(r"(?<=\.)\s", text)[0]
+    sentence = sentence.rstrip(".") + "."
     default = option.get("default")
     shown = str(default).lower() if isinstance(default, bool) else default
     if shown in (None, ""):
