@@ -45,6 +45,8 @@ FIRST = {
     "npu_awx_survey_defaults": {"npu_driver_version": "25.5.1"},
     "npu_awx_approval_timeout": 3600,
 }
+# The same in an organization that is there, so that check mode sees more.
+THERE = {**FIRST, "npu_awx_organization": "Default"}
 # Another fleet in another organization, with what is there already, and a registry that everybody may read.
 SECOND = {
     "npu_awx_prefix": "Lab ",
@@ -381,7 +383,7 @@ def test_schedules_are_made_switched_off(scene):
 
 
 def test_check_mode_on_an_empty_awx(awx, tmp_path):
-    output = Run(tmp_path, awx, {**FIRST, "npu_awx_organization": "Default"}, "--check", "--diff").fine()
+    output = Run(tmp_path, awx, THERE, "--check", "--diff").fine()
     assert awx.changes == []
     assert changed(output) > 7
     assert "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates" in flat(output)
@@ -416,7 +418,7 @@ def test_wrong_defaults_of_surveys(awx, tmp_path):
 
 
 def test_a_credential_that_is_not_there(awx, tmp_path):
-    output = refused(awx, tmp_path, {**FIRST, "npu_awx_machine_ssh_key": "", "npu_awx_machine_credential": "ours"}, "--check")
+    output = refused(awx, tmp_path, {**THERE, "npu_awx_machine_ssh_key": "", "npu_awx_machine_credential": "ours"}, "--check")
     assert "AWX has no credential" in output and "npu_awx_machine_ssh_key is not set to make one" in output
 
 
