@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Makes the C(survey_spec) of M(awx.awx.job_template) and M(awx.awx.workflow_job_template) of what the roles document, so that types
-    and choices are the same in both.
+  - Makes the C(survey_spec) of M(awx.awx.job_template) and M(awx.awx.workflow_job_template) of what the roles document, so that
+    types and choices are the same in both.
   - No question must be answered. AWX does not pass on what is not answered, and then the inventory counts.
 positional: questions, defaults
 options:

@@ -234,7 +234,9 @@ def test_inventory(scene):
     assert (source["source"], source["source_path"]) == ("scm", "extensions/awx/npu_nodes.yml")
     assert source["credential"] == stub.one("credentials", "NPU Kubernetes API")["id"]
     assert source["execution_environment"] == stub.one("execution_environments", "NPU execution environment")["id"]
-    assert all(source[key] for key in ("overwrite", "overwrite_vars", "update_on_launch"))
+    assert (source["overwrite"], source["update_on_launch"]) == (True, True)
+    # A sync must not take away what the team has said of a host or a group.
+    assert source["overwrite_vars"] is False
     assert source["update_cache_timeout"] == 300
 
 
