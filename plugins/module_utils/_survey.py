@@ -23,7 +23,8 @@ def survey(variables, questions, options, defaults):
     """The survey_spec that asks for ``variables``, in that order.
 
     ``questions``: by variable, ``question`` and where it has bounds ``min`` and ``max``; ``options``: by variable, as an
-    argument_spec; ``defaults``: by variable, the answer that is there when the form opens. Others' variables in them are left alone.
+    argument_spec; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys in them are
+    left alone.
     """
     items = [_item(name, questions[name], options[name], defaults.get(name)) for name in variables]
     return {"name": "", "description": "", "spec": items}
