@@ -48,11 +48,9 @@ import json
 import os
 from collections.abc import Mapping
 
-import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
-_ROLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "roles")
+from ansible_collections.npuops.ascend.plugins.plugin_utils._role_options import role_options
 
 # What npu_maintenance takes as its policy.
 MAINTENANCE = (
@@ -105,9 +103,7 @@ def npu_policy(variables, names=None, role="npu_upgrade"):
 @functools.lru_cache(maxsize=None)
 def specs(role="npu_upgrade"):
     """The role's options as an argument_spec."""
-    with open(os.path.join(_ROLES, role, "meta", "argument_specs.yml"), encoding="utf-8") as stream:
-        options = yaml.safe_load(stream)["argument_specs"]["main"]["options"]
-    return {name: _spec(option) for name, option in options.items()}
+    return {name: _spec(option) for name, option in role_options(role).items()}
 
 
 def _spec(option):

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_survey
+short_description: The survey of an AWX template that asks for variables of this collection
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Makes the C(survey_spec) of M(awx.awx.job_template) and M(awx.awx.workflow_job_template) of what the roles document, so that
+    types and choices are the same in both.
+  - No question must be answered. AWX does not pass on what is not answered, and then the inventory counts.
+positional: questions, defaults
+options:
+  _input:
+    description: The variables, in the order in which they are asked for.
+    type: list
+    elements: str
+    required: true
+  questions:
+    description:
+      - By variable, the C(role) that documents it, the C(question), and where it has bounds C(min) and C(max).
+      - A variable that no role documents has an C(option) instead of a role, as in an argument specification.
+    type: dict
+    required: true
+  defaults:
+    description: By variable, the answer that is there when the form opens.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Make the template
+  awx.awx.job_template:
+    name: NPU upgrade
+    survey_enabled: true
+    survey_spec: >-
+      {{ ['npu_upgrade_max_parallel']
+         | npuops.ascend.npu_survey({'npu_upgrade_max_parallel': {'role': 'npu_upgrade', 'question': 'Nodes at once', 'min': 0}}) }}
+"""
+
+RETURN = r"""
+_value:
+  description: The survey.
+  type: dict
+"""
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.npuops.ascend.plugins.module_utils import _survey
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._role_options import role_options
+
+
+def npu_survey(variables, questions, defaults=None):
+    """See DOCUMENTATION."""
+    defaults = defaults or {}
+    unknown = _survey.unknown(defaults, questions)
+    if unknown:
+        raise AnsibleFilterError(unknown)
+    options = {name: _option(name, questions[name]) for name in variables}
+    try:
+        return _survey.survey(variables, questions, options, defaults)
+    except NpuError as error:
+        raise AnsibleFilterError(str(error))
+
+
+def _option(name, question):
+    return question["option"] if "option" in question else role_options(question["role"])[name]
+
+
+class FilterModule:
+    """The filter above."""
+
+    def filters(self):
+        return {"npu_survey": npu_survey}

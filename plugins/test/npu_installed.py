@@ -1,0 +1,52 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: npu_installed
+short_description: Whether a collection is installed
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - A play that names a module of a collection that is not there ends with Ansible's own words before its first task. With this
+    test it can say what to install.
+options:
+  _input:
+    description: The name of the collection.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Refuse to run without awx.awx
+  ansible.builtin.assert:
+    that: "'awx.awx' is npuops.ascend.npu_installed"
+    fail_msg: "Install it: ansible-galaxy collection install awx.awx"
+"""
+
+RETURN = r"""
+_value:
+  description: Whether Ansible finds it.
+  type: bool
+"""
+
+from importlib.util import find_spec
+
+
+def npu_installed(name):
+    """See DOCUMENTATION."""
+    try:
+        return find_spec("ansible_collections." + name) is not None
+    except ModuleNotFoundError:
+        # Not even its namespace is there.
+        return False
+
+
+class TestModule:
+    """The test above."""
+
+    def tests(self):
+        return {"npu_installed": npu_installed}

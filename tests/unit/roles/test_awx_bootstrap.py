@@ -1,0 +1,462 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook awx_bootstrap as a user runs it, with the real modules of awx.awx, against a stand-in for AWX's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import awx_rules
+import pytest
+import yaml
+from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._preflight import KNOWN_VARIABLES
+from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+from awx_stub import PASSWORD, TOKEN, USER, AwxStub
+
+CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+ROLE = os.path.join(CHECKOUT, "roles", "npu_awx")
+PLAYBOOK = os.path.join(CHECKOUT, "playbooks", "awx_bootstrap.yml")
+PLAYBOOKS = ["playbooks/" + name for name in os.listdir(os.path.join(CHECKOUT, "playbooks")) if name.endswith(".yml")]
+KUBERNETES = "OpenShift or Kubernetes API Bearer Token"
+
+SECRETS = {
+    "npu_awx_registry_password": "registry-s3cret",
+    "npu_awx_kubernetes_token": "kubernetes-s3cret",
+    "npu_awx_machine_ssh_key": "-----BEGIN OPENSSH PRIVATE KEY-----\nssh-s3cret\n-----END OPENSSH PRIVATE KEY-----\n",
+    "npu_awx_machine_become_password": "become-s3cret",
+}
+# As a team writes it: all secrets given, a new organization.
+FIRST = {
+    **SECRETS,
+    "npu_awx_organization": "Platform",
+    "npu_awx_execution_environment_image": "registry.example.com/mlops/npuops-ascend-ee:0.1.0",
+    "npu_awx_registry_username": "reader",
+    "npu_awx_kubernetes_host": "https://kube.example.com:6443",
+    "npu_awx_kubernetes_ca": "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n",
+    "npu_awx_machine_become_method": "sudo",
+    "npu_awx_inventory_variables": {"npu_driver_repository": "registry.example.com/mlops/ascend-driver", "npu_upgrade_drain": {"timeout": 600}},
+    "npu_awx_survey_defaults": {"npu_driver_version": "25.5.1"},
+    "npu_awx_approval_timeout": 3600,
+}
+# The same in an organization that is there, so that check mode sees more.
+THERE = {**FIRST, "npu_awx_organization": "Default"}
+# Another fleet in another organization, with what is there already, and a registry that everybody may read.
+SECOND = {
+    "npu_awx_prefix": "Lab ",
+    "npu_awx_organization": "Team B",
+    "npu_awx_execution_environment": "shared environment",
+    "npu_awx_kubernetes_credential": "shared cluster",
+    "npu_awx_machine_credential": "shared key",
+    "npu_awx_extra_credentials": ["shared vault"],
+    "npu_awx_ask_variables": True,
+}
+
+
+class Loader(yaml.SafeLoader):
+    """With !unsafe."""
+
+
+Loader.add_constructor("!unsafe", lambda loader, node: node.value)
+
+
+def load(*path):
+    with open(os.path.join(ROLE, *path), encoding="utf-8") as stream:
+        return yaml.load(stream, Loader)
+
+
+VARIABLES = load("vars", "main.yml")
+QUESTIONS = VARIABLES["__npu_awx_questions"]
+SURVEYS = {entry["name"]: entry.get("survey", []) for entry in VARIABLES["__npu_awx_job_templates"]}
+SURVEYS["driver roll-out"] = VARIABLES["__npu_awx_workflow_survey"]
+
+
+class Run:
+    """An ansible-playbook that is under way."""
+
+    def __init__(self, tmp_path, awx, variables, *arguments, **environment):
+        # The loader of this process has the checkout under this path.
+        collections = os.path.dirname(sys.modules["ansible_collections.npuops.ascend"].__path__[0].rpartition("/npuops")[0])
+        values = tmp_path / "values.json"
+        values.write_text(json.dumps(variables))
+        (tmp_path / "ansible.cfg").write_text("[defaults]\ninject_facts_as_vars = False\n[connection]\npipelining = True\n")
+        environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_", "TOWER_"))}
+        environ.update(
+            HOME=str(tmp_path),
+            ANSIBLE_CONFIG=str(tmp_path / "ansible.cfg"),
+            ANSIBLE_COLLECTIONS_PATH=collections,
+            ANSIBLE_NOCOLOR="1",
+            CONTROLLER_HOST=awx.url,
+            CONTROLLER_OAUTH_TOKEN=TOKEN,
+        )
+        environ.update(environment)
+        self._process = subprocess.Popen(
+            ["ansible-playbook", PLAYBOOK, "-e", "@%s" % values, *arguments],
+            cwd=tmp_path,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def end(self):
+        """(status, output), the second as one line of text."""
+        output = self._process.communicate(timeout=600)[0]
+        return self._process.returncode, output
+
+    def fine(self):
+        """The output of a run that worked."""
+        status, output = self.end()
+        assert status == 0, output
+        return output
+
+
+def changed(output):
+    return int(re.search(r"^localhost .*changed=(\d+) ", output, re.M).group(1))
+
+
+def flat(text):
+    """Text without line breaks and quoting, in which a sentence can be found."""
+    return " ".join(text.replace("\\n", " ").replace('\\"', '"').split())
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """Two fleets are set up; the team changes what is its own; the first is set up again, and looked at in check mode."""
+    with AwxStub(PLAYBOOKS, organizations=("Default", "Team B")) as awx:
+        team = awx.one("organizations", "Team B")["id"]
+        for name, kind in (("shared cluster", KUBERNETES), ("shared key", "Machine"), ("shared vault", "Vault")):
+            awx.add("credentials", name=name, organization=team, credential_type=awx.one("credential_types", kind)["id"])
+        awx.add("execution_environments", name="shared environment", image="other/image")
+        kept = {name: dict(awx.one("credentials", name)) for name in ("shared cluster", "shared key", "shared vault")}
+
+        # The one finds AWX by its role variable and a password, the other by its environment.
+        controller = {"controller_host": awx.url, "controller_username": USER, "controller_password": PASSWORD}
+        first = {**FIRST, "npu_awx_controller": controller}
+        runs = [
+            Run(tmp_path_factory.mktemp("first"), awx, first, "-vvv", CONTROLLER_HOST="", CONTROLLER_OAUTH_TOKEN=""),
+            Run(tmp_path_factory.mktemp("second"), awx, SECOND),
+        ]
+        outputs = {name: run.fine() for name, run in zip(("first", "second"), runs)}
+
+        awx.one("schedules", "NPU heal every few minutes").update(enabled=True, rrule="DTSTART:20260101T000000Z RRULE:FREQ=HOURLY;INTERVAL=1")
+        awx.one("organizations", "Platform")["description"] = "Ours"
+        awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] = "a newer token"
+        before = len(awx.changes)
+        runs = [
+            Run(tmp_path_factory.mktemp("again"), awx, FIRST, "-vvv"),
+            Run(tmp_path_factory.mktemp("check"), awx, FIRST, "--check", "--diff"),
+        ]
+        outputs.update({name: run.fine() for name, run in zip(("again", "check"), runs)})
+        yield {"awx": awx, "outputs": outputs, "kept": kept, "changes": awx.changes[before:]}
+
+
+@pytest.fixture
+def awx():
+    with AwxStub(PLAYBOOKS) as stub:
+        yield stub
+
+
+# --- what is there after the first run ---
+
+
+def test_all_of_it_is_there(scene):
+    names = scene["awx"].names
+    templates = ["heal", "install", "plan", "rollback", "status", "upgrade", "validate"]
+    assert names("organizations") == ["Default", "Platform", "Team B"]
+    assert names("job_templates") == ["Lab " + name for name in templates] + ["NPU " + name for name in templates]
+    assert names("workflow_job_templates") == ["Lab driver roll-out", "NPU driver roll-out"]
+    assert names("inventories") == ["Lab fleet", "NPU fleet"]
+    assert names("inventory_sources") == ["Lab nodes of the cluster", "NPU nodes of the cluster"]
+    assert names("projects") == ["Lab playbooks", "NPU playbooks"]
+    assert names("execution_environments") == ["NPU execution environment", "shared environment"]
+    assert names("credentials") == ["NPU Kubernetes API", "NPU hosts", "NPU image registry", "shared cluster", "shared key", "shared vault"]
+    assert names("schedules") == [prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "install every night")]
+
+
+def test_each_fleet_has_its_organization(scene):
+    stub = scene["awx"]
+    for prefix, organization in (("NPU ", "Platform"), ("Lab ", "Team B")):
+        number = stub.one("organizations", organization)["id"]
+        assert stub.one("projects", prefix + "playbooks")["organization"] == number
+        assert stub.one("inventories", prefix + "fleet")["organization"] == number
+        assert stub.one("workflow_job_templates", prefix + "driver roll-out")["organization"] == number
+
+
+@pytest.mark.parametrize("name", list(SURVEYS)[:-1])
+def test_job_templates(scene, name):
+    stub, template = scene["awx"], scene["awx"].one("job_templates", "NPU " + name)
+    assert template["playbook"] == "playbooks/%s.yml" % name
+    assert template["playbook"] in PLAYBOOKS
+    assert (template["job_slice_count"], template["ask_job_slice_count_on_launch"], template["allow_simultaneous"]) == (1, False, False)
+    assert (template["ask_limit_on_launch"], template["ask_variables_on_launch"]) == (True, False)
+    # What an upgrade would do is said by plan; only install has a check mode that is worth its name.
+    assert template["ask_job_type_on_launch"] is (name == "install")
+    assert template["survey_enabled"] is bool(SURVEYS[name])
+    assert stub.linked("job_templates", "NPU " + name, "credentials") == ["NPU Kubernetes API", "NPU hosts", "NPU image registry"]
+    assert stub.linked("job_templates", "NPU " + name, "labels") == ["npuops.ascend"]
+
+
+def test_the_other_fleet_uses_what_is_there(scene):
+    stub, template = scene["awx"], scene["awx"].one("job_templates", "Lab upgrade")
+    assert stub.linked("job_templates", "Lab upgrade", "credentials") == ["shared cluster", "shared key", "shared vault"]
+    assert template["execution_environment"] == stub.one("execution_environments", "shared environment")["id"]
+    assert template["ask_variables_on_launch"] is True
+    assert {name: stub.one("credentials", name) for name in scene["kept"]} == scene["kept"]
+    assert stub.one("execution_environments", "shared environment")["image"] == "other/image"
+
+
+def test_credentials(scene):
+    stub = scene["awx"]
+    kind = stub.one("credential_types", "NPU image registry")
+    assert kind["injectors"] == {"extra_vars": {"npu_registry_username": "{{ username }}", "npu_registry_password": "{{ password }}"}}
+    assert stub.one("credentials", "NPU image registry")["inputs"] == {"username": "reader", "password": "registry-s3cret"}
+    inputs = stub.one("credentials", "NPU Kubernetes API")["inputs"]
+    assert (inputs["verify_ssl"], inputs["ssl_ca_cert"]) == (True, FIRST["npu_awx_kubernetes_ca"])
+    assert stub.one("credentials", "NPU hosts")["inputs"] == {
+        "username": "root",
+        "ssh_key_data": SECRETS["npu_awx_machine_ssh_key"],
+        "become_method": "sudo",
+        "become_password": "become-s3cret",
+    }
+
+
+def test_inventory(scene):
+    stub = scene["awx"]
+    assert json.loads(stub.one("inventories", "NPU fleet")["variables"]) == FIRST["npu_awx_inventory_variables"]
+    source = stub.one("inventory_sources", "NPU nodes of the cluster")
+    assert (source["source"], source["source_path"]) == ("scm", "extensions/awx/npu_nodes.yml")
+    assert source["credential"] == stub.one("credentials", "NPU Kubernetes API")["id"]
+    assert source["execution_environment"] == stub.one("execution_environments", "NPU execution environment")["id"]
+    assert (source["overwrite"], source["update_on_launch"]) == (True, True)
+    # A sync must not take away what the team has said of a host or a group.
+    assert source["overwrite_vars"] is False
+    assert source["update_cache_timeout"] == 300
+
+
+# --- surveys ---
+
+
+@pytest.mark.parametrize("name", list(SURVEYS))
+def test_awx_has_the_surveys_of_the_data(scene, name):
+    kind = "workflow_job_templates" if name == "driver roll-out" else "job_templates"
+    assert list(scene["awx"].survey("NPU " + name, kind)) == SURVEYS[name]
+    if "npu_driver_version" in SURVEYS[name]:
+        assert scene["awx"].survey("NPU " + name, kind)["npu_driver_version"]["default"] == "25.5.1"
+        assert scene["awx"].survey("Lab " + name, kind)["npu_driver_version"]["default"] == ""
+
+
+def test_every_question_is_a_variable_of_the_collection():
+    asked = {variable for variables in SURVEYS.values() for variable in variables}
+    assert asked == set(QUESTIONS)
+    assert asked <= KNOWN_VARIABLES
+    assert not [variable for variable in asked if re.search("password|token|secret|key", variable)]
+
+
+def test_bounds_are_those_that_are_checked():
+    for item in npu_survey(list(QUESTIONS), QUESTIONS)["spec"]:
+        assert item["type"] != "integer" or item["min"] == 0
+        name = item["variable"]
+        if item["type"] == "integer" and name.startswith("npu_recovery_"):
+            guard = name[len("npu_recovery_") :]
+            Guards(**{guard: item["min"]})
+            with pytest.raises(NpuError):
+                Guards(**{guard: item["min"] - 1})
+            beyond = item.get("max", 10**6) + 1
+            if "max" in item:
+                Guards(**{guard: item["max"]})
+                with pytest.raises(NpuError):
+                    Guards(**{guard: beyond})
+            else:
+                Guards(**{guard: beyond})
+
+
+def test_defaults_of_variables_that_no_role_documents():
+    """They are the modules' own."""
+    for variable, module, option in (
+        ("npu_rollout_timeout", "npu_rollout", "timeout"),
+        ("npu_validate_timeout", None, 60),
+    ):
+        if module:
+            with open(os.path.join(CHECKOUT, "plugins", "modules", module + ".py"), encoding="utf-8") as stream:
+                documented = yaml.safe_load(stream.read().split('DOCUMENTATION = r"""')[1].split('"""')[0])
+            option = documented["options"][option]["default"]
+        assert QUESTIONS[variable]["option"]["default"] == option
+
+
+# --- the workflow ---
+
+# Drawn by hand, from the guide.
+EDGES = {
+    ("plan", "success", "approve-first-nodes"),
+    ("approve-first-nodes", "success", "first-nodes"),
+    ("approve-first-nodes", "failure", "status"),
+    ("first-nodes", "success", "approve-fleet"),
+    ("first-nodes", "failure", "status"),
+    ("first-nodes", "failure", "approve-rollback"),
+    ("approve-fleet", "success", "fleet"),
+    ("approve-fleet", "failure", "status"),
+    ("fleet", "always", "status"),
+    ("fleet", "failure", "approve-rollback"),
+    ("approve-rollback", "success", "rollback"),
+    ("rollback", "always", "status-after-rollback"),
+}
+TEMPLATES = {
+    "plan": ("plan", {"npu_plan_fail": "true"}),
+    "first-nodes": ("upgrade", {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
+    "fleet": ("upgrade", {"npu_upgrade_auto": "true"}),
+    "status": ("status", {}),
+    "rollback": ("rollback", {"npu_upgrade_auto": "true", "npu_upgrade_clear_halt": "true"}),
+    "status-after-rollback": ("status", {}),
+}
+APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollback": 86400}
+
+
+def test_the_workflow(scene):
+    stub = scene["awx"]
+    workflow = stub.one("workflow_job_templates", "NPU driver roll-out")["id"]
+    nodes = {entry["identifier"]: entry for entry in stub.objects["workflow_job_template_nodes"].values() if entry["workflow_job_template"] == workflow}
+    by_number = {entry["id"]: name for name, entry in nodes.items()}
+    assert {
+        (name, edge, by_number[child])
+        for name, entry in nodes.items()
+        for edge in ("success", "failure", "always")
+        for child in stub.associated.get((entry["id"], edge + "_nodes"), [])
+    } == EDGES
+    templates = {entry["id"]: entry["name"] for entry in stub.objects["job_templates"].values()}
+    approvals = stub.objects["workflow_approval_templates"]
+    assert {name: (templates[nodes[name]["unified_job_template"]], nodes[name]["extra_data"]) for name in TEMPLATES} == {
+        name: ("NPU " + template, variables) for name, (template, variables) in TEMPLATES.items()
+    }
+    assert {name: approvals[nodes[name]["unified_job_template"]]["timeout"] for name in APPROVALS} == APPROVALS
+    assert set(nodes) == set(TEMPLATES) | set(APPROVALS)
+
+
+def test_the_form_of_the_workflow_asks_for_nothing_that_a_node_sets():
+    """AWX puts its answers above what the node says: a roll-out of one node would become one of all."""
+    for _template, variables in TEMPLATES.values():
+        assert not set(variables) & set(SURVEYS["driver roll-out"])
+
+
+def test_what_a_node_sets_is_asked_for_by_its_template():
+    for template, variables in TEMPLATES.values():
+        assert set(variables) <= set(SURVEYS[template])
+
+
+# --- again ---
+
+
+def test_a_second_run_changes_nothing(scene):
+    assert changed(scene["outputs"]["again"]) == 0
+    assert changed(scene["outputs"]["check"]) == 0
+    assert scene["changes"] == []
+
+
+def test_what_the_team_has_changed_stays(scene):
+    stub = scene["awx"]
+    assert stub.one("schedules", "NPU heal every few minutes")["enabled"] is True
+    assert "HOURLY" in stub.one("schedules", "NPU heal every few minutes")["rrule"]
+    assert stub.one("schedules", "NPU install every night")["enabled"] is False
+    assert stub.one("organizations", "Platform")["description"] == "Ours"
+    assert stub.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "a newer token"
+
+
+def test_no_secret_is_shown(scene):
+    for name, output in scene["outputs"].items():
+        for secret in ("s3cret", PASSWORD, TOKEN):
+            assert secret not in output, "%s shows %s" % (name, secret)
+
+
+def test_schedules_are_made_switched_off(scene):
+    made = [body for method, path, body in scene["awx"].changes if path == "schedules"]
+    assert len(made) == 4
+    assert [body["enabled"] for body in made] == [False] * 4
+    assert all(awx_rules.rrule_problems(body["rrule"]) == [] for body in made)
+
+
+# --- check mode where there is nothing ---
+
+
+def test_check_mode_on_an_empty_awx(awx, tmp_path):
+    output = Run(tmp_path, awx, THERE, "--check", "--diff").fine()
+    assert awx.changes == []
+    assert changed(output) > 7
+    assert "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates" in flat(output)
+
+
+# --- refusals ---
+
+
+def refused(awx, tmp_path, variables, *arguments, **environment):
+    status, output = Run(tmp_path, awx, variables, *arguments, **environment).end()
+    assert status == 2, output
+    assert "s3cret" not in output
+    return flat(output)
+
+
+def test_an_api_that_would_not_be_verified(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_kubernetes_ca": ""})
+    assert "npu_awx_kubernetes_ca is not set. Without the certificates of the API's authority AWX has jobs send the token" in output
+    assert awx.changes == []
+
+
+def test_half_a_credential(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_registry_username": ""})
+    assert "npu_awx_registry_password is set and npu_awx_registry_username is not" in output
+    assert awx.changes == []
+
+
+def test_wrong_defaults_of_surveys(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_survey_defaults": {"npu_upgrade_on_blocked": "ignore"}})
+    assert "npu_awx_survey_defaults.npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer" in output
+    assert awx.changes == []
+
+
+def test_a_credential_that_is_not_there(awx, tmp_path):
+    output = refused(awx, tmp_path, {**THERE, "npu_awx_machine_ssh_key": "", "npu_awx_machine_credential": "ours"}, "--check")
+    assert "AWX has no credential" in output and "npu_awx_machine_ssh_key is not set to make one" in output
+
+
+def test_without_the_collection_awx(awx, tmp_path):
+    output = refused(awx, tmp_path, FIRST, ANSIBLE_COLLECTIONS_SCAN_SYS_PATH="false")
+    assert "ansible-galaxy collection install 'awx.awx:==24.6.1'" in output
+
+
+def test_playbooks_that_awx_cannot_fetch(tmp_path):
+    with AwxStub(PLAYBOOKS, project_status="failed") as stub:
+        output = refused(stub, tmp_path, {**FIRST, "npu_awx_project_branch": "no-such-tag"})
+    assert "AWX was to fetch no-such-tag of https://github.com/npuops/ascend for the project" in output
+
+
+def test_new_secrets(awx, tmp_path):
+    """Up to the credentials; what comes after is not needed for that, and refused."""
+    Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""}).end()
+    newer = {**FIRST, "npu_awx_kubernetes_token": "new-s3cret", "npu_awx_update_secrets": True, "npu_awx_execution_environment_image": ""}
+    output = refused(awx, tmp_path, newer)
+    assert "AWX has no execution environment" in output
+    assert awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "new-s3cret"
+
+
+# --- documentation ---
+
+
+def test_defaults_are_those_that_are_documented():
+    options = load("meta", "argument_specs.yml")["argument_specs"]["main"]["options"]
+    assert {name: option["default"] for name, option in options.items()} == load("defaults", "main.yml")
+
+
+def test_the_project_is_at_the_version_of_the_collection():
+    with open(os.path.join(CHECKOUT, "galaxy.yml"), encoding="utf-8") as stream:
+        assert load("defaults", "main.yml")["npu_awx_project_branch"] == yaml.safe_load(stream)["version"]
+
+
+def test_the_guide_has_every_question():
+    with open(os.path.join(CHECKOUT, "docs", "awx.md"), encoding="utf-8") as stream:
+        rows = dict(re.findall(r"^\| `([a-z -]+)` \| .* \| ([^|]*) \|$", stream.read(), re.M))
+    assert {name: re.findall(r"`([a-z_]+)`", rows[name]) for name in SURVEYS} == SURVEYS
