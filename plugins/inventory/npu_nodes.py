@@ -155,7 +155,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _nodes(self, path, cache):
         """The nodes, from the cache if there is one and ``cache`` says that it may be read."""
-        auth = {name: self._templated(name) for name in _auth_options()}
+        # kubernetes.core may know more of them than we do. Without it there are none, and connect() tells.
+        auth = {name: self._templated(name) for name in _cluster.AUTH_ARG_SPEC if self.has_option(name)}
         selector = self.get_option("label_selector")
         if not self.get_option("cache"):
             return self._read(auth, selector)
@@ -237,8 +238,3 @@ def _data(value):
     if isinstance(value, str):
         return wrap_var(value) if "{" in value else trust_as_template(value)
     return value
-
-
-def _auth_options():
-    """Their names. Without kubernetes.core none, and connect() tells."""
-    return tuple(_cluster.AUTH_ARG_SPEC)

@@ -99,9 +99,11 @@ def cache_identity(auth, label_selector, environment):
 
 def _server(auth, environment):
     """In the order in which kubernetes.core looks for it."""
-    if auth.get("host"):
-        return ["host", auth["host"].rstrip("/")]
-    given, context = auth.get("kubeconfig"), auth.get("context")
+    host, given, context = (
+        auth.get(name) or environment.get("K8S_AUTH_" + name.upper()) for name in ("host", "kubeconfig", "context")
+    )
+    if host:
+        return ["host", host.rstrip("/")]
     if not given and not context and environment.get("KUBERNETES_SERVICE_HOST"):
         return ["cluster", environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT")]
     if not isinstance(given, dict):

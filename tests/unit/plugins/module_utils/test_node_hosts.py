@@ -207,7 +207,9 @@ def test_another_server_or_selector_is_another_key(tmp_path):
     ]
     assert len(set(keys)) == len(keys)
     assert key({"kubeconfig": str(config)}) == key({}, KUBECONFIG=str(config)) == key({"kubeconfig": kubeconfig()})
-    assert key({"host": "https://one:6443/"}) == keys[0]
+    assert key({"kubeconfig": str(config)}) == key({}, K8S_AUTH_KUBECONFIG=str(config), K8S_AUTH_HOST="", KUBECONFIG=str(other))
+    assert key({"host": "https://one:6443/"}) == key({}, K8S_AUTH_HOST="https://one:6443") == keys[0]
+    assert key({"kubeconfig": str(config), "context": "y"}) == key({"kubeconfig": str(config)}, K8S_AUTH_CONTEXT="y")
 
 
 def test_no_credential_is_part_of_the_key():
