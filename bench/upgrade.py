@@ -8,6 +8,9 @@ How long each took is read off the cluster by the observer of the tests, not off
 reboot's intent, a reboot from there until the node is Ready in its new boot.
 
 With as many slots as nodes, the longest node is what the whole takes; the ratio is against that then.
+
+CPU is the controller's. What a run costs that finds nothing due (facts of all hosts, the plan, the report) is paid once, however many
+nodes follow; per node counts what comes on top of it, the polling during drains and reboots included.
 """
 
 from __future__ import annotations
@@ -71,6 +74,14 @@ def upgrade(lab: Lab, version: str, parallel: int) -> tuple[float, float, dict[s
     return wall, cpu, {node: spans(observer, node) for node in NPU_NODES}
 
 
+def nothing_due(lab: Lab) -> tuple[float, float]:
+    """Wall and CPU seconds of a run that finds all nodes as they should be."""
+    command = ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade", "--limit=" + ",".join(NPU_NODES),
+               "-e", json.dumps({"npu_driver_version": version_of(lab, NPU_NODES[0]), "npu_upgrade_auto": True})]
+    run(command)  # SSH connections are there then
+    return run(command)[:2]
+
+
 def plain(lab: Lab, version: str) -> tuple[float, float]:
     """Wall and CPU seconds of the plain way."""
     releases = {node: next(name for name in lab.ssh(node, f"ls {ROOT}/releases").stdout.split() if name.startswith(version + "-"))
@@ -95,23 +106,26 @@ def main() -> int:
                 run(["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade", "--limit=" + ",".join(NPU_NODES),
                      "-e", json.dumps({"npu_driver_version": wanted, "npu_upgrade_auto": True, "npu_upgrade_max_parallel": 0})])
             print(f"{len(NPU_NODES)} nodes, drains and reboots of about {arguments.mean:.0f} s that vary fivefold\n")
-            print(f"{'':<22}{'wall':>9}{'drains+reboots':>16}{'ratio':>8}{'over, per node':>16}{'CPU per node':>14}")
+            once = nothing_due(lab)
+            print(f"a run that finds nothing due: {once[0]:.1f} s, {once[1]:.1f} s of CPU\n")
+            print(f"{'':<22}{'wall':>9}{'drains+reboots':>16}{'ratio':>8}{'over, per node':>16}{'CPU':>9}{'CPU per node':>14}")
             for parallel in arguments.parallel:
                 prepare(lab, team, arguments.mean)
                 version = OTHER[version_of(lab, NPU_NODES[0])]
                 wall, cpu, nodes = upgrade(lab, version, parallel)
                 each = [drain + reboot for drain, reboot in nodes.values()]
                 least = max(sum(each) / parallel, max(each))
-                over, cpu = (wall - least) / (len(NPU_NODES) if parallel == 1 else 1), cpu / len(NPU_NODES)
+                over, per_node = (wall - least) / (len(NPU_NODES) if parallel == 1 else 1), (cpu - once[1]) / len(NPU_NODES)
                 what = f"upgrade, parallel {parallel}"
-                print(f"{what:<22}{wall:>7.1f} s{least:>14.1f} s{wall / least:>8.2f}{over:>14.1f} s{cpu:>12.1f} s", flush=True)
+                print(f"{what:<22}{wall:>7.1f} s{least:>14.1f} s{wall / least:>8.2f}{over:>14.1f} s{cpu:>7.1f} s{per_node:>12.1f} s",
+                      flush=True)
                 for node, (drain, reboot) in nodes.items():
                     print(f"    {node}: drain {drain:.1f} s, reboot {reboot:.1f} s")
-                missed |= wall / least > GOAL_RATIO or cpu > GOAL_CPU or (parallel == 1 and over > GOAL_WALL)
+                missed |= wall / least > GOAL_RATIO or per_node > GOAL_CPU or (parallel == 1 and over > GOAL_WALL)
             prepare(lab, team, arguments.mean)
             version = OTHER[version_of(lab, NPU_NODES[0])]
             wall, cpu = plain(lab, version)
-            print(f"{'the plain way':<22}{wall:>7.1f} s{'':>14}  {'':>8}{'':>14}  {cpu / len(NPU_NODES):>12.1f} s")
+            print(f"{'the plain way':<22}{wall:>7.1f} s{'':>14}  {'':>8}{'':>14}  {cpu:>7.1f} s{cpu / len(NPU_NODES):>12.1f} s")
     finally:
         reset(lab)
     print(f"goals: ratio {GOAL_RATIO:.2f}, {GOAL_WALL:.0f} s over per node, {GOAL_CPU:.0f} s of CPU per node")
