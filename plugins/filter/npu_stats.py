@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Makes a few lines of JSON of the result of the module that a playbook ends with. AWX keeps them as artifacts of the job and gives
-    them to the jobs after it in a workflow, as variables; ansible-runner does the former.
+  - Makes a few lines of JSON of the result of the module that a playbook ends with. AWX keeps them as artifacts of the job and
+    gives them to the jobs after it in a workflow, as variables; ansible-runner does the former.
   - Lists of names have 50 entries at most; the counts are complete.
 positional: kind
 options:

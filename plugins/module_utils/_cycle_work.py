@@ -108,7 +108,7 @@ class Work:
         self._said = sentence, self.clock.monotonic()
 
     def still(self):
-        """For whoever waits: say once more what was said last, after a minute. People and job runners take long silence for death."""
+        """For whoever waits: say once more what was said last, after a minute. Long silence is taken for death."""
         if self._said and self.clock.monotonic() - self._said[1] >= TELL:
             sentence = self._said[0]
             self.say("still: " + sentence)

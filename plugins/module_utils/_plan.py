@@ -777,7 +777,7 @@ def _some(names, most=8):
 
 
 def permissions(namespace):
-    """What the Kubernetes user must be allowed to beyond reading: list of (verb, resource, group, namespace or None, name or None)."""
+    """What the Kubernetes user must be allowed to beyond reading: [(verb, resource, group, namespace or None, name or None)]."""
     # That something is created cannot be limited to a name.
     leases = [(verb, "leases", "coordination.k8s.io", namespace, name) for verb, name in (("create", None), ("patch", LEASE))]
     events = [(verb, "events", "", "default", None) for verb in ("get", "create", "patch")]

@@ -17,7 +17,8 @@ MOST = 50
 
 def of_install(preflight):
     """Of the result of npu_preflight."""
-    return _with_names({"counts": {"ready": len(preflight["ready"]), "no chip": len(preflight["no_chip"])}}, ready=preflight["ready"])
+    counts = {"ready": len(preflight["ready"]), "no chip": len(preflight["no_chip"])}
+    return _with_names({"counts": counts}, ready=preflight["ready"])
 
 
 def of_plan(plan):

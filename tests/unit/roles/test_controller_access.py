@@ -35,7 +35,7 @@ class Granted:
     """What RBAC grants by the manifest, as the API server would look it up."""
 
     def __init__(self):
-        self.objects = [item for item in yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")) if item]
+        self.objects = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))["items"]
         roles = {self._key(item): item["rules"] for item in self.objects if item["kind"] in ("Role", "ClusterRole")}
         self.rules = {}
         for item in self.objects:
