@@ -215,8 +215,9 @@ class Cycle:
         self._work.say("is back")
         record = self._log.record
         if release is None or view["driver"] == release:
-            # Pods start while the host is validated: the kubelet takes its time to tell what they offer.
-            self._log.step(_maintenance.VALIDATION, labels=self._work.components_back())
+            # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
+            # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
+            self._log.step(_maintenance.VALIDATION, labels=self._work.components_back() if view["ready"] else {})
         elif not _cycle_host.came_without_trial(view, record):
             return self._to_rollback(
                 "the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True

@@ -32,13 +32,13 @@ class Check:
         self._same_driver(view, release)
         if why:
             raise Invalid(why)
+        labels = work.components_back()
+        if labels:
+            work.log.step(work.log.record["step"], labels=labels)
         work.say("validates the host")
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not in order: %s" % result["msg"])
-        labels = work.components_back()
-        if labels:
-            work.log.step(work.log.record["step"], labels=labels)
         self._wait_allocatable()
 
     def run_smoke_pod(self):

@@ -4,7 +4,7 @@
 """A playbook as AWX runs it: through ansible-runner, with AWX's files, command line, environment and credentials.
 
 What AWX does is in its awx/main/tasks/jobs.py (24.6.1): RunJob.build_args, build_env, build_inventory, build_extra_vars_file. Only its
-container is missing; what has to be in that has a test of its own (dev/ee).
+container is missing. In its place is the environment that dev/ee makes: what execution-environment.yml lists, and nothing else.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Awx:
     """
 
     def __init__(self, lab: Lab, directory: pathlib.Path, variables: dict) -> None:
+        assert (CHECKOUT / ".cache" / "ee" / "venv").exists(), "there is no execution environment: make ee"
         self.lab, self.directory, self.variables = lab, directory, variables
         self._numbers = iter(range(101, 1000))
         shutil.rmtree(directory, ignore_errors=True)
@@ -124,8 +125,10 @@ class Awx:
         return private
 
     def _environment(self, private: pathlib.Path) -> dict[str, str]:
-        collections = f"{CHECKOUT}/.cache/collections:/runner/requirements_collections:~/.ansible/collections"
-        return {**self.credential(private), "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "HOME": os.environ["HOME"],
+        made = CHECKOUT / ".cache" / "ee"
+        collections = f"{CHECKOUT}/.cache/collections:{made}/collections"
+        system = ":".join(part for part in os.environ["PATH"].split(":") if not part.startswith(str(CHECKOUT)))
+        return {**self.credential(private), "PATH": f"{made}/venv/bin:{system}", "HOME": os.environ["HOME"],
                 "ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_HOST_KEY_CHECKING": "False", "ANSIBLE_FORCE_COLOR": "True",
                 "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True", "ANSIBLE_PARAMIKO_RECORD_HOST_KEYS": "False",
                 # In a container nothing outlives the job.

@@ -196,6 +196,26 @@ def test_not_approved():
     bench.assert_upgraded()
 
 
+def test_components_wait_for_a_driver_that_takes_its_time():
+    """A device plugin that finds no driver ends, and comes back after ever longer pauses."""
+    bench, loads = Bench(), []
+    view, before = bench.host.view, bench.host.boot_id
+
+    def slow(wait=None):
+        found = view(wait)
+        if found["boot_id"] != before:
+            loads.append(bench.world.clock.monotonic())
+            if loads[-1] - loads[0] < 30:
+                bench.wait(wait or 0)
+                assert bench.labels[COMPONENTS] == "paused"
+                return dict(found, ready=None, unit="activating")
+        return found
+
+    bench.host.view = slow
+    assert bench.run()["outcome"] == "done"
+    assert loads[-1] - loads[0] >= 30 and bench.labels[COMPONENTS] == "enabled"
+
+
 def test_approved_while_waiting():
     bench = Bench()
     bench.world.clock.at(100, lambda: annotate(bench, approve="true"))
