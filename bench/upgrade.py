@@ -124,7 +124,8 @@ def main() -> int:
                 over /= len(NPU_NODES) if parallel == 1 else 1
                 what = f"upgrade, parallel {parallel}" if mean else "no drain, quick boots"
                 ratio = wall / least
-                print(f"{what:<24}{wall:>7.1f} s{least:>14.1f} s{ratio:>8.2f}{over:>14.1f} s{cpu:>7.1f} s{per_node:>12.1f} s", flush=True)
+                told = f"{what:<24}{wall:>7.1f} s{least:>14.1f} s{ratio:>8.2f}{over:>14.1f} s{cpu:>7.1f} s{per_node:>12.1f} s"
+                print(told, flush=True)
                 for node, (drain, reboot) in nodes.items():
                     print(f"    {node}: drain {drain:.1f} s, reboot {reboot:.1f} s")
                 # A ratio to next to nothing says nothing; and CPU in waits is not beyond them.
