@@ -40,10 +40,12 @@ class Workloads(Team):
         for plural, kind, replicas in (("fleets", "Fleet", ".spec.replicas"), ("gangs", "Gang", ".spec.workers.count")):
             self.apply(definition(plural, kind, replicas))
             self.lab.kubectl("wait", "--for=condition=Established", "crd", f"{plural}.{GROUP}", "--timeout=30s")
+        self.apply(*granted(self.name))
         super().create()
 
     def remove(self) -> None:
         super().remove()
+        self.lab.kubectl("delete", "clusterrole,clusterrolebinding", self.name, "--ignore-not-found")
         self.lab.kubectl("delete", "crd", "fleets." + GROUP, "gangs." + GROUP, "--ignore-not-found")
 
     def fill(self) -> None:
@@ -96,6 +98,17 @@ class Workloads(Team):
     def not_stopped(self) -> list[str]:
         specs = {key: found["spec"] for key, found in self.now().items()}
         return [f"{key} is {specs[key]}" for key, (field, value) in STOPPED.items() if specs[key].get(field) != value]
+
+
+def granted(name: str) -> list[dict]:
+    """What docs/access.md asks an administrator for who has kinds of his own."""
+    api = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [GROUP], "resources": ["fleets", "gangs"], "verbs": ["get", "list", "patch"]}
+    return [
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+         "subjects": [{"kind": "ServiceAccount", "name": "npu-controller", "namespace": "npu-operator"}]}]
 
 
 def definition(plural: str, kind: str, replicas: str) -> dict:
@@ -158,7 +171,7 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     assert f"Deployment {team.name}/mine: somebody changed it" in text, text
     assert proof(idle, observer, {NODE: 1}, version) == []
     assert team.now() == before
-    (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.iterdir()]
+    (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.glob("*.json")]
     assert (len(report["parked"]), len(report["restored"])) == (8, 7)
     assert [entry["object"] for entry in report["left"]] == [f"Deployment {team.name}/mine"]
     mine = idle.get("deployment", "mine", "-n", team.name)
