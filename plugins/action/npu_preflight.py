@@ -27,7 +27,7 @@ class ActionModule(HostsAction):
     def act(self, params):
         cluster = _cluster.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        policies = _has(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
+        policies = _cluster.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
         needed = _preflight.permissions(
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
@@ -57,12 +57,6 @@ class ActionModule(HostsAction):
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
         }
-
-
-def _has(cluster, group_version, resource):
-    """Whether the API has that resource."""
-    found = cluster.get(group_version) or {}
-    return any(entry["name"] == resource for entry in found.get("resources") or [])
 
 
 def _exists(cluster, namespace):

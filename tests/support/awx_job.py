@@ -90,7 +90,7 @@ class Awx:
         hosts.setdefault("all", {})["vars"] = self.variables
         (self.directory / "inventory.json").write_text(json.dumps(hosts), encoding="utf-8")
 
-    def launch(self, playbook: str, answers: dict[str, str] | None = None, limit: str = "", check: bool = False, user: str = "chen.wei",
+    def launch(self, playbook: str, answers: dict[str, str] | None = None, limit: str = "", user: str = "chen.wei",
                extra_vars: dict | None = None) -> Job:
         """Start a job of the template of that playbook.
 
@@ -107,7 +107,7 @@ class Awx:
         variables = {**(extra_vars or {}), **meta,
                      **{name: Answer(value) if isinstance(value, str) else value for name, value in (answers or {}).items()}}
         (private / "env" / "extravars").write_text(yaml.dump(variables, Dumper=_Dumper), encoding="utf-8")
-        words = ["--check"] * check + ["-u", "root", "--forks=5"] + (["-l", limit] if limit else [])
+        words = ["-u", "root", "--forks=5"] + (["-l", limit] if limit else [])
         (private / "env" / "cmdline").write_text(" ".join([*words, "-e", f"@{private}/env/extravars"]), encoding="utf-8")
         environment = {**self._environment(private), "JOB_ID": str(number), "AWX_HOST": URL, "ANSIBLE_RETRY_FILES_ENABLED": "False",
                        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(private / "cp")}
