@@ -68,7 +68,8 @@ def _host(name, variables, credentials, asked):
     if python.get("failed") or python.get("unreachable"):
         # Without a Python nothing could be asked.
         facts = python
-    validation = _result(variables, "__npu_validation")
+    # Install asks for it once more when all is in place.
+    validation = _result(variables, "__npu_validation") or facts.get("validation") or {}
     host = {
         "name": name,
         "facts": facts.get("npu"),

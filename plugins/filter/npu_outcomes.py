@@ -41,7 +41,7 @@ _value:
 """
 
 # The calls of one maintenance, in their order.
-_CALLS = ("__npu_begun", "__npu_emptied", "__npu_rebooted", "__npu_returned")
+_CALLS = ("__npu_begun", "__npu_validated", "__npu_returned")
 
 
 def npu_outcomes(names, hostvars):

@@ -390,6 +390,20 @@ def library_problem(tree, top="/"):
     return None
 
 
+def validate(root, source, **options):
+    """What the module npu_validate returns of this host; ``options`` as for Validation."""
+    validation = Validation(root, source, **options)
+    validation.run()
+    return {
+        "msg": summary(validation.results),
+        "valid": validation.valid,
+        "checks": validation.results,
+        "chips": validation.host.chips if validation.host else 0,
+        "version": validation.driver["version"],
+        "firmware_version": validation.firmware,
+    }
+
+
 def summary(results):
     """The failed checks for a person, one line each with what to do below; one sentence when all passed."""
     failed = [result for result in results if not result["ok"]]

@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Tells the Ascend chips of a host by their PCI IDs, and what else decides whether and how a driver can be installed
-    on it. Names that C(npu-smi) prints are not used, and C(npu-smi) is not called.
+    on it. Names that C(npu-smi) prints are not used, and but for O(validate) C(npu-smi) is not called.
   - What somebody must repair before an installation is in RV(npu.problems), as sentences. The module itself does not
     fail because of it.
 extends_documentation_fragment:
@@ -38,6 +38,18 @@ options:
       - Also tell what an upgrade of the driver depends on, RV(npu.upgrade).
     type: bool
     default: false
+  validate:
+    description:
+      - Also check the host as M(npuops.ascend.npu_validate) does with O(npuops.ascend.npu_validate#module:fail=false), which is
+        quicker than both modules one after the other.
+    type: bool
+    default: false
+  library_path:
+    description:
+      - As for M(npuops.ascend.npu_validate); counts with O(validate) only.
+    type: str
+    choices: [hook, env, none]
+    default: hook
 seealso:
   - module: npuops.ascend.npu_smi_info
   - module: npuops.ascend.npu_driver
@@ -244,11 +256,15 @@ npu:
       description: What somebody must repair before a driver can be installed. Empty on a host without chips.
       type: list
       elements: str
+validation:
+  description: What M(npuops.ascend.npu_validate) returns.
+  returned: with O(validate=true)
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils import _host_checks, _host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 
@@ -262,17 +278,23 @@ def main():
                 "default": "image",
             },
             "upgrade": {"type": "bool", "default": False},
+            "validate": {"type": "bool", "default": False},
+            "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
         },
         supports_check_mode=True,
     )
-    root = module.params["driver_root"].rstrip("/")
+    params = module.params
+    root, source = params["driver_root"].rstrip("/"), params["driver_source"]
+    result = {}
     try:
-        facts = _host_facts.gather(root, module.params["driver_source"])
-        if module.params["upgrade"]:
+        facts = _host_facts.gather(root, source)
+        if params["upgrade"]:
             facts["upgrade"] = _host_facts.upgrade_facts(root)
+        if params["validate"]:
+            result["validation"] = _host_checks.validate(root, source, library_path=params["library_path"])
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
-    module.exit_json(changed=False, npu=facts)
+    module.exit_json(changed=False, npu=facts, **result)
 
 
 if __name__ == "__main__":

@@ -141,32 +141,19 @@ def main():
         },
         supports_check_mode=True,
     )
+    params = module.params
     try:
-        run(module)
+        result = _host_checks.validate(
+            params["root"],
+            params["source"],
+            version=params["version"],
+            timeout=params["timeout"],
+            library_path=params["library_path"],
+            trial=params["trial"],
+        )
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
-
-
-def run(module):
-    params = module.params
-    validation = _host_checks.Validation(
-        root=params["root"],
-        source=params["source"],
-        version=params["version"],
-        timeout=params["timeout"],
-        library_path=params["library_path"],
-        trial=params["trial"],
-    )
-    validation.run()
-    result = {
-        "msg": _host_checks.summary(validation.results),
-        "valid": validation.valid,
-        "checks": validation.results,
-        "chips": validation.host.chips if validation.host else 0,
-        "version": validation.driver["version"],
-        "firmware_version": validation.firmware,
-    }
-    if params["fail"] and not validation.valid:
+    if params["fail"] and not result["valid"]:
         module.fail_json(**result)
     module.exit_json(changed=False, **result)
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
 import pytest
+import yaml
 
 HOST = "cpu-a"
 SERVICE = "npuops-heal"
@@ -80,11 +82,6 @@ def changed(result):
     return int(re.search(rf"^{HOST}\s+: ok=\d+\s+changed=(\d+)", result.stdout, re.M).group(1))
 
 
-def message(result):
-    """The output without the line breaks that Ansible puts into messages."""
-    return re.sub(r"\s+", " ", result.stdout + result.stderr)
-
-
 @pytest.fixture(scope="module")
 def machine(lab):
     """The host with all that the service needs and without the service; afterwards as it was before."""
@@ -99,40 +96,56 @@ def machine(lab):
     found.shell(undo)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service(machine):
-    """The host with the service."""
+    """The host with the service. A test that changes it puts it back."""
     machine.play()
-    yield machine
-    machine.play(state="absent")
+    return machine
 
 
 REFUSED = {
     "no-user": ({"user": ""}, "npu_recovery_service_user is not set"),
-    "unknown-user": ({"user": "npuops-heal"}, 'npu_recovery_service_user: cpu-a has no account "npuops-heal"'),
-    "directory-is-a-file": ({"directory": "/etc/hosts"}, "npu_recovery_service_directory: cpu-a has no directory /etc/hosts"),
+    "unknown-user": ({"user": "npuops-heal"}, 'npu_recovery_service_user: unknown-user has no account "npuops-heal"'),
+    "directory-is-a-file": ({"directory": "/etc/hosts"},
+                            "npu_recovery_service_directory: directory-is-a-file has no directory /etc/hosts"),
     "relative-inventory": ({"inventory": ["/etc/hosts", "hosts.yml"]}, 'npu_recovery_service_inventory is "hosts.yml"'),
-    "missing-inventory": ({"inventory": "/nowhere/hosts.yml"}, "npu_recovery_service_inventory: cpu-a has no inventory /nowhere/hosts"),
+    "missing-inventory": ({"inventory": "/nowhere/hosts.yml"},
+                          "npu_recovery_service_inventory: missing-inventory has no inventory /nowhere/hosts"),
     "unreadable-inventory": ({"inventory": f"{PLACE}/secret.yml"}, f"the account {USER} may not read {PLACE}/secret.yml"),
     "dollar": ({"inventory": "/etc/$HOME/hosts.yml"}, 'npu_recovery_service_inventory is "/etc/$HOME/hosts.yml"'),
     "relative-command": ({"command": "ansible-playbook"}, 'npu_recovery_service_command is "ansible-playbook"'),
-    "no-command": ({"command": ""}, "cpu-a has no ansible-playbook where a shell looks for programs"),
+    "no-command": ({"command": ""}, "no-command has no ansible-playbook where a shell looks for programs"),
     "command-is-no-program": ({"command": "/etc/hosts"}, f"the account {USER} may not run /etc/hosts"),
     "asks": ({"arguments": ["--forks=2", "-K"]}, "npu_recovery_service_arguments has -K"),
     "secret": ({"environment": {"K8S_AUTH_PASSWORD": "x"}}, 'npu_recovery_service_environment has "K8S_AUTH_PASSWORD"'),
     "name": ({"name": "npuops-heal.service"}, 'npu_recovery_service_name is "npuops-heal.service"'),
-    "other-service": ({"name": "systemd-journald"}, "cpu-a has a service systemd-journald that is not ours"),
+    "other-service": ({"name": "systemd-journald"}, "other-service has a service systemd-journald that is not ours"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_work_is_refused(machine, case):
-    changes, sentence = REFUSED[case]
-    result = machine.play(check=False, **changes)
-    assert result.returncode != 0
-    assert sentence in message(result), result.stdout
-    assert changed(result) == 0
+@pytest.fixture(scope="module")
+def refusals(machine, lab, tmp_path_factory):
+    """{case: (message, number of changes)} of one run: the host has a name for each case, with the variables of that case."""
+    group = yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]
+    inventory = tmp_path_factory.mktemp("refused") / "hosts.yml"
+    inventory.write_text(yaml.safe_dump({"refused": {
+        "vars": {name: value for name, value in group["vars"].items() if name.startswith("ansible_")},
+        "hosts": {case: {**group["hosts"][HOST], **variables(**changes)} for case, (changes, _sentence) in REFUSED.items()},
+    }}), encoding="utf-8")
+    result = lab.playbook("heal_service", "-i", str(inventory), check=False, env={"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
+                          npu_recovery_service_hosts="refused")
     assert machine.traces() == []
+    output = json.loads(result.stdout)
+    tasks = [task["hosts"] for play in output["plays"] for task in play["tasks"]]
+    failed = {case: [task[case]["msg"] for task in tasks if task.get(case, {}).get("failed")] for case in REFUSED}
+    return {case: ("\n".join(messages), output["stats"][case]["changed"]) for case, messages in failed.items()}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_work_is_refused(refusals, case):
+    message, changes = refusals[case]
+    assert REFUSED[case][1] in message
+    assert changes == 0
 
 
 def test_check_mode_tells_and_changes_nothing(machine):
@@ -162,6 +175,7 @@ def test_a_second_run_changes_nothing_and_a_change_restarts(service):
     assert changed(service.play(arguments=["--forks=2"])) > 0
     assert service.runs() != process
     assert "--forks=2" in service.file("arguments").split("\0")
+    service.play()
 
 
 def test_what_it_has_started_ends_in_order(service, lab):
@@ -170,6 +184,7 @@ def test_what_it_has_started_ends_in_order(service, lab):
     service.shell(f"systemctl stop {SERVICE}.service")
     assert service.property("ActiveState") == "inactive"
     assert service.has("ended")
+    service.shell(f"systemctl start {SERVICE}.service")
 
 
 def test_it_comes_back_when_it_is_killed(service, lab):
@@ -194,14 +209,13 @@ def test_a_broken_setup_is_seen_as_failed_and_starts_when_it_is_repaired(service
     service.shell(f"rm -r {drop_in} && systemctl daemon-reload")
 
 
-def test_absent_leaves_nothing(machine):
-    machine.play()
-    process = machine.runs()
-    assert changed(machine.play("--check", state="absent")) > 0
-    assert machine.runs() == process
+def test_absent_leaves_nothing(service):
+    process = service.runs()
+    assert changed(service.play("--check", state="absent")) > 0
+    assert service.runs() == process
     # Nothing but the name is needed.
-    assert changed(machine.play(state="absent", user="", directory="", inventory=[], command="")) > 0
-    assert machine.traces() == []
-    assert machine.property("LoadState") == "not-found"
-    assert machine.shell(f"test -e /proc/{process}", check=False).returncode != 0
-    assert changed(machine.play(state="absent")) == 0
+    assert changed(service.play(state="absent", user="", directory="", inventory=[], command="")) > 0
+    assert service.traces() == []
+    assert service.property("LoadState") == "not-found"
+    assert service.shell(f"test -e /proc/{process}", check=False).returncode != 0
+    assert changed(service.play(state="absent")) == 0

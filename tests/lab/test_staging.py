@@ -67,39 +67,17 @@ def stage(lab, node, tmp_path):
             "timeout": 120,
             **options,
         }
-        run_id = uuid.uuid4().hex
-        result = tmp_path / f"result-{run_id}.json"
-        playbook = tmp_path / f"stage-{run_id}.yml"
-        playbook.write_text(
-            yaml.safe_dump(
-                [
-                    {
-                        "hosts": node,
-                        "gather_facts": False,
-                        "tasks": [
-                            {"npuops.ascend.npu_driver_image": options, "register": "staged", "ignore_errors": True},
-                            {
-                                "ansible.builtin.copy": {
-                                    "content": "{{ staged | to_json }}",
-                                    "dest": str(result),
-                                    "mode": "0600",
-                                },
-                                "delegate_to": "localhost",
-                                "connection": "local",
-                                "no_log": True,
-                                "check_mode": False,
-                                "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-                            },
-                        ],
-                    }
-                ]
-            )
-        )
+        playbook = tmp_path / f"stage-{uuid.uuid4().hex}.yml"
+        tasks = [
+            {"npuops.ascend.npu_driver_image": options, "register": "staged", "ignore_errors": True},
+            {"ansible.builtin.debug": {"msg": "staged: {{ staged | to_json | b64encode }}"}},
+        ]
+        playbook.write_text(yaml.safe_dump([{"hosts": node, "gather_facts": False, "tasks": tasks}]))
         done = lab._run(
             ["ansible-playbook", "-i", str(lab.inventory), str(playbook), *arguments], check=check, timeout=300
         )
-        seen = json.loads(result.read_text()) if result.exists() else None
-        return seen, done.stdout + done.stderr
+        printed, _heading, told = done.stdout.partition("staged: ")
+        return json.loads(base64.b64decode(told.split()[0])) if told else None, printed + done.stderr
 
     return run
 
@@ -133,6 +111,7 @@ def failed(result, text):
     assert result["failed"] and text in result["msg"], result["msg"]
 
 
+@PAIRS
 def test_stage_and_again(lab, node, stage, registry, tmp_path):
     digest = publish(registry, tmp_path)
     before = lab.ssh(node, f"find {ROOT} 2>/dev/null; true").stdout
@@ -257,7 +236,7 @@ def test_disk_too_small_and_noexec(lab, node, stage, token, tmp_path):
     assert stage(token)[0]["changed"]
 
 
-@pytest.mark.parametrize("signal", ["KILL", "TERM"])
+@pytest.mark.parametrize(("node", "signal"), [("npu-b", "TERM"), ("npu-c", "KILL")], indirect=["node"])
 def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, signal):
     """Nothing of the module may go on, and after a signal that can be heard nothing may be left."""
     publish(token, tmp_path)

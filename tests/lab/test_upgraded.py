@@ -11,7 +11,7 @@ import pathlib
 import pytest
 from observe import Recorded, end
 from observer import STATE
-from rollout import NPU_NODES, proof, version_of
+from rollout import NPU_NODES, OTHER, proof, version_of
 from workloads import SCENARIO, SCENARIO_WORKLOADS, Team
 
 
@@ -49,6 +49,12 @@ def test_every_node_was_labelled_before_the_first_cordon(observed):
             assert labelled == set(NPU_NODES)
             return
     pytest.fail("no node was cordoned")
+
+
+def test_the_users_own_tasks_ran_in_their_place(directory, version):
+    """Before the cordon, and once the new driver was validated, before the node got work again; once each."""
+    lines = (directory / "hooks").read_text(encoding="utf-8").splitlines()
+    assert lines == [line for node in NPU_NODES for line in (f"{node} schedulable {OTHER[version]}", f"{node} cordoned {version}")]
 
 
 def test_the_node_without_a_chip_was_left_alone(observed):

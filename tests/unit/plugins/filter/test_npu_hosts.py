@@ -64,6 +64,12 @@ def test_hosts_that_were_not_all_asked():
     assert npu_hosts(["a"], {"a": failed}, asked=False)[0]["error"] == "no space left"
 
 
+def test_a_validation_that_came_with_the_facts():
+    told = {"npu": {"chip_count": 8}, "validation": {"valid": False, "checks": []}}
+    assert one({"__npu_facts": told})["validation"] == told["validation"]
+    assert one(dict(VARIABLES, __npu_facts=told))["validation"] == {"valid": True, "checks": []}
+
+
 def test_a_host_that_went_away_between_the_two_calls():
     gone = {"unreachable": True, "msg": "connection refused"}
     host = one(dict(VARIABLES, __npu_validation=gone))

@@ -219,12 +219,13 @@ def outcome(**variables):
 def test_the_last_call_counts():
     under_way, skipped = {"outcome": "under-way"}, {"skipped": True}
     done = {"outcome": "done", "reason": None, "msg": "done"}
-    assert outcome(__npu_begun=under_way, __npu_emptied=skipped, __npu_rebooted=under_way, __npu_returned=done) == {
+    assert outcome(__npu_begun=under_way, __npu_validated=under_way, __npu_returned=done) == {
         "outcome": "done",
         "reason": None,
     }
     deferred = {"outcome": "deferred", "reason": "a budget"}
-    assert outcome(__npu_begun=deferred, __npu_emptied=skipped, __npu_rebooted=skipped) == deferred
+    assert outcome(__npu_begun=deferred, __npu_validated=skipped, __npu_returned=skipped) == deferred
+    assert outcome(__npu_begun=skipped, __npu_validated=skipped, __npu_returned=deferred) == deferred
 
 
 def test_a_call_that_broke():
