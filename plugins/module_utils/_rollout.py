@@ -63,7 +63,8 @@ class Snapshot:
         self._cluster = cluster
         self._expected_nodes = nodes
         self._pods, self._events = {}, {}
-        self.nodes = cluster.nodes() if nodes or any(entry.get("nodes") for entry in daemonsets) else {}
+        asked = nodes or any(entry.get("nodes") is not None for entry in daemonsets)
+        self.nodes = cluster.nodes() if asked else {}
         self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
         self._missing = [(daemonset, name) for daemonset in self._sets for name in daemonset.unfinished_nodes()]
         self._short = [entry for entry in nodes if self._offers(entry) != entry["count"]]

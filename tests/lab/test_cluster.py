@@ -149,7 +149,8 @@ def told(lab, tmp_path_factory):
 
 
 WRONG = {
-    "inventory name of another machine": "npu-a: the host is not the node npu-a: This machine is the node npu-b",
+    "inventory name of another machine": "npu-a: the host is not the node npu-a",
+    "which one it is": "This machine is the node npu-b",
     "unknown node name": "npu-b: the cluster has no node worker-7: this machine is the node npu-b, set npu_node_name: npu-b",
     "host without Python": "no-python: no Python can be run there (",
     "a Python that is needed": "Python 3.8 or newer",

@@ -137,8 +137,11 @@ def refusals(machine, lab, tmp_path_factory):
     assert machine.traces() == []
     output = json.loads(result.stdout)
     tasks = [task["hosts"] for play in output["plays"] for task in play["tasks"]]
-    failed = {case: [task[case]["msg"] for task in tasks if task.get(case, {}).get("failed")] for case in REFUSED}
-    return {case: ("\n".join(messages), output["stats"][case]["changed"]) for case, messages in failed.items()}
+    failed = {case: [task[case] for task in tasks if task.get(case, {}).get("failed")] for case in REFUSED}
+    # What a loop says is with its items.
+    said = {case: [item.get("msg", "") for result in results for item in (result, *result.get("results", ()))]
+            for case, results in failed.items()}
+    return {case: ("\n".join(said[case]), output["stats"][case]["changed"]) for case in REFUSED}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -168,7 +171,6 @@ def test_it_runs_exactly_what_was_said(service):
 def test_a_second_run_changes_nothing_and_a_change_restarts(service):
     process = service.runs()
     assert changed(service.play()) == 0
-    assert changed(service.play("--check")) == 0
     assert service.runs() == process
     assert changed(service.play("--check", arguments=["--forks=2"])) > 0
     assert service.runs() == process

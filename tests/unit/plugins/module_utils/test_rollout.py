@@ -112,6 +112,13 @@ def test_ready_at_once(api, cluster):
     ]
 
 
+def test_a_node_that_is_not_waited_for_is_seen(api, cluster):
+    """Of a run for one node whose components are paused, the table tells what the cluster says of it."""
+    api.put(SETS, daemonset(desired=0, ready=0))
+    wanted = ({"namespace": "npu-operator", "name": "plugin", "nodes": []},)
+    assert list(wait(cluster, wanted=wanted).nodes) == ["a"]
+
+
 def test_waits_for_pod_and_chips(api, cluster):
     api.put(SETS, daemonset(ready=0))
 
