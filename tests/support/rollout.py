@@ -65,6 +65,9 @@ def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None 
         gate.kill = controller.kill
         try:
             yield Run(controller, gate, ssh)
+        except BaseException:
+            print(controller.text[-6000:])  # pytest shows it with the failure
+            raise
         finally:
             controller.kill()
 
