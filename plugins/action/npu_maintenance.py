@@ -10,10 +10,13 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _cycle_outcome, _eviction, _maintenance, _smoke
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+
+show_lines_at_once()
 
 _POLICY = {
     "auto": {"type": "bool", "default": False},

@@ -10,9 +10,11 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards, plan
 
+show_lines_at_once()
 _display = Display()
 
 

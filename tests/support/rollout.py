@@ -61,6 +61,7 @@ def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None 
         command = ["ansible-playbook", "-i", str(lab.inventory), f"npuops.ascend.{playbook}", "-e", json.dumps(values), *arguments]
         environ = {**os.environ, **ssh.environment, "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
                    "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "cp")}
+        environ.pop("PYTHONUNBUFFERED", None)  # what is seen while it runs is seen without
         controller = Controller(command, directory / "log", environ, CHECKOUT)
         gate.kill = controller.kill
         try:
