@@ -68,7 +68,7 @@ def _host(name, variables, credentials, asked):
     if python.get("failed") or python.get("unreachable"):
         # Without a Python nothing could be asked.
         facts = python
-    # Install asks for it once more when all is in place.
+    # Install validates by itself, when all is in place; elsewhere it comes with the facts.
     validation = _result(variables, "__npu_validation") or facts.get("validation") or {}
     host = {
         "name": name,

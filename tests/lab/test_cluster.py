@@ -137,11 +137,10 @@ def told(lab, tmp_path_factory):
     path.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {
         "npu-a": {"ansible_host": hosts["npu-b"]["ansible_host"]},
         "npu-b": {"npu_node_name": "worker-7"},
-        "npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"},
         "no-python": {**hosts["npu-b"], "ansible_python_interpreter": "/usr/bin/python3.6"},
         "no-source": {**hosts["npu-b"], "npu_driver_source": "nowhere"},
         "not-there": nowhere,
-    }, "vars": {"npu_driver_verison": "25.5.1"}}}), encoding="utf-8")
+    }, "vars": {"npu_driver_verison": "25.5.1", "npu_exporter_imgae": "x"}}}), encoding="utf-8")
     before = state(lab)
     message = refusal(lab, "-i", str(path))
     assert state(lab) == before
@@ -157,7 +156,7 @@ WRONG = {
     "unknown source": "value of driver_source must be one of",
     "unreachable host": "not-there: not reachable: ",
     "how to go on without it": "--limit 'npu_nodes:!<host>'",
-    "misspelt variable": "unknown variable npu_driver_verison: did you mean npu_driver_version?",
+    "another misspelt variable": "unknown variable npu_exporter_imgae: did you mean npu_exporter_image?",
 }
 
 
@@ -166,10 +165,19 @@ def test_everything_wrong_is_told_at_once(told, what):
     assert WRONG[what] in told
 
 
-def test_image_missing_for_one_host(lab, told):
+def test_misspelt_variable(refused, overriding):
+    message = refused(*overriding(variables={"npu_driver_verison": "25.5.1"}))
+    assert (
+        "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
+    )
+
+
+def test_image_missing_for_one_host(lab, refused, overriding):
+    message = refused(*overriding({"npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"}}))
     profile = f"{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
     reference = f"{lab.variable('npu_driver_repository')}:{profile}"
-    assert f"npu-c: no driver image for the profile {profile}: {reference} does not exist" in told
+    assert f"npu-c: no driver image for the profile {profile}: {reference} does not exist" in message
+    assert "1 of 4 hosts" in message
 
 
 def test_wrong_password_is_never_printed(lab, refused, overriding):

@@ -171,6 +171,7 @@ def test_it_runs_exactly_what_was_said(service):
 def test_a_second_run_changes_nothing_and_a_change_restarts(service):
     process = service.runs()
     assert changed(service.play()) == 0
+    assert changed(service.play("--check")) == 0
     assert service.runs() == process
     assert changed(service.play("--check", arguments=["--forks=2"])) > 0
     assert service.runs() == process

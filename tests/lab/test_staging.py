@@ -111,7 +111,6 @@ def failed(result, text):
     assert result["failed"] and text in result["msg"], result["msg"]
 
 
-@PAIRS
 def test_stage_and_again(lab, node, stage, registry, tmp_path):
     digest = publish(registry, tmp_path)
     before = lab.ssh(node, f"find {ROOT} 2>/dev/null; true").stdout
@@ -236,7 +235,7 @@ def test_disk_too_small_and_noexec(lab, node, stage, token, tmp_path):
     assert stage(token)[0]["changed"]
 
 
-@pytest.mark.parametrize(("node", "signal"), [("npu-b", "TERM"), ("npu-c", "KILL")], indirect=["node"])
+@pytest.mark.parametrize("signal", ["KILL", "TERM"])
 def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, signal):
     """Nothing of the module may go on, and after a signal that can be heard nothing may be left."""
     publish(token, tmp_path)
