@@ -44,7 +44,8 @@ step() {
         printf '  ok    %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(last_word "$log")"
     else
         printf '  FAIL  %-18s %4d s  exit status %d, the end of %s:\n' "$name" $((SECONDS - begun)) "$status" "$log"
-        tail -n "${STEP_TAIL:-40}" "$log" | sed 's/^/        | /'
+        # A test runner names the failed ones before what it says last.
+        { grep -aE '^(FAILED|ERROR) ' "$log" | cut -c 1-300; tail -n "${STEP_TAIL:-40}" "$log"; } | sed 's/^/        | /'
     fi
     return "$status"
 }

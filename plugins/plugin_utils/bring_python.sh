@@ -39,6 +39,11 @@ fail() {
     exit "$code"
 }
 
+# Only the file system it lies on: another one that hangs is none of our business.
+to_disk() {
+    sync -f "$top" 2>/dev/null || sync
+}
+
 current() {
     if [ -x "$top/current/python3" ]; then
         readlink "$top/current"
@@ -139,7 +144,7 @@ unpack() {
     done
     [ -e "$new/python3" ] || fail 14 "there is no npuops-python in it"
     output=$("$new/python3" -c 'import ctypes, fcntl, json, lzma, ssl, zlib' 2>&1) || fail 14 "$output"
-    sync
+    to_disk
 }
 
 bring() {
@@ -164,7 +169,7 @@ bring() {
     rm -f "$top/.new-current"
     ln -s "$name" "$top/.new-current"
     mv -fT "$top/.new-current" "$top/current"
-    sync
+    to_disk
     for path in "$top"/*; do
         case ${path##*/} in
         "$name" | current) ;;

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -31,7 +32,7 @@ case "$1 $2 ${3:-}" in
     cp -p "$NPU_HOST_ROOT"/run/npuops/python/hosts/r/hosts.toml "$STATE/hosts.toml"
     tr '\0' ' ' <"/proc/$PPID/cmdline" >"$STATE/cmdline"
     if [ -e "$STATE/pull-fails" ]; then cat "$STATE/pull-fails" >&2; exit 1; fi
-    if [ -e "$STATE/pull-hangs" ]; then touch "$STATE/pulling"; sleep 60; fi
+    if [ -e "$STATE/pull-hangs" ]; then : >"$STATE/pulling"; exec sleep 60; fi # from here on no process is new
     echo r/agent@digest >"$STATE/images"
     ;;
 "images mount "*) cp -a "$STATE/root/." "$4/" ;;
@@ -40,6 +41,8 @@ case "$1 $2 ${3:-}" in
 esac
 exit 0
 """
+# The real one waits for whatever else this machine writes.
+SYNC = '#!/bin/sh\nprintf "%s\\n" "$*" >>"$STATE/synced"\n'
 UMOUNT = '#!/bin/sh\nfind "$1" -mindepth 1 -delete\n'
 
 
@@ -52,7 +55,7 @@ class Host:
         for path in (self.fs / "run/containerd", self.state / "root/usr/bin", programs):
             path.mkdir(parents=True)
         (self.fs / "run/containerd/containerd.sock").touch()
-        for name, text in (("ctr", CTR), ("umount", UMOUNT)):
+        for name, text in (("ctr", CTR), ("sync", SYNC), ("umount", UMOUNT)):
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.image_with("#!/bin/sh\nexit 0\n")
@@ -74,7 +77,7 @@ class Host:
 
     def run(self, task, **variables):
         process = self.start(task, **variables)
-        output, error = process.communicate(timeout=30)
+        output, error = end_of(process)
         return process.returncode, output, error
 
     def bring(self, name="1-a"):
@@ -90,6 +93,18 @@ class Host:
         """Everything of ours but the runtimes."""
         return sorted(str(path.relative_to(self.fs)) for base in (self.top, self.fs / "run/npuops/python") if base.exists()
                       for path in base.iterdir() if path.name.startswith(".") or path.name in ("hosts", "image"))
+
+
+def end_of(process):
+    """(stdout, stderr) of a process that ends in time, or none of its session is left."""
+    with process:
+        try:
+            return process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            for pid in list(session(process.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            raise
 
 
 def session(leader):
@@ -116,6 +131,7 @@ def test_brought_once_then_found(host):
     assert os.readlink(host.top / "current") == "1-a"
     assert (host.top / "current/python3").resolve() == host.top / "1-a/usr/bin/npuops-python"
     assert host.leftovers == []
+    assert (host.state / "synced").read_text() == f"-f {host.top}\n" * 2
     calls = (host.state / "calls").read_text()
     host.bring()
     assert (host.state / "calls").read_text() == calls
@@ -173,9 +189,10 @@ def test_interrupted_while_pulling(host, number):
     while not (host.state / "pulling").exists():
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.02)
-    for pid in session(process.pid):
-        os.kill(pid, number)
-    process.communicate(timeout=30)
+    for pid in list(session(process.pid)):
+        with contextlib.suppress(ProcessLookupError):  # it ended because another one did
+            os.kill(pid, number)
+    end_of(process)
     assert host.look().current == "1-a"
     (host.state / "pull-hangs").unlink()
     assert host.bring("2-b")[0] == 0
