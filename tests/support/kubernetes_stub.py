@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import http.server
 import json
+import socket
 import tempfile
 import threading
 import urllib.parse
@@ -49,6 +51,25 @@ def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocat
     }
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    """Ends the connections that clients keep: kubernetes.core keeps its clients to the end of the process."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._accepted = []
+
+    def get_request(self):
+        request, address = super().get_request()
+        self._accepted.append(request)
+        return request, address
+
+    def server_close(self):
+        for request in self._accepted:
+            with contextlib.suppress(OSError):  # ended already
+                request.shutdown(socket.SHUT_RDWR)
+        super().server_close()
+
+
 class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
@@ -66,7 +87,7 @@ class ApiServer:
         self.accepted = ""
         self.on_patch = lambda: None
         self._version = 100
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self.address = "http://127.0.0.1:%d" % self._server.server_address[1]
 
     def __enter__(self):
