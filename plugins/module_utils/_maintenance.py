@@ -216,13 +216,21 @@ class Change:
             body["spec"] = {"unschedulable": True if self.cordon else None}
         return body
 
-    def is_on(self, node):
-        """Whether this very change is what the node says: then a write whose answer was lost took effect."""
+    def is_on(self, node, before):
+        """Whether this very change is what the node says: then a write whose answer was lost took effect.
+
+        ``before``: the record that was there. Of two writes in one second both may have the same: then the rest tells.
+        """
         values = _cluster.annotations(node)
         if self.record is not None:
-            return values.get(ANNOTATION_RECORD) == encode(self.record)
+            return values.get(ANNOTATION_RECORD) == encode(self.record) and (self.record != before or self._rest_is_on(node))
         ended = self.annotations.get(ANNOTATION_LAST)
         return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
+
+    def _rest_is_on(self, node):
+        wanted = ((self.labels, _cluster.labels(node)), (self.annotations, _cluster.annotations(node)))
+        as_wanted = all(there.get(name) == value for values, there in wanted for name, value in values.items())
+        return as_wanted and self.cordon in (None, unschedulable(node))
 
 
 def encode(record):
@@ -321,7 +329,7 @@ class NodeLog:
         """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
         if node is None:
             raise Gone(_gone(self.name))
-        if attempted is not None and attempted.is_on(node):
+        if attempted is not None and attempted.is_on(node, self.record):
             self.node = node
             return True
         found = decode(node)

@@ -92,6 +92,19 @@ def test_the_kubelet_writes_in_between(api, log):
     assert _maintenance.state(item(api)) == "wait-for-jobs-required" and item(api)["status"]["phase"] == "x"
 
 
+@pytest.mark.parametrize("change", [{"labels": {"a": "b"}}, {"annotations": {"a": "b"}}, {"cordon": True}], ids=lambda change: next(iter(change)))
+def test_the_kubelet_writes_between_two_writes_of_one_second(api, log, change):
+    """Both write the same record: that it is there does not say that the rest is."""
+    begin(log)
+    log.step(_maintenance.JOBS)
+    once(api, lambda: edit(api, lambda found: found["status"].update(phase="x")))
+    log.step(_maintenance.JOBS, **change)
+    found = item(api)
+    there = {"labels": found["metadata"]["labels"], "annotations": found["metadata"]["annotations"], "cordon": found["spec"].get("unschedulable")}
+    (kind, wanted), = change.items()
+    assert there[kind] is True if kind == "cordon" else there[kind]["a"] == wanted["a"]
+
+
 def test_the_decision_is_made_anew(api, log):
     begin(log)
     once(api, lambda: edit(api, lambda found: found["metadata"]["labels"].update(stop="now")))
