@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 
 # It makes the checkout importable.
 import collection  # noqa: F401  pylint: disable=unused-import
 import leftovers
 import pytest
 from lab import CHECKOUT, Lab
+
+
+def pytest_configure() -> None:
+    """Whoever ends the tests also ends what they run, as with Ctrl-C, which nobody hears whom a script runs in the background."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
