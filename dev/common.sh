@@ -45,7 +45,7 @@ step() {
     else
         printf '  FAIL  %-18s %4d s  exit status %d, the end of %s:\n' "$name" $((SECONDS - begun)) "$status" "$log"
         # A test runner names the failed ones before what it says last.
-        { grep -aE '^(FAILED|ERROR) ' "$log" | cut -c 1-300; tail -n "${STEP_TAIL:-40}" "$log"; } | sed 's/^/        | /'
+        { grep -aE '^(FAILED|ERROR) ' "$log" | cut -c 1-300 || true; tail -n "${STEP_TAIL:-40}" "$log"; } | sed 's/^/        | /'
     fi
     return "$status"
 }
