@@ -101,10 +101,14 @@ def end_of(process):
         try:
             return process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
-            for pid in list(session(process.pid)):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_session(process.pid, signal.SIGKILL)
             raise
+
+
+def kill_session(leader, number):
+    for pid in list(session(leader)):
+        with contextlib.suppress(ProcessLookupError):  # it ended because another one did
+            os.kill(pid, number)
 
 
 def session(leader):
@@ -189,9 +193,7 @@ def test_interrupted_while_pulling(host, number):
     while not (host.state / "pulling").exists():
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.02)
-    for pid in list(session(process.pid)):
-        with contextlib.suppress(ProcessLookupError):  # it ended because another one did
-            os.kill(pid, number)
+    kill_session(process.pid, number)
     end_of(process)
     assert host.look().current == "1-a"
     (host.state / "pull-hangs").unlink()
