@@ -219,18 +219,13 @@ class Change:
     def is_on(self, node, before):
         """Whether this very change is what the node says: then a write whose answer was lost took effect.
 
-        ``before``: the record that was there. Of two writes in one second both may have the same: then the rest tells.
+        ``before``: the record that was there. One that two writes of one second share tells neither from the other.
         """
         values = _cluster.annotations(node)
         if self.record is not None:
-            return values.get(ANNOTATION_RECORD) == encode(self.record) and (self.record != before or self._rest_is_on(node))
+            return self.record != before and values.get(ANNOTATION_RECORD) == encode(self.record)
         ended = self.annotations.get(ANNOTATION_LAST)
         return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
-
-    def _rest_is_on(self, node):
-        wanted = ((self.labels, _cluster.labels(node)), (self.annotations, _cluster.annotations(node)))
-        as_wanted = all(there.get(name) == value for values, there in wanted for name, value in values.items())
-        return as_wanted and self.cordon in (None, unschedulable(node))
 
 
 def encode(record):
