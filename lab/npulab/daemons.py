@@ -16,7 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .settings import Lab, LabError
+from .settings import GO_RUNTIME, Lab, LabError
 from .tasks import Step
 
 VARIABLE = "NPU_LAB_DAEMON"
@@ -52,7 +52,7 @@ def start(lab: Lab, step: Step, name: str, *command: object) -> None:
     with (lab.logs / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-            env={**os.environ, VARIABLE: f"{lab.state}:{name}"}, start_new_session=True)
+            env={**os.environ, **GO_RUNTIME, VARIABLE: f"{lab.state}:{name}"}, start_new_session=True)
     _STARTED.append(process)
     while name not in running(lab):  # the kernel shows a new program's environment a moment late
         if process.poll() is not None:
