@@ -24,6 +24,7 @@ FILES = LAB_SOURCE / "files"
 VOLUMES = ("containerd", "kubelet")  # overlayfs cannot lie on overlayfs, and the kubelet wants mounts of its own
 BOOT_TIMEOUT = 90
 READY_TIMEOUT = 120
+REMOVE_TIMEOUT = 60
 
 
 def start_node(lab: Lab, node: Node, step: Step) -> None:
@@ -95,7 +96,9 @@ def ssh_answers(lab: Lab, node: Node) -> bool:
 def remove_node(lab: Lab, node: Node, step: Step) -> None:
     """Remove the node's container, volumes and mount, whatever there is of them."""
     if lab.container(node) in containers(lab):
-        podman(step, "rm", "--force", "--time", "2", lab.container(node))
+        # On a busy machine its processes do not end in the time that podman gives them.
+        step.wait_for("its end", lambda: podman(
+            step, "rm", "--force", "--ignore", "--time", "2", lab.container(node), check=False).returncode == 0, REMOVE_TIMEOUT, 1)
     for volume in volumes(lab):
         if volume in (_volume(lab, node, name) for name in VOLUMES):
             podman(step, "volume", "rm", "--force", volume)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 
-from .settings import Lab
+from .settings import Lab, LabError
 from .tasks import Step
 
 # runc: crun fails on hybrid cgroups. cgroupfs: the machine's PID 1 need not be systemd.
 COMMAND = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs")
+LIST_ATTEMPTS = 20
 
 
 def podman(step: Step, *arguments: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
@@ -33,5 +35,9 @@ def _is_ours(lab: Lab, name: str) -> bool:
 
 
 def _list(*arguments: str) -> list[dict]:
-    result = subprocess.run([*COMMAND, *arguments, "--format", "json"], capture_output=True, text=True, check=False)
-    return json.loads(result.stdout or "[]") or []
+    for _attempt in range(LIST_ATTEMPTS):
+        result = subprocess.run([*COMMAND, *arguments, "--format", "json"], capture_output=True, text=True, check=False)
+        if result.returncode == 0:
+            return json.loads(result.stdout or "[]") or []
+        time.sleep(0.2)  # it fails where another podman removes a container at that moment: nothing is not the answer then
+    raise LabError(f"podman {' '.join(arguments)}: {result.stderr.strip()}")

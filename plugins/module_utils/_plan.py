@@ -24,20 +24,18 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
-
-# Verdicts.
-UP_TO_DATE = "up-to-date"
-IN_FLIGHT = "in-flight"
-READY = "ready"
-AWAITING = "awaiting-approval"
-SKIPPED = "skipped"
-BLOCKED = "blocked"
-UNREACHABLE = "unreachable"
-FAILED = "failed"
-
-# Those that something will be done with, in this order in the sentence for people.
-DUE = (IN_FLIGHT, READY, AWAITING)
-VERDICTS = DUE + (BLOCKED, UNREACHABLE, FAILED, SKIPPED, UP_TO_DATE)
+from ansible_collections.npuops.ascend.plugins.module_utils._verdict import (
+    AWAITING,
+    BLOCKED,
+    DUE,
+    FAILED,
+    IN_FLIGHT,
+    READY,
+    SKIPPED,
+    UNREACHABLE,
+    UP_TO_DATE,
+    VERDICTS,
+)
 
 REASONS = (_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON)
 

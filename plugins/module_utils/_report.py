@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _plan, _recovery_plan
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _recovery_plan, _verdict
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
@@ -29,8 +29,8 @@ _STATUS = {
     _cycle_outcome.ANSWERS: PASSED,
     _cycle_outcome.TOO_SOON: SKIPPED,
     _recovery_plan.IN_UPGRADE: SKIPPED,
-    _plan.UP_TO_DATE: PASSED,
-    _plan.SKIPPED: SKIPPED,
+    _verdict.UP_TO_DATE: PASSED,
+    _verdict.SKIPPED: SKIPPED,
     _cycle_outcome.AWAITING: SKIPPED,
     LATER: SKIPPED,
     NOT_BEGUN: WAITING,
@@ -49,7 +49,7 @@ _PART_OF = {step: part for part, steps in PARTS for step in steps}
 _UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Outcomes that need no reason here: of those that wait, the command to approve tells.
-_TELL_THEMSELVES = (_plan.UP_TO_DATE, _plan.SKIPPED, _cycle_outcome.AWAITING)
+_TELL_THEMSELVES = (_verdict.UP_TO_DATE, _verdict.SKIPPED, _cycle_outcome.AWAITING)
 
 
 class Row:
@@ -198,7 +198,7 @@ def document(all_rows, run, reason, halted, now, workloads=None):
 
 def _distinct(nodes, key):
     """The versions of the nodes that were due, each once."""
-    due = [node for node in nodes if node["outcome"] not in (_plan.UP_TO_DATE, _plan.SKIPPED)]
+    due = [node for node in nodes if node["outcome"] not in (_verdict.UP_TO_DATE, _verdict.SKIPPED)]
     return sorted({node[key] for node in due if node[key]})
 
 

@@ -10,7 +10,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _fleet, _plan, _report
+from ansible_collections.npuops.ascend.plugins.module_utils import _fleet, _report, _verdict
 
 MOST = 50
 
@@ -23,7 +23,7 @@ def of_install(preflight):
 
 def of_plan(plan):
     """Of the result of npu_plan."""
-    stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (_plan.BLOCKED, _plan.UNREACHABLE)]
+    stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (_verdict.BLOCKED, _verdict.UNREACHABLE)]
     result = {
         "green": plan["green"],
         "summary": plan["summary"],

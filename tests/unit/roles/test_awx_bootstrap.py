@@ -85,7 +85,7 @@ class Run:
         collections = os.path.dirname(sys.modules["ansible_collections.npuops.ascend"].__path__[0].rpartition("/npuops")[0])
         values = tmp_path / "values.json"
         values.write_text(json.dumps(variables))
-        (tmp_path / "ansible.cfg").write_text("[defaults]\ninject_facts_as_vars = False\n[connection]\npipelining = True\n")
+        (tmp_path / "ansible.cfg").write_text("[defaults]\ninject_facts_as_vars = False\ninternal_poll_interval = 0.01\n[connection]\npipelining = True\n")
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_", "TOWER_"))}
         environ.update(
             HOME=str(tmp_path),
