@@ -1,7 +1,8 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Broken hardware on an installed host: which check says what. The last test reboots the host with a broken driver."""
+"""Broken hardware on an installed host: which check says what. The last tests reboot the host, with a driver that is broken and one that is
+slow."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("installed")
 
+NAMESPACE = "npu-operator"
 NODE = "npu-a"
 CHIPS = 8
 RESOURCE = "huawei.com/Ascend910"
@@ -95,3 +97,33 @@ def test_node_joins_without_its_driver_and_says_why(lab, broken):
     lab.playbook("install")
     lab.wait_for(
         lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 180, f"{NODE} offers its chips")
+
+
+def plugin_pod(lab):
+    """The device plugin's pod on the node."""
+    (pod,) = lab.get("-n", NAMESPACE, "pods", "-l", "name=ascend-device-plugin-ds", f"--field-selector=spec.nodeName={NODE}")["items"]
+    return pod
+
+
+def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
+    """A plain reboot: the plugin does not end without a driver, it starts once and as soon as there is one."""
+    name = plugin_pod(lab)["metadata"]["name"]
+    restarts = plugin_pod(lab)["status"]["containerStatuses"][0]["restartCount"]
+    boot_id = lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id").stdout
+    broken("slow-devices", "40")
+    lab.ssh(NODE, "systemctl reboot", check=False)
+    lab.wait_for(lambda: lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id", check=False).stdout not in ("", boot_id), 120,
+                 f"{NODE} is in a new boot")
+    said = lab.wait_for(
+        lambda: lab.ssh(NODE, f"cat /var/log/pods/{NAMESPACE}_{name}_*/device-plugin-01/{restarts + 1}.log", check=False).stdout, 60,
+        "the plugin says that it waits")
+    assert "Waiting for the driver of this host" in said
+    assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
+
+    # It does not hold up who wants it gone: far less than the 30 s that a pod is given.
+    lab.kubectl("-n", NAMESPACE, "delete", "pod", name, "--timeout=15s")
+
+    lab.wait_for(
+        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 120, f"{NODE} offers its chips")
+    (status,) = plugin_pod(lab)["status"]["containerStatuses"]
+    assert status["restartCount"] == 0 and status["state"]["running"]

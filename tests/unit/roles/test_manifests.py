@@ -84,6 +84,7 @@ COMMON_MOUNTS = {
     "/var/log/mindx-dl/devicePlugin": ("/var/log/mindx-dl/devicePlugin", "Directory", False),
     "/tmp": ("/tmp", None, False),
     "/etc/localtime": ("/etc/localtime", "File", True),
+    "/run/npuops": ("/run/npuops", "DirectoryOrCreate", True),
 }
 MOUNTS_910 = {
     "/var/log/lingqu": ("/var/log/lingqu", "DirectoryOrCreate", False),
@@ -118,7 +119,7 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     (script,) = container["args"]
     wait, start = script.split("; exec ")
     assert start == "device-plugin -useAscendDocker=true -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
-    assert wait.startswith("for ") and wait.endswith("; done")
+    assert wait.startswith("trap exit TERM; ") and wait.endswith("; done")
     assert [variable["name"] for variable in container["env"]] == ["NODE_NAME", "HOST_IP"]
     assert container["securityContext"]["privileged"] is True
     assert container["image"] == "registry.example/plugin:v7.3.0"
@@ -131,31 +132,59 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert spec["serviceAccountName"] == account["name"]
 
 
-def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(tmp_path):
+@pytest.fixture
+def start(tmp_path):
+    """Start the device plugin as its container does: start() is the running shell. Its host has tmp_path/driver-ready and
+    tmp_path/kubelet.sock, if any, and each sleep is a letter in tmp_path/noted and takes no time."""
     daemonset = render("npu_device_plugin", "huawei-Ascend910.yaml.j2", PLUGIN)["DaemonSet"]
     (container,) = daemonset["spec"]["template"]["spec"]["containers"]
     (script,) = container["args"]
-    path = str(tmp_path / "kubelet.sock")
-    assert script.count("/var/lib/kubelet/device-plugins/kubelet.sock") == 1
-    script = script.replace("/var/lib/kubelet/device-plugins/kubelet.sock", path)
-    noted = tmp_path / "noted"
-    for name, does in (("device-plugin", 'echo "$@"'), ("sleep", "echo slept >> %s" % noted)):
+    for path in ("/run/npuops/driver-ready", "/var/lib/kubelet/device-plugins/kubelet.sock"):
+        assert path in script
+        script = script.replace(path, str(tmp_path / os.path.basename(path)))
+    for name, does in (("device-plugin", 'echo "$@"'), ("sleep", "printf z >> %s/noted" % tmp_path)):
         program = tmp_path / name
         program.write_text("#!/bin/sh\n%s\n" % does, encoding="utf-8")
         program.chmod(0o755)
+    environment = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
+    started = []
 
     def start():
-        noted.write_text("", encoding="utf-8")
-        command = container["command"] + [script]
-        environment = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
-        assert result.stdout.startswith(b"-useAscendDocker=true ")
-        return len(noted.read_text(encoding="utf-8").split())
+        (tmp_path / "noted").write_text("", encoding="utf-8")
+        process = subprocess.Popen(container["command"] + [script], env=environment, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
 
-    assert start() == 50
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(start, tmp_path):
+    (tmp_path / "driver-ready").touch()
+
+    def sleeps():
+        output = start().communicate(timeout=60)[0]
+        assert output.startswith("-useAscendDocker=true ")
+        return len((tmp_path / "noted").read_text(encoding="utf-8"))
+
+    assert sleeps() == 50
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        assert start() == 0
+        listening.bind(str(tmp_path / "kubelet.sock"))
+        assert sleeps() == 0
+
+
+def test_the_device_plugin_waits_for_the_driver_and_says_so(start, tmp_path):
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "kubelet.sock"))
+        process = start()
+        assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
+        # It has looked again, and goes on waiting.
+        while len((tmp_path / "noted").read_text(encoding="utf-8")) < 3:
+            assert process.poll() is None
+        (tmp_path / "driver-ready").touch()
+        assert process.communicate(timeout=60)[0].startswith("-useAscendDocker=true ")
 
 
 @pytest.mark.parametrize(
