@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 
 import jinja2
 import pytest
@@ -175,16 +176,17 @@ def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(start,
         assert sleeps() == 0
 
 
-def test_the_device_plugin_waits_for_the_driver_and_says_so(start, tmp_path):
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "kubelet.sock"))
-        process = start()
-        assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
-        # It has looked again, and goes on waiting.
-        while len((tmp_path / "noted").read_text(encoding="utf-8")) < 3:
-            assert process.poll() is None
-        (tmp_path / "driver-ready").touch()
-        assert process.communicate(timeout=60)[0].startswith("-useAscendDocker=true ")
+def test_the_device_plugin_waits_for_the_driver_and_is_started_anew(start, tmp_path):
+    """Not in the same container: that one will never have the device nodes."""
+    process = start()
+    assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
+    # It has looked again, and goes on waiting.
+    end = time.monotonic() + 60
+    while len((tmp_path / "noted").read_text(encoding="utf-8")) < 3:
+        assert process.poll() is None and time.monotonic() < end
+    (tmp_path / "driver-ready").touch()
+    assert process.communicate(timeout=60)[0] == "The driver is ready: starting anew, with its device nodes\n"
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
