@@ -17,7 +17,7 @@ from . import binaries, network, rootfs, simulation
 from .files import digest, write
 from .pki import user_kubeconfig
 from .podman import containers, podman, volumes
-from .settings import LAB_SOURCE, PAUSE_IMAGE, Lab, Node
+from .settings import GO_RUNTIME, LAB_SOURCE, PAUSE_IMAGE, Lab, Node
 from .tasks import Step
 
 FILES = LAB_SOURCE / "files"
@@ -97,8 +97,8 @@ def remove_node(lab: Lab, node: Node, step: Step) -> None:
     """Remove the node's container, volumes and mount, whatever there is of them."""
     if lab.container(node) in containers(lab):
         # On a busy machine its processes do not end in the time that podman gives them.
-        step.wait_for("its end", lambda: podman(
-            step, "rm", "--force", "--ignore", "--time", "2", lab.container(node), check=False).returncode == 0, REMOVE_TIMEOUT, 1)
+        remove = ("rm", "--force", "--ignore", "--time", "2", lab.container(node))
+        step.wait_for("its end", lambda: podman(step, *remove, check=False).returncode == 0, REMOVE_TIMEOUT, 1)
     for volume in volumes(lab):
         if volume in (_volume(lab, node, name) for name in VOLUMES):
             podman(step, "volume", "rm", "--force", volume)
@@ -147,6 +147,8 @@ def _fill(lab: Lab, node: Node, root: Path, step: Step) -> None:
     if not node.python:
         rootfs.drop_python(root)
     write(root / "usr/lib/os-release", (FILES / "os-release" / node.os_release).read_text(encoding="utf-8"))
+    go_runtime = " ".join(f"{name}={value}" for name, value in GO_RUNTIME.items())
+    write(root / "etc/systemd/system.conf.d/60-go.conf", f"[Manager]\nDefaultEnvironment={go_runtime}\n")
     write(root / "etc/npusim/hardware.json", json.dumps(simulation.hardware(node), indent=2) + "\n")
     write(root / "etc/machine-id", f"{uuid.uuid5(uuid.NAMESPACE_DNS, lab.container(node)).hex}\n", mode=0o444)
     names = "".join(f"{lab.node_address(other)} {other.name}\n" for other in lab.nodes)

@@ -21,7 +21,7 @@ NAMESPACE = "npu-operator"
 PULL_SECRET = "lab-registry"
 CONTROLLER = "npu-controller"  # the service account of docs/controller-access.yml
 # A lab mostly waits, and several share two cores: programs in Go wake one thread instead of a search for work on each core, and
-# rather take memory than clean up. For those on the nodes: files/node/etc/systemd/system.conf.d/50-lab.conf.
+# rather take memory than clean up.
 GO_RUNTIME = {"GOMAXPROCS": "1", "GOGC": "400"}
 
 

@@ -156,7 +156,6 @@ WRONG = {
     "unknown source": "value of driver_source must be one of",
     "unreachable host": "not-there: not reachable: ",
     "how to go on without it": "--limit 'npu_nodes:!<host>'",
-    "misspelt variable": "unknown variable npu_driver_verison: did you mean npu_driver_version?",
     "another misspelt variable": "unknown variable npu_exporter_imgae: did you mean npu_exporter_image?",
 }
 
@@ -164,6 +163,13 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_everything_wrong_is_told_at_once(told, what):
     assert WRONG[what] in told
+
+
+def test_misspelt_variable(refused, overriding):
+    message = refused(*overriding(variables={"npu_driver_verison": "25.5.1"}))
+    assert (
+        "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
+    )
 
 
 def test_image_missing_for_one_host(lab, refused, overriding):

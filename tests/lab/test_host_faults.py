@@ -11,10 +11,10 @@ import re
 import time
 
 import pytest
+from rollout import NAMESPACE, reboot
 
 pytestmark = pytest.mark.usefixtures("installed")
 
-NAMESPACE = "npu-operator"
 NODE = "npu-a"
 CHIPS = 8
 RESOURCE = "huawei.com/Ascend910"
@@ -75,15 +75,7 @@ def test_playbook_names_host_and_check(lab, broken):
 def test_node_joins_without_its_driver_and_says_why(lab, broken):
     """The driver does not load in this boot: the node is Ready and offers no chip; install repairs it afterwards."""
     broken("load-fails")
-    boot_id = lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id").stdout
-    lab.ssh(NODE, "systemctl reboot", check=False)
-
-    def joined():
-        status = lab.node(NODE)["status"]
-        ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
-        return status["nodeInfo"]["bootID"] != boot_id.strip() and ready["status"] == "True"
-
-    lab.wait_for(joined, 180, f"{NODE} is Ready in a new boot")
+    reboot(lab, NODE)
     failed = lab.wait_for(
         lambda: lab.ssh(NODE, "cat /run/npuops/driver-failed", check=False).stdout, 60, "the boot unit gives up")
     assert "drv_pcie_host" in json.loads(failed)["reason"]
@@ -102,11 +94,8 @@ def test_node_joins_without_its_driver_and_says_why(lab, broken):
 def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     """A plain reboot: the plugin does not try without a driver, and starts as soon as there is one."""
     pods = ("-n", NAMESPACE, "pods", "-l", "name=ascend-device-plugin-ds", f"--field-selector=spec.nodeName={NODE}")
-    boot_id = lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id").stdout
     broken("slow-devices", "75")
-    lab.ssh(NODE, "systemctl reboot", check=False)
-    lab.wait_for(lambda: lab.ssh(NODE, "cat /proc/sys/kernel/random/boot_id", check=False).stdout not in ("", boot_id), 120,
-                 f"{NODE} is in a new boot")
+    reboot(lab, NODE)
     last_words = f"tail -qn 1 /var/log/pods/{NAMESPACE}_ascend-device-plugin-*/device-plugin-01/*.log"
     lab.wait_for(lambda: "Waiting for the driver of this host" in lab.ssh(NODE, last_words, check=False).stdout, 60,
                  "the plugin says that it waits")

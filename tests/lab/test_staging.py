@@ -111,7 +111,6 @@ def failed(result, text):
     assert result["failed"] and text in result["msg"], result["msg"]
 
 
-@PAIRS
 def test_stage_and_again(lab, node, stage, registry, tmp_path):
     digest = publish(registry, tmp_path)
     before = lab.ssh(node, f"find {ROOT} 2>/dev/null; true").stdout

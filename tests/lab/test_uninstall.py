@@ -16,6 +16,7 @@ import subprocess
 
 import leftovers
 import pytest
+from rollout import reboot
 
 pytestmark = pytest.mark.last
 
@@ -84,19 +85,6 @@ def assert_gone(lab, node: str) -> None:
         assert len(before["files"]) > 1000, "the record is empty: nothing would be proved"
         assert now["files"] == before["files"]
         assert labels == {key for key in {**before["labels"], **before["annotations"]} if not PLUGINS.match(key)}
-
-
-def reboot(lab, node: str) -> None:
-    boot_id = lab.ssh(node, "cat /proc/sys/kernel/random/boot_id").stdout.strip()
-    lab.ssh(node, "systemctl reboot", check=False)
-
-    def back() -> bool:
-        status = lab.node(node)["status"]
-        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status["conditions"])
-        return ready and status["nodeInfo"]["bootID"] != boot_id
-
-    lab.wait_for(back, 180, f"{node} is Ready in a new boot")
-    lab.wait_for(lambda: lab.ssh(node, "true", check=False).returncode == 0, 60, f"{node} answers by SSH")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -181,11 +181,12 @@ def reset(lab: Lab) -> None:
 
 
 def reboot(lab: Lab, node: str) -> None:
-    """Reboot a host as its administrator would, and wait until the cluster knows."""
+    """Reboot a host as its administrator would, and wait until the cluster knows and it answers."""
     before = lab.ssh(node, "cat /proc/sys/kernel/random/boot_id").stdout.strip()
     lab.ssh(node, "systemctl reboot", check=False)
     lab.wait_for(lambda: (found := lab.node(node)["status"]["nodeInfo"]["bootID"]) != before and ready(lab, node, found), 180,
                  f"{node} is back", 0.5)
+    lab.wait_for(lambda: lab.ssh(node, "true", check=False).returncode == 0, 60, f"{node} answers on SSH")
 
 
 def ready(lab: Lab, node: str, boot: str) -> bool:
