@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Print the files that run on an NPU host, one a line: the modules that say so, and what they import from our library."""
+"""Print the files that run on a host, one a line: the modules that say so, and what they import from our library."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ requirements:
   - kubernetes >= 24.2.0
 """
 
-    # For modules that run on an NPU host.
+    # For modules that run on a host: NPU hosts, and the machine that Ansible runs on.
     HOST = r"""
 options: {}
 notes:
-  - Runs on the NPU host as root. Needs Python 3.8 or newer there and nothing beyond its standard library.
+  - Runs on the host as root. Needs Python 3.8 or newer there and nothing beyond its standard library.
 """
 
     # For modules that only read.

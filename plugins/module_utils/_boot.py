@@ -21,7 +21,7 @@ import json
 import os
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts, _systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import (
     exclusive,
@@ -267,7 +267,7 @@ def _reboot_is_queued():
 
 def _queue_reboot():
     # What a failed attempt left would be in the way of the name.
-    _command.run(["systemctl", "reset-failed", REBOOT_UNIT + ".service"], 10)
+    _systemd.forget_failures(REBOOT_UNIT + ".service")
     result = _command.run(
         [
             "systemd-run",

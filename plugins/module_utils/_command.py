@@ -15,11 +15,6 @@ import subprocess
 import tempfile
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-
-# Stopping a unit may take as long as systemd lets one have by default.
-_SYSTEMCTL = 90  # seconds
-
 
 class Result:
     """Exit status (None when it did not end in time), standard output and standard error as text."""
@@ -78,13 +73,6 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
         out.seek(0)
         err.seek(0)
         return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
-
-
-def systemctl(*arguments):
-    """``systemctl`` with these; raises NpuError when it fails, or does not end within 90 s."""
-    result = run(["systemctl"] + list(arguments), _SYSTEMCTL)
-    if result.rc != 0:
-        raise NpuError("systemctl %s failed: %s" % (" ".join(arguments), result.text or "it gave no answer"))
 
 
 def _die_with_parent():

@@ -12,7 +12,7 @@ import os
 import re
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _containerd_config, _cri, _host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils import _command, _containerd_config, _cri, _host_facts, _systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_link, read_text
 
@@ -20,7 +20,7 @@ DEFAULT_ADDRESS = "/run/containerd/containerd.sock"
 DEFAULT_UNIT = "containerd.service"
 
 _DUMP_SECONDS = 20
-_SYSTEMCTL_SECONDS = 20
+_JOURNAL_SECONDS = 20
 _TEMPLATES = {
     "k3s": "systemctl restart k3s (or k3s-agent)",
     "rke2": "systemctl restart rke2-agent (or rke2-server)",
@@ -136,7 +136,7 @@ def _running(runtime, fs):
 
 def _installed(fs):
     """The Daemon of containerd.service although it does not run, or None."""
-    properties = show(DEFAULT_UNIT, "LoadState", "ExecStart") if not fs else {}
+    properties = _systemd.show(DEFAULT_UNIT, "LoadState", "ExecStart") if not fs else {}
     match = re.search(r"argv\[\]=(.*?) ;", properties.get("ExecStart", ""))
     if properties.get("LoadState") != "loaded" or not match:
         return None
@@ -213,16 +213,6 @@ def generated(daemon, text):
     return None
 
 
-def show(unit, *properties):
-    """Properties of a systemd unit as a dict; empty on a host without systemd."""
-    argv = ["systemctl", "show", unit, "-p", ",".join(properties)]
-    try:
-        result = _command.run(argv, _SYSTEMCTL_SECONDS)
-    except FileNotFoundError:
-        return {}
-    return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
-
-
 def check_restartable(daemon):
     """NpuError unless a restart of the daemon leaves running pods alone."""
     if daemon.unit is None:
@@ -230,7 +220,7 @@ def check_restartable(daemon):
             "containerd (process %s) does not run as a systemd service, so it cannot be restarted from here. Restart "
             "it as it was started, then repeat" % daemon.pid
         )
-    mode = show(daemon.unit, "KillMode").get("KillMode")
+    mode = _systemd.show(daemon.unit, "KillMode").get("KillMode")
     if mode != "process":
         raise NpuError(
             "%s has KillMode=%s: a restart would end every pod on this host. Set KillMode=process (systemctl edit "
@@ -242,8 +232,7 @@ def check_restartable(daemon):
 def restart(daemon, address, timeout):
     """Start the daemon again; the _cri.CriStatus once its CRI is ready, or NpuError after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
-    # A unit that failed a few times in a row is refused otherwise.
-    _command.run(["systemctl", "reset-failed", daemon.unit], _SYSTEMCTL_SECONDS)
+    _systemd.forget_failures(daemon.unit)
     started = time.time()
     result = _command.run(["systemctl", "restart", daemon.unit], timeout)
     problem = "systemctl restart %s did not end within %d s" % (daemon.unit, timeout)
@@ -267,8 +256,8 @@ def journal(unit, since):
     """The last complaints of ``unit`` in the journal since the time ``since`` (seconds), as text."""
     argv = ["journalctl", "-u", unit, "--since", "@%d" % since, "-n", "200", "-o", "cat", "--no-pager", "-q"]
     try:
-        _command.run(["journalctl", "--sync"], _SYSTEMCTL_SECONDS)
-        result = _command.run(argv, _SYSTEMCTL_SECONDS)
+        _command.run(["journalctl", "--sync"], _JOURNAL_SECONDS)
+        result = _command.run(argv, _JOURNAL_SECONDS)
     except FileNotFoundError:
         return ""
     # Not the rest: on level info containerd logs its whole configuration, with registry passwords.

@@ -16,7 +16,7 @@ import os
 import shlex
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _boot, _command, _host_facts, _host_setup, _pci
+from ansible_collections.npuops.ascend.plugins.module_utils import _boot, _command, _host_facts, _host_setup, _pci, _systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import make_directory, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change, Missing
@@ -213,11 +213,11 @@ class Activation:
             reload_needed = reload_needed or entry["path"].startswith(UNIT_DIRECTORY)
             yield Change("write %s" % entry["path"], functools.partial(_write, path, entry["content"], mode))
         if reload_needed:
-            yield Change("let systemd read its units", functools.partial(_command.systemctl, "daemon-reload"))
+            yield Change("let systemd read its units", functools.partial(_systemd.systemctl, "daemon-reload"))
         for unit in (SELECT_UNIT, UNIT):
             wants = self.fs + UNIT_DIRECTORY + "multi-user.target.wants/" + unit
             if not os.path.lexists(wants):
-                yield Change("enable %s" % unit, functools.partial(_command.systemctl, "enable", unit))
+                yield Change("enable %s" % unit, functools.partial(_systemd.systemctl, "enable", unit))
 
     def _conf(self):
         settings = (

@@ -17,7 +17,7 @@ import os
 import shlex
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_facts, _host_setup, _kmod, _version_info
+from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts, _host_setup, _kmod, _systemd, _version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver_boot import CONF, SELECT_UNIT, UNIT, UNIT_DIRECTORY
 from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change
@@ -82,10 +82,10 @@ class Removal:
                 continue
             present = True
             # Stopping it unloads nothing: its work is done when it has started.
-            yield Change("disable %s" % unit, functools.partial(_command.systemctl, "disable", "--now", unit))
+            yield Change("disable %s" % unit, functools.partial(_systemd.systemctl, "disable", "--now", unit))
             yield Change("remove %s%s" % (UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
         if present:
-            yield Change("let systemd read its units", functools.partial(_command.systemctl, "daemon-reload"))
+            yield Change("let systemd read its units", functools.partial(_systemd.systemctl, "daemon-reload"))
 
     def _driver(self):
         """Links, releases, and the files outside of root that say where the driver is."""
