@@ -67,6 +67,11 @@ class Plan:
         due = [] if self.storm else [entry for entry in self.entries if entry.due and entry.host]
         return sorted(due, key=lambda entry: (rank[entry.verdict], (entry.wedge and entry.wedge.since) or "", entry.name))
 
+    @property
+    def strangers(self):
+        """Entries of wedged nodes that none of the hosts stands for."""
+        return [] if self.storm else [entry for entry in self.entries if entry.verdict == NO_HOST]
+
     def result(self):
         return {
             "hosts": {entry.host: entry.result(self._now) for entry in self.entries if entry.host},

@@ -17,7 +17,8 @@ description:
     C(npu_recovery_watch=false), shows its output, and watches on when it has ended. What could not be done is tried again
     after twice the time, at most every ten minutes.
   - Does not end by itself. In check mode it looks once.
-  - The command must not ask for passwords. Hosts that are added to the inventory later are seen after a restart.
+  - A node that none of O(hosts) stands for makes it start that command as well, because the command reads the inventory anew.
+  - The command must not ask for passwords.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

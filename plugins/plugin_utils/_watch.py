@@ -19,6 +19,7 @@ import sys
 import threading
 
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._recovery_service import ASKING
 
 # Seconds until what was tried in vain is tried again; it doubles from the interval on.
 MOST = 600
@@ -46,16 +47,20 @@ class Watch:
             self._tell([exc.message])
             return
         self._tell(plan.table())
-        due = [(entry.name, entry.verdict, entry.wedge and entry.wedge.since) for entry in plan.due]
-        if not due:
+        # A node whose host this watch does not know may be in the inventory by now, which the run reads anew.
+        begin = [(entry.name, entry.verdict, entry.wedge and entry.wedge.since) for entry in plan.due + plan.strangers]
+        if not begin:
             self._tried = None
             return
-        if due == self._tried and self._clock.monotonic() < self._not_before:
+        if begin == self._tried and self._clock.monotonic() < self._not_before:
             return
-        self._pause = min(self._pause * 2, MOST) if due == self._tried else self._interval
-        self._say("Recovers %s:" % ", ".join(name for name, _verdict, _since in due))
+        self._pause = min(self._pause * 2, MOST) if begin == self._tried else self._interval
+        if plan.due:
+            self._say("Recovers %s:" % _names(plan.due))
+        if plan.strangers:
+            self._say("Reads the inventory anew, for %s:" % _names(plan.strangers))
         status = self._recover()
-        self._tried, self._not_before = due, self._clock.monotonic() + self._pause
+        self._tried, self._not_before = begin, self._clock.monotonic() + self._pause
         self._say("The recovery has ended with status %d; watches again." % status)
         self._told = None
 
@@ -67,18 +72,19 @@ class Watch:
                 self._say(line)
 
 
+def _names(entries):
+    return ", ".join(entry.name for entry in entries)
+
+
 def own_command():
     """The command line of this ansible-playbook, without the watch. Raises NpuError when it asks people for something."""
-    asking = [word for word in sys.argv if word in _ASKING]
+    asking = [word for word in sys.argv if word in ASKING]
     if asking:
         raise NpuError(
             "A watch cannot ask for passwords each time it starts a recovery: leave out %s. Use SSH keys, and files for vault"
             " passwords (--vault-password-file)." % ", ".join(asking)
         )
     return [sys.executable] + sys.argv + ["-e", '{"npu_recovery_watch": false}']
-
-
-_ASKING = ("-k", "--ask-pass", "-K", "--ask-become-pass", "-J", "--ask-vault-pass", "--ask-vault-password", "--step")
 
 
 def run(command, say):

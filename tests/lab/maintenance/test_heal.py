@@ -9,6 +9,7 @@ import json
 import time
 
 import pytest
+import yaml
 from healing import ANYWAY, QUICK, WITHIN, heal, healing, told, wait_well, wedge
 from observer import APPROVAL, LAST, LEASE, STATE
 from rollout import NAMESPACE, NPU_NODES, OTHER, proof, reboot, run, upgrade, version_of, watch
@@ -81,6 +82,24 @@ def test_a_watch_recovers_a_node_without_a_hand(well, team, capsys):
     with capsys.disabled():
         print(f"\n    from the wedge to allocatable chips, the agent looking every {QUICK['npu_node_agent_probe_interval']} s: {seconds:.0f} s")
     assert last(lab, "npu-a")["reason"] == "recovery" and last(lab, "npu-a")["approval"] is None
+
+
+def test_a_watch_recovers_a_host_that_joined_the_inventory_later(well, tmp_path):
+    lab = well
+    inventory = tmp_path / "hosts.yml"
+    whole = lab.inventory.read_text(encoding="utf-8")
+    without = yaml.safe_load(whole)
+    del without["npu_nodes"]["hosts"]["npu-b"]
+    inventory.write_text(yaml.safe_dump(without), encoding="utf-8")
+    with watch(lab) as observer, healing(lab, inventory=inventory, npu_recovery_watch=True, npu_recovery_watch_interval=2,
+                                         **ANYWAY) as watching:
+        lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, 60, "it watches", 0.2)
+        inventory.write_text(whole, encoding="utf-8")
+        wedge(lab, "npu-b")
+        lab.wait_for(lambda: "watches again" in watching.text, 180, "a recovery has ended", 0.5)
+        assert "no-host" in watching.text and "Reads the inventory anew, for npu-b:" in watching.text, watching.text[-3000:]
+        wait_well(lab, "npu-b")
+        assert proof(lab, observer, {"npu-b": 1}) == [], watching.text[-3000:]
 
 
 def test_an_old_approval_is_for_an_upgrade(well):

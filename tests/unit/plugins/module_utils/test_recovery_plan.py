@@ -136,6 +136,7 @@ def test_what_the_host_says(values, expected, told):
     (entry,) = made.entries
     assert entry.verdict == expected and (told is None or told in entry.reason)
     assert "no-host" != expected or made.result()["hosts"] == {}
+    assert [entry.name for entry in made.strangers] == ([entry.name for entry in made.entries] if expected == "no-host" else [])
 
 
 def test_another_name_in_the_inventory():
@@ -204,6 +205,12 @@ def test_a_storm_tells_who_and_stops_all():
     assert made.result()["order"] == [] and made.table()[-1].startswith("STORM: 12 of 20")
     assert made.told()["n0"].startswith("no recovery in a storm")
     assert storm(12, 20, storm_percent=60).storm is None
+
+
+def test_a_storm_is_not_looked_into_with_another_inventory():
+    nodes = {"n%d" % number: node("n%d" % number, wedged=wedge()) for number in range(3)}
+    made = _recovery_plan.make([], nodes, Guards(), NOW)
+    assert made.storm and made.strangers == []
 
 
 def test_what_wedged_long_ago_is_no_storm_and_what_was_recovered_lately_is():

@@ -22,6 +22,7 @@ class Scene:
 
     def __init__(self, interval=30):
         self.now, self.due, self.lines, self.said, self.runs, self.error, self.cures = 0.0, [], ["fine"], [], [], None, False
+        self.strangers = []
         self.watch = _watch.Watch(self.look, self.recover, self.said.append, interval, self)
 
     def monotonic(self):
@@ -33,13 +34,17 @@ class Scene:
     def look(self):
         if self.error:
             raise NpuError(self.error)
-        due = [types.SimpleNamespace(name=name, verdict="recover", wedge=types.SimpleNamespace(since=since)) for name, since in self.due]
-        return types.SimpleNamespace(due=due, table=lambda: self.lines)
+        def entries(nodes, verdict):
+            return [types.SimpleNamespace(name=name, verdict=verdict, wedge=types.SimpleNamespace(since=since)) for name, since in nodes]
+
+        return types.SimpleNamespace(
+            due=entries(self.due, "recover"), strangers=entries(self.strangers, "no-host"), table=lambda: self.lines
+        )
 
     def recover(self):
         self.runs.append(self.now)
         if self.cures:
-            self.due = []
+            self.due, self.strangers = [], []
         return 0 if self.cures else 2
 
     def go(self, seconds):
@@ -78,6 +83,20 @@ def test_another_node_is_not_kept_waiting():
     scene.due = [("npu-a", "x"), ("npu-b", "y")]
     scene.go(30)
     assert len(scene.runs) == before + 1
+
+
+def test_a_node_whose_host_it_does_not_know():
+    """The run reads the inventory anew; where that has no such host, it is looked for less and less often."""
+    scene = Scene()
+    scene.strangers = [("npu-d", "x")]
+    scene.go(100)
+    assert scene.runs == [0, 30, 90]
+    assert scene.said[:2] == ["fine", "Reads the inventory anew, for npu-d:"]
+    scene.due, scene.cures = [("npu-a", "y")], True
+    scene.said.clear()
+    scene.go(600)
+    assert len(scene.runs) == 4
+    assert scene.said[1:3] == ["Recovers npu-a:", "Reads the inventory anew, for npu-d:"]
 
 
 def test_an_api_that_is_away_is_told_once_and_waited_for():
