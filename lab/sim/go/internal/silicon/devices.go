@@ -50,12 +50,8 @@ func (s *Silicon) showDevices(broken faults.Set) {
 }
 
 func (s *Silicon) wantedDevices(broken faults.Set) map[string]int {
-	delay := s.delay
-	if broken.Has("slow-devices") {
-		delay = broken.Seconds("slow-devices", 30)
-	}
 	wanted := map[string]int{}
-	if s.state.Up.IsZero() || time.Since(s.state.Up) < delay {
+	if s.state.Up.IsZero() || time.Since(s.state.Up) < s.devicesAfter(broken) {
 		return wanted
 	}
 	numbers := majors()
@@ -68,6 +64,14 @@ func (s *Silicon) wantedDevices(broken faults.Set) map[string]int {
 		}
 	}
 	return wanted
+}
+
+// devicesAfter is the time from the driver's last module to its device nodes.
+func (s *Silicon) devicesAfter(broken faults.Set) time.Duration {
+	if broken.Has("slow-devices") {
+		return broken.Seconds("slow-devices", 30)
+	}
+	return s.delay
 }
 
 // handOver does what host_sys_init.sh does some time after the nodes are there.

@@ -34,6 +34,9 @@ type Silicon struct {
 	run   string // state and /sys/module's files
 	dev   string // device nodes
 	state state
+	// The last time that files and device nodes were gone through, and with which faults.
+	shown       time.Time
+	shownBroken faults.Set
 }
 
 // state lasts until the next reboot, also when the daemon is restarted.
