@@ -34,6 +34,7 @@ class Scene:
     def look(self):
         if self.error:
             raise NpuError(self.error)
+
         def entries(nodes, verdict):
             return [types.SimpleNamespace(name=name, verdict=verdict, wedge=types.SimpleNamespace(since=since)) for name, since in nodes]
 
