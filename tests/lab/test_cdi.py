@@ -33,7 +33,7 @@ def image(lab):
     lab.kubectl("delete", "pod", "cdi-image", "--ignore-not-found", "--wait=true")
     lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
     try:
-        lab.wait_for(lambda: lab.get("pod", "cdi-image")["status"]["phase"] == "Succeeded", 120, "the image is on the node")
+        lab.wait_for(lambda: lab.pod("cdi-image")["status"]["phase"] == "Succeeded", 120, "the image is on the node")
         yield reference
     finally:
         lab.kubectl("delete", "pod", "cdi-image", "--ignore-not-found", "--wait=false")

@@ -65,7 +65,7 @@ def test_pod_gets_its_chip(lab, node):
     try:
         lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
         phase = lab.wait_for(
-            lambda: (status := lab.get("pod", name)["status"])["phase"] in ("Succeeded", "Failed") and status["phase"],
+            lambda: (status := lab.pod(name)["status"])["phase"] in ("Succeeded", "Failed") and status["phase"],
             120, f"pod {name} ends")
         devices = lab.kubectl("logs", name).split()
         assert phase == "Succeeded", devices
@@ -95,7 +95,7 @@ def test_driver_is_ready_in_this_boot(lab, node):
 @pytest.mark.parametrize("node", NPU_NODES)
 def test_exporter_answers(lab, node):
     pods = lab.wait_for(
-        lambda: [pod for pod in lab.get("pods", "-n", NAMESPACE, f"--field-selector=spec.nodeName={node}")["items"]
+        lambda: [pod for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node}")
                  if "npu-exporter" in pod["metadata"]["name"] and pod["status"].get("podIP")],
         SETTLE, f"{node}: a pod of the exporter with an address")
     assert len(pods) == 1
@@ -108,7 +108,7 @@ def test_host_paths_on_the_read_only_host(lab):
     """Every hostPath of what runs there exists, as what it should be, and is writable where the container writes."""
     assert "ro" in lab.ssh(READ_ONLY_NODE, "findmnt -n -o OPTIONS --target /usr").stdout.strip().split(",")
     paths = {}
-    for pod in lab.get("pods", "-n", NAMESPACE, f"--field-selector=spec.nodeName={READ_ONLY_NODE}")["items"]:
+    for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={READ_ONLY_NODE}"):
         volumes = {volume["name"]: volume["hostPath"]["path"] for volume in pod["spec"]["volumes"] if "hostPath" in volume}
         for container in pod["spec"]["containers"]:
             for mount in container["volumeMounts"]:
@@ -129,7 +129,7 @@ def test_node_without_chip_is_untouched(lab):
     labels = {**lab.node(PLAIN_NODE)["metadata"]["labels"], **lab.node(PLAIN_NODE)["metadata"]["annotations"]}
     ours = [key for key in labels if re.search("npu|ascend|accelerator", key, re.IGNORECASE)]
     assert ours == []
-    pods = lab.get("pods", "-n", NAMESPACE, f"--field-selector=spec.nodeName={PLAIN_NODE}")["items"]
+    pods = lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={PLAIN_NODE}")
     assert [pod["metadata"]["name"] for pod in pods] == []
     for path in ("/var/lib/npuops", "/var/lib/Ascend", "/etc/cdi", "/run/npuops", "/var/log/mindx-dl"):
         assert lab.ssh(PLAIN_NODE, f"test ! -e {path}", check=False).returncode == 0, f"{path} exists on {PLAIN_NODE}"

@@ -61,7 +61,7 @@ def pod(lab, name: str, node: str, script: str) -> dict:
 def run_pod(lab, name: str, node: str, script: str, phases: tuple[str, ...]) -> str:
     lab.kubectl("delete", "pod", name, "--ignore-not-found", "--wait=true")
     lab.kubectl("create", "-f", "-", stdin=json.dumps(pod(lab, name, node, script)))
-    return lab.wait_for(lambda: (phase := lab.get("pod", name)["status"]["phase"]) in phases and phase, 120, f"pod {name}")
+    return lab.wait_for(lambda: (phase := lab.pod(name)["status"]["phase"]) in phases and phase, 120, f"pod {name}")
 
 
 def objects(lab) -> list[str]:

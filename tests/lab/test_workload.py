@@ -81,7 +81,7 @@ def create_pod(lab, name: str, node: str, script: str, chips: int = 1, image: st
 
 
 def pod_status(lab, name: str) -> dict:
-    return lab.get("pod", name, "-n", TEAM)["status"]
+    return lab.pod(name, TEAM)["status"]
 
 
 def output(lab, name: str) -> str:
@@ -111,7 +111,7 @@ def addresses(text: str) -> list[str]:
 def agent_pod(lab, node: str) -> dict:
     """The agent's pod on a node that is not about to go."""
     def ready():
-        pods = lab.get("pods", "-n", NAMESPACE, "-l", AGENT, f"--field-selector=spec.nodeName={node}")["items"]
+        pods = lab.pods(NAMESPACE, labelSelector=AGENT, fieldSelector=f"spec.nodeName={node}")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and any(
             condition["type"] == "Ready" and condition["status"] == "True" for condition in pod["status"].get("conditions", ()))]
 
@@ -136,7 +136,7 @@ def test_a_request_is_enough(lab, node, chips):
     assert len(addresses(text)) == chips, text
     assert "davinci_manager" in text
     assert "LD=\n" in text
-    assert "runtimeClassName" not in lab.get("pod", "look", "-n", TEAM)["spec"]
+    assert "runtimeClassName" not in lab.pod("look", TEAM)["spec"]
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -342,7 +342,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
     container = wait_running(lab, "works")
     try:
         lab.playbook("install", npu_node_agent_enabled=False)
-        assert lab.get("pods", "-n", NAMESPACE, "-l", AGENT)["items"] == []
+        assert lab.pods(NAMESPACE, labelSelector=AGENT) == []
         for node in NODES:
             wait_allocatable(lab, node)
         sockets = lab.ssh("npu-b", "ls /var/lib/kubelet/device-plugins").stdout.split()

@@ -10,9 +10,11 @@ import os
 import pathlib
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 import yaml
+from kube_api import KubeApi
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 # kubectl is a program in Go that ends before it pays to clean up or to use a second core: this saves two fifths of its CPU time.
@@ -27,6 +29,7 @@ class Lab:
         self.inventory = state / "inventory.yml"
         self.kubeconfig = state / "kubeconfig"
         self.controller_kubeconfig = state / "controller.kubeconfig"
+        self._api: KubeApi | None = None
 
     def variable(self, name: str) -> object:
         """Return a variable of the group npu_nodes as the lab's inventory has it."""
@@ -45,9 +48,24 @@ class Lab:
         """Return what `kubectl get ... -o json` prints, parsed."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
+    @property
+    def api(self) -> KubeApi:
+        """The API without a program for each question, for those that are asked again and again."""
+        if self._api is None:
+            self._api = KubeApi(self.kubeconfig)
+        return self._api
+
     def node(self, name: str) -> dict:
         """Return the Node object."""
-        return self.get("node", name)
+        return self.api.get(f"/api/v1/nodes/{name}")
+
+    def pod(self, name: str, namespace: str = "default") -> dict:
+        """Return the Pod object."""
+        return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def pods(self, namespace: str, **selectors: str) -> list[dict]:
+        """Return the Pods of a namespace; selectors as in the API, labelSelector or fieldSelector."""
+        return self.api.get(f"/api/v1/namespaces/{namespace}/pods?{urllib.parse.urlencode(selectors)}")["items"]
 
     def ssh(self, host: str, command: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run a shell command on a host as root, in at most a minute."""

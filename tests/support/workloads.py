@@ -82,7 +82,7 @@ class Team:
         return self.lab.get("pdb", name, "-n", self.name).get("status", {}).get("currentHealthy", 0) >= replicas
 
     def pods(self, name: str) -> list[dict]:
-        return self.lab.get("pods", "-n", self.name, "-l", f"app={name}")["items"]
+        return self.lab.pods(self.name, labelSelector=f"app={name}")
 
 
 def waiting(ends_in: int) -> str:

@@ -90,7 +90,7 @@ def test_the_smoke_pod_fails(idle, tmp_path):
     upgrade(idle, f"--limit={NODE}", npu_driver_version=new, npu_upgrade_smoke_pod=str(manifest), npu_upgrade_clear_halt=True,
             npu_upgrade_retry=True, **TAKEOVER)
     assert version_of(idle, NODE) == new
-    assert not idle.get("pods", "-n", "default")["items"], "the smoke pod is still there"
+    assert not idle.pods("default"), "the smoke pod is still there"
 
 
 def test_the_host_hangs_and_is_power_cycled(idle):

@@ -83,7 +83,7 @@ class Workloads(Team):
         return {"apiVersion": version, "kind": kind, "metadata": self.metadata(name), "spec": spec}
 
     def running(self) -> int:
-        return sum(pod["status"]["phase"] == "Running" for pod in self.lab.get("pods", "-n", self.name)["items"])
+        return sum(pod["status"]["phase"] == "Running" for pod in self.lab.pods(self.name))
 
     def now(self) -> dict:
         """Of every workload its specification and metadata, as far as people or we write them."""
