@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
+from collections.abc import Iterator
 
 # It makes the checkout importable.
 import collection  # noqa: F401  pylint: disable=unused-import
@@ -22,12 +24,13 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-def lab() -> Lab:
+def lab() -> Iterator[Lab]:
     """The running lab. A missing one is an error, never a skip: a test run without a lab has proved nothing."""
     state = pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")
     if not (state / "inventory.yml").exists():
         pytest.exit(f"{state} holds no lab: start it first (make lab)", returncode=3)
-    return Lab(state)
+    with contextlib.closing(Lab(state)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -128,13 +128,9 @@ class Node:
     def shims(self):
         return self.sh("pgrep -x containerd-shim | sort").split()
 
-    def switch(self, *arguments, check=False, **options):
+    def switch(self, *arguments, **options):
         """Run the module; its result."""
-        command = ["ansible", self.name, "-i", str(self.lab.inventory), "-m", "npuops.ascend.containerd_cdi", *arguments]
-        command += ["-a", json.dumps(options)] if options else []
-        result = self.lab._run(command, check=check, env={
-            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"})
-        return json.loads(result.stdout)["plays"][0]["tasks"][0]["hosts"][self.name]
+        return self.lab.module(self.name, "containerd_cdi", *arguments, **options)
 
     def restore(self):
         self.write(self.saved, "/tmp/containerd.tar.gz.base64")
@@ -158,6 +154,7 @@ def node17(lab):
     node.restore()
 
 
+@pytest.mark.usefixtures("installed")  # pods that go on
 def test_one_line_changes_and_pods_go_on(node):
     text = node.off("# Ours. \u00e4\u00f6\u00fc\n" + node.original.replace('default_runtime_name = "runc"',
                                                                            'default_runtime_name = "runc" # foreign'))
@@ -289,7 +286,7 @@ def test_one_host_goes_first(lab, tmp_path):
         pids = [node.pid() for node in nodes]
         for node in nodes:
             node.unit(REFUSES_CDI)
-        result = lab._run(command, check=False)
+        result = lab.ansible(command, check=False)
         assert result.returncode != 0 and "CDI is unbearable" in result.stdout + result.stderr
         assert [node.sh(f"cat {CONFIG}") for node in nodes] == texts
         untouched = [node.name for node, pid in zip(nodes, pids, strict=True) if node.pid() == pid]
@@ -298,7 +295,7 @@ def test_one_host_goes_first(lab, tmp_path):
         for node in nodes:
             node.sh(f"rm {DROP_IN}; systemctl daemon-reload")
         for changed in (1, 0):
-            recap = lab._run(command).stdout
+            recap = lab.ansible(command).stdout
             assert recap.count(f"changed={changed} ") == 2, recap
     finally:
         for node in nodes:

@@ -11,6 +11,7 @@ import shlex
 
 import pytest
 import yaml
+from lab import AS_JSON
 
 HOST = "cpu-a"
 SERVICE = "npuops-heal"
@@ -125,7 +126,7 @@ def refusals(machine, lab, tmp_path_factory):
         "vars": {name: value for name, value in group["vars"].items() if name.startswith("ansible_")},
         "hosts": {case: {**group["hosts"][HOST], **variables(**changes)} for case, (changes, _sentence) in REFUSED.items()},
     }}), encoding="utf-8")
-    result = lab.playbook("heal_service", "-i", str(inventory), check=False, env={"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
+    result = lab.playbook("heal_service", "-i", str(inventory), check=False, env=AS_JSON,
                           npu_recovery_service_hosts="refused")
     assert machine.traces() == []
     output = json.loads(result.stdout)

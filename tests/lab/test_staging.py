@@ -73,9 +73,7 @@ def stage(lab, node, tmp_path):
             {"ansible.builtin.debug": {"msg": "staged: {{ staged | to_json | b64encode }}"}},
         ]
         playbook.write_text(yaml.safe_dump([{"hosts": node, "gather_facts": False, "tasks": tasks}]))
-        done = lab._run(
-            ["ansible-playbook", "-i", str(lab.inventory), str(playbook), *arguments], check=check, timeout=300
-        )
+        done = lab.ansible(["ansible-playbook", "-i", str(lab.inventory), str(playbook), *arguments], check, 300)
         printed, _heading, told = done.stdout.partition("staged: ")
         return json.loads(base64.b64decode(told.split()[0])) if told else None, printed + done.stderr
 

@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
+import threading
 import time
 import urllib.parse
 
 import pytest
 import yaml
 from kube_api import KubeApi
+from preloaded import Preloaded
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 # kubectl is a program in Go that ends before it pays to clean up or to use a second core: this saves two fifths of its CPU time.
 SHORT_LIVED = {"GOMAXPROCS": "1", "GOGC": "off"}
+# Ansible's results as JSON on standard output.
+AS_JSON = {"ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"}
 
 
 class Lab:
@@ -30,6 +35,13 @@ class Lab:
         self.kubeconfig = state / "kubeconfig"
         self.controller_kubeconfig = state / "controller.kubeconfig"
         self._api: KubeApi | None = None
+        self._lock = threading.Lock()
+        self._preloaded: dict[frozenset, Preloaded] = {}
+        self._open = contextlib.ExitStack()
+
+    def close(self) -> None:
+        """End what works for it."""
+        self._open.close()
 
     def variable(self, name: str) -> object:
         """Return a variable of the group npu_nodes as the lab's inventory has it."""
@@ -84,14 +96,33 @@ class Lab:
         command = ["ansible-playbook", "-i", str(self.inventory), f"npuops.ascend.{name}", *arguments]
         if variables:
             command += ["-e", json.dumps(variables)]
-        return self._run(command, check=check, timeout=timeout, env=env)
+        return self.ansible(command, check, timeout, env)
 
-    def module(self, host: str, name: str, **options: object) -> dict:
-        """Run one module of the collection on a host and return its result, failed or not."""
-        command = ["ansible", host, "-i", str(self.inventory), "-m", f"npuops.ascend.{name}"]
+    def ansible(self, command: list[str], check: bool = True, timeout: float = 120,
+                env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        """Run ansible-playbook or ansible.
+
+        :param env: environment variables to add. With others than AS_JSON it is started in the usual way
+        """
+        if env not in (None, AS_JSON):
+            return self._run(command, check=check, timeout=timeout, env=env)
+        # What pytest says of the test at hand would make an environment of its own of each.
+        environ = {name: value for name, value in {**self.environment(), **(env or {})}.items() if not name.startswith("PYTEST_")}
+        with self._lock:
+            key = frozenset(environ.items())
+            if key not in self._preloaded:
+                self._preloaded[key] = self._open.enter_context(contextlib.closing(Preloaded(environ)))
+            preloaded = self._preloaded[key]
+        return self._checked(preloaded.run(command, CHECKOUT, timeout), check)
+
+    def module(self, host: str, name: str, *arguments: str, **options: object) -> dict:
+        """Run one module of the collection on a host and return its result, failed or not.
+
+        :param arguments: of ansible, for example "--check"
+        """
+        command = ["ansible", host, "-i", str(self.inventory), "-m", f"npuops.ascend.{name}", *arguments]
         command += ["-a", json.dumps(options)] if options else []  # an empty object is taken for free-form text
-        result = self._run(command, check=False, env={
-            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"})
+        result = self.ansible(command, check=False, env=AS_JSON)
         return json.loads(result.stdout)["plays"][0]["tasks"][0]["hosts"][host]
 
     def driver_package(self, chip: str, version: str) -> pathlib.Path:
@@ -125,7 +156,11 @@ class Lab:
              env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         result = subprocess.run(command, input=stdin if stdin is not None else "", capture_output=True, text=True,
                                 check=False, timeout=timeout, env={**self.environment(), **(env or {})}, cwd=CHECKOUT)
+        return self._checked(result, check)
+
+    @staticmethod
+    def _checked(result: subprocess.CompletedProcess, check: bool) -> subprocess.CompletedProcess:
         if check and result.returncode != 0:
-            pytest.fail(f"{' '.join(command)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}",
+            pytest.fail(f"{' '.join(result.args)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}",
                         pytrace=False)
         return result
