@@ -25,9 +25,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _command, _ho
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import (
     exclusive,
-    fsync_directory,
     make_directory,
     read_text,
+    remove_file,
     write_atomic,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._holders import holders
@@ -249,8 +249,7 @@ def _write(path, content):
 
 def _unlink(path):
     if os.path.lexists(path):
-        os.unlink(path)
-        fsync_directory(os.path.dirname(path))
+        remove_file(path)
 
 
 def _state(unit):

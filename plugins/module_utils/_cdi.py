@@ -19,7 +19,7 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _pci
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text, remove_file, write_atomic
 
 KIND = "huawei.com/npu"
 VERSION = "0.5.0"
@@ -172,7 +172,7 @@ def write_hook(script, fs=""):
     """Put the hook in place, or remove it (``script`` None). A container that is being started gets the old or the new."""
     path = fs + HOOK
     if script is None:
-        os.unlink(path)
+        remove_file(path)
         return
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
@@ -253,8 +253,7 @@ def reason(path, wanted):
 def write(path, wanted):
     """Write the file, or remove it (``wanted`` None). containerd does not notice a file moved in from elsewhere."""
     if wanted is None:
-        os.unlink(path)
-        fsync_directory(os.path.dirname(path))
+        remove_file(path)
         return
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):

@@ -16,7 +16,7 @@ import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_config, _cri
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import remove_file, write_atomic
 
 BACKUP_SUFFIX = ".npuops-backup"
 
@@ -224,8 +224,7 @@ class Switch:
 
     def _restore(self):
         if self._undo.before is None:
-            os.unlink(self._undo.path)
-            fsync_directory(os.path.dirname(self._undo.path))
+            remove_file(self._undo.path)
         else:
             _write(self._undo.path, self._undo.before, like=self._undo.path)
 

@@ -13,7 +13,7 @@ import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cdi, _containerd, _containerd_cdi, _containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import remove_file, write_atomic
 
 
 class Revert(_containerd_cdi.Switch):
@@ -53,7 +53,7 @@ class Revert(_containerd_cdi.Switch):
     def apply(self, restart=True):
         """Make it so; when containerd does not come back, everything is as it was, and NpuError has what it said."""
         if self.stale:
-            _remove(self.stale)
+            remove_file(self.stale)
         if not self.edit:
             return
         if restart:
@@ -76,7 +76,7 @@ class Revert(_containerd_cdi.Switch):
                 ) from None
         backup = self._backup_path(self.edit.path)
         if os.path.lexists(backup):
-            _remove(backup)
+            remove_file(backup)
 
     def _examine_backup(self):
         for file in self.files:
@@ -109,11 +109,6 @@ class Revert(_containerd_cdi.Switch):
     def _write(self, text):
         path = os.path.realpath(self.edit.path)
         if text is None:
-            _remove(path)
+            remove_file(path)
         else:
             write_atomic(path, text, like=path)
-
-
-def _remove(path):
-    os.unlink(path)
-    fsync_directory(os.path.dirname(path))

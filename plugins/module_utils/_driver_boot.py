@@ -25,7 +25,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._releases import Lay
 
 UNIT = "npu-driver.service"
 SELECT_UNIT = "npu-driver-select.service"
-UNIT_DIRECTORY = "/etc/systemd/system/"
 CONF = "/var/lib/npuops/driver.conf"
 
 # systemd ends the unit after 900 s; npu-smi and the modules need their part of them.
@@ -210,12 +209,12 @@ class Activation:
             same_content = read_text(path) == entry["content"]
             if same_content and stat.S_IMODE(os.stat(path).st_mode) == mode:
                 continue
-            reload_needed = reload_needed or entry["path"].startswith(UNIT_DIRECTORY)
+            reload_needed = reload_needed or entry["path"].startswith(_systemd.UNIT_DIRECTORY)
             yield Change("write %s" % entry["path"], functools.partial(_write, path, entry["content"], mode))
         if reload_needed:
             yield Change("let systemd read its units", functools.partial(_systemd.systemctl, "daemon-reload"))
         for unit in (SELECT_UNIT, UNIT):
-            wants = self.fs + UNIT_DIRECTORY + "multi-user.target.wants/" + unit
+            wants = self.fs + _systemd.UNIT_DIRECTORY + "multi-user.target.wants/" + unit
             if not os.path.lexists(wants):
                 yield Change("enable %s" % unit, functools.partial(_systemd.systemctl, "enable", unit))
 

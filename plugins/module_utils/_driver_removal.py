@@ -11,15 +11,14 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shlex
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts, _host_setup, _kmod, _systemd, _version_info
-from ansible_collections.npuops.ascend.plugins.module_utils._driver_boot import CONF, SELECT_UNIT, UNIT, UNIT_DIRECTORY
-from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._driver_boot import CONF, SELECT_UNIT, UNIT
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text, remove_file, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import LINKS, Layout
 
@@ -77,13 +76,13 @@ class Removal:
     def _units(self):
         present = False
         for unit in (UNIT, SELECT_UNIT):
-            path = self.fs + UNIT_DIRECTORY + unit
+            path = self.fs + _systemd.UNIT_DIRECTORY + unit
             if not os.path.lexists(path):
                 continue
             present = True
             # Stopping it unloads nothing: its work is done when it has started.
             yield Change("disable %s" % unit, functools.partial(_systemd.systemctl, "disable", "--now", unit))
-            yield Change("remove %s%s" % (UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
+            yield Change("remove %s%s" % (_systemd.UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
         if present:
             yield Change("let systemd read its units", functools.partial(_systemd.systemctl, "daemon-reload"))
 
@@ -171,8 +170,6 @@ def _remove_release(layout, name):
 
 def _unlink(path, cache_of=None):
     """Remove the file; ``cache_of``: the / whose loader cache knew it."""
-    os.unlink(path)
-    with contextlib.suppress(OSError):
-        fsync_directory(os.path.dirname(path))
+    remove_file(path)
     if cache_of is not None:
         _host_setup.refresh_loader_cache(cache_of)

@@ -37,6 +37,12 @@ def fsync_directory(path):
         os.close(fd)
 
 
+def remove_file(path):
+    """Remove the file or link ``path`` for good."""
+    os.unlink(path)
+    fsync_directory(os.path.dirname(os.path.abspath(path)))
+
+
 def write_atomic(path, content, mode=0o644, like=None):
     """Replace the file ``path`` by ``content`` (str or bytes): written beside it, fsynced, renamed.
 

@@ -19,10 +19,9 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command, _systemd, _systemd_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import fsync_directory, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text, remove_file, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change
 
-UNIT_DIRECTORY = "/etc/systemd/system/"
 # The first line of the unit, by which it is known as ours.
 MARK = "# Written by the Ansible collection npuops.ascend.\n"
 # Options of ansible-playbook that ask somebody for something.
@@ -206,11 +205,10 @@ class Service:
         if os.geteuid() != 0:
             raise NpuError(
                 "On this host this is the user %s, but only root may write to /etc/systemd/system. Add --become to the command, and"
-                " --ask-become-pass where sudo wants a password." % os.geteuid()
+                " --ask-become-pass where sudo wants a password." % _user_name()
             )
-        self.name = name
         self.unit = name + ".service"
-        self.path = UNIT_DIRECTORY + self.unit
+        self.path = _systemd.UNIT_DIRECTORY + self.unit
         self.text = read_text(self.path)
         self.state = _systemd.show(self.unit, "FragmentPath", "ActiveState", "UnitFileState", "NeedDaemonReload")
         # By its name, sshd would be replaced or removed just as well.
@@ -240,28 +238,24 @@ class Service:
         runs = self.state.get("ActiveState") in ("active", "activating", "reloading")
         if runs and unread:
             # First, so that a run that is killed from here on leaves no process that runs what the unit no longer says.
-            yield self._systemctl("stop", "stop", self.unit)
+            yield _systemctl("stop %s" % self.unit, "stop", self.unit)
         if another or not self._is_roots():
             yield Change("write %s" % self.path, functools.partial(self._write, wanted, runs and unread))
             unread = True
         if unread:
-            yield self._systemctl("let systemd read its units", "daemon-reload")
+            yield _systemctl("let systemd read its units", "daemon-reload")
         if self.state.get("UnitFileState") != "enabled":
-            yield self._systemctl("enable", "enable", self.unit)
+            yield _systemctl("enable %s" % self.unit, "enable", self.unit)
         if unread or not runs:
             yield Change("start %s" % self.unit, self._start)
 
     def _absent(self):
         if os.path.lexists(self.path):
-            yield self._systemctl("stop and disable", "disable", "--now", self.unit)
-            yield Change("remove %s" % self.path, self._remove)
+            yield _systemctl("stop and disable %s" % self.unit, "disable", "--now", self.unit)
+            yield Change("remove %s" % self.path, functools.partial(remove_file, self.path))
         elif not self.state.get("FragmentPath"):
             return
         yield Change("let systemd forget it", self._forget)
-
-    def _systemctl(self, phrase, *arguments):
-        phrase = "%s %s" % (phrase, self.unit) if self.unit in arguments else phrase
-        return Change(phrase, functools.partial(_systemd.systemctl, *arguments, timeout=_STOP_SECONDS))
 
     def _is_roots(self):
         info = os.stat(self.path)
@@ -280,10 +274,17 @@ class Service:
         _systemd.forget_failures(self.unit)
         _systemd.systemctl("start", self.unit)
 
-    def _remove(self):
-        os.unlink(self.path)
-        fsync_directory(os.path.dirname(self.path))
-
     def _forget(self):
         _systemd.systemctl("daemon-reload")
         _systemd.forget_failures(self.unit)
+
+
+def _systemctl(phrase, *arguments):
+    return Change(phrase, functools.partial(_systemd.systemctl, *arguments, timeout=_STOP_SECONDS))
+
+
+def _user_name():
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

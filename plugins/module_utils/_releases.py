@@ -34,6 +34,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._files import (
     make_directory,
     read_link,
     read_text,
+    remove_file,
     write_atomic,
 )
 
@@ -160,8 +161,7 @@ class Layout:
         path = os.path.join(self.root, link)
         if not os.path.islink(path):
             return False
-        os.unlink(path)
-        fsync_directory(self.root)
+        remove_file(path)
         return True
 
     # Writing

@@ -11,6 +11,9 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils import _command
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
+# Where an administrator's units are, and ours.
+UNIT_DIRECTORY = "/etc/systemd/system/"
+
 # Stopping a unit may take as long as systemd lets one have by default.
 _STOP = 90  # seconds
 _SHOW = 20  # seconds
