@@ -93,8 +93,8 @@ def test_node_joins_without_its_driver_and_says_why(lab, broken):
 
 def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     """A plain reboot: the plugin does not try without a driver, and starts as soon as there is one."""
-    pods = ("-n", NAMESPACE, "pods", "-l", "name=ascend-device-plugin-ds", f"--field-selector=spec.nodeName={NODE}")
-    broken("slow-devices", "75")
+    plugin = {"labelSelector": "name=ascend-device-plugin-ds", "fieldSelector": f"spec.nodeName={NODE}"}
+    broken("slow-devices", "600")
     reboot(lab, NODE)
     last_words = f"tail -qn 1 /var/log/pods/{NAMESPACE}_ascend-device-plugin-*/device-plugin-01/*.log"
     lab.wait_for(lambda: "Waiting for the driver of this host" in lab.ssh(NODE, last_words, check=False).stdout, 60,
@@ -102,12 +102,16 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
 
     # It does not hold up who wants it gone for the 30 s that a pod is given.
-    lab.kubectl("delete", *pods, "--timeout=25s")
+    (pod,) = lab.pods(NAMESPACE, **plugin)
+    lab.kubectl("-n", NAMESPACE, "delete", "pod", pod["metadata"]["name"], "--timeout=25s")
+    (pod,) = lab.wait_for(lambda: lab.pods(NAMESPACE, **plugin), 60, "another pod")
+    lab.wait_for(lambda: "Waiting" in lab.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"], check=False), 60, "that one waits, too")
 
+    lab.fault(NODE, "clear")
     lab.wait_for(lambda: lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode == 0, 180, "the driver is ready")
     lab.wait_for(
         lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 60, f"{NODE} offers its chips")
-    (pod,) = lab.get(*pods)["items"]
+    (pod,) = lab.pods(NAMESPACE, **plugin)
     (status,) = pod["status"]["containerStatuses"]
     assert status["restartCount"] == 1 and status["lastState"]["terminated"]["exitCode"] == 0, status
     log = lab.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"], "--previous").splitlines()

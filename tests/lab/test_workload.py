@@ -223,8 +223,8 @@ def test_who_dies_disturbs_no_workload(lab, node, death):
 
 
 def reboot_required_events(lab) -> list[dict]:
-    return [event for event in lab.get("events", "-n", "default", "--field-selector=reason=RebootRequired")["items"]
-            if event["involvedObject"]["name"] == "npu-a"]
+    events = lab.api.get("/api/v1/namespaces/default/events?fieldSelector=reason%3DRebootRequired")["items"]
+    return [event for event in events if event["involvedObject"]["name"] == "npu-a"]
 
 
 def told(lab) -> tuple[bool, bool, bool]:
