@@ -9,6 +9,7 @@ import os
 
 import leftovers
 import pytest
+from healing import QUICK
 from rollout import reset, upgrade
 
 
@@ -24,6 +25,15 @@ def installed(lab):
     reset(lab)
     upgrade(lab, npu_upgrade_max_parallel=0)
     lab.playbook("validate")
+
+
+@pytest.fixture(scope="session")
+def quick_agents(lab, installed):
+    """Node agents that look every few seconds, for all tests from the first one that needs them."""
+    lab.playbook("install", **QUICK)
+    yield
+    if not os.environ.get("NPU_LAB_GOES"):
+        lab.playbook("install")
 
 
 @pytest.fixture

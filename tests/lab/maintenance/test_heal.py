@@ -16,13 +16,7 @@ from rollout import NAMESPACE, NPU_NODES, OTHER, proof, reboot, run, upgrade, ve
 from workloads import A2, Team
 
 CHIPS = {"npu-a": (A2, 8), "npu-b": (A2, 8)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(lab, installed):
-    lab.playbook("install", **QUICK)
-    yield
-    lab.playbook("install")
+pytestmark = pytest.mark.usefixtures("quick_agents")
 
 
 @pytest.fixture

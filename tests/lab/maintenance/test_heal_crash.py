@@ -16,20 +16,13 @@ import every_crash
 import pytest
 from crash import Fate, Gate
 from every_crash import FATES
-from healing import ANYWAY, QUICK, heal, healing, wait_well, wedge
+from healing import ANYWAY, heal, healing, wait_well, wedge
 from rollout import NPU_NODES, TAKEOVER, proof, watch
 from workloads import Team
 
 DARK = 30
 NODES = os.environ.get("NPU_CRASH_NODES", ",".join(NPU_NODES)).split(",")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(lab, installed):
-    lab.playbook("install", **QUICK)
-    yield
-    if not os.environ.get("NPU_LAB_GOES"):
-        lab.playbook("install")
+pytestmark = pytest.mark.usefixtures("quick_agents")
 
 
 @pytest.fixture
