@@ -22,6 +22,7 @@ class ActionModule(HostsAction):
         "node_agent_image": {"type": "str"},
         "node_agent_probe_interval": {"type": "int", "default": 60},
         "node_agent_probe_timeout": {"type": "int", "default": 30},
+        "rollout_max_unavailable": {"type": "str", "default": "1"},
     }
 
     def act(self, params):
@@ -41,6 +42,7 @@ class ActionModule(HostsAction):
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
+        reasons += _preflight.rollout_reasons(params["rollout_max_unavailable"])
         ours = []
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)

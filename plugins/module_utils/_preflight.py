@@ -10,6 +10,7 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import difflib
+import json
 import posixpath
 import re
 
@@ -24,6 +25,9 @@ READY, SKIPPED, BLOCKED, UNREACHABLE = "ready", "skipped", "blocked", "unreachab
 
 SOURCES = ("image", "preinstalled")
 LATER_SOURCES = ("package",)
+
+# As the API takes it: a 32 bit number, or up to 100%.
+_AT_ONCE = re.compile(r"([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)\Z")
 
 # What a host's configuration is when its variables do not say otherwise; the keys are the variables without "npu_".
 CONFIG_DEFAULTS = {
@@ -53,6 +57,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_status_file",
         "npu_uninstall_force",
         "npu_rollout_timeout",
+        "npu_rollout_max_unavailable",
         "npu_validate_timeout",
         "npu_plan_fail",
         "npu_driver_build",
@@ -632,6 +637,16 @@ def agent_reasons(enabled, image, interval=60, timeout=30):
             % (timeout, interval)
         )
     return reasons
+
+
+def rollout_reasons(max_unavailable):
+    """Why no DaemonSet can be replaced on ``max_unavailable`` nodes at once (a text, ``1`` or ``10%``), as sentences."""
+    if _AT_ONCE.match(max_unavailable):
+        return []
+    return [
+        "npu_rollout_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
+        % json.dumps(max_unavailable)
+    ]
 
 
 DAEMONSETS = {

@@ -53,6 +53,12 @@ options:
     description: Seconds that one may take. It is an error if that is not less than O(node_agent_probe_interval).
     type: int
     default: 30
+  rollout_max_unavailable:
+    description:
+      - On how many nodes at once a DaemonSet's pods will be replaced. It is an error if that is no number from 1 on, and no
+        percentage from V(1%) to V(100%).
+    type: str
+    default: "1"
 """
 
 EXAMPLES = r"""

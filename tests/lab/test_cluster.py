@@ -63,6 +63,20 @@ def refused(lab):
     assert state(lab) == before
 
 
+def test_how_many_nodes_at_once(lab):
+    def at_once() -> dict:
+        return {item["metadata"]["name"]: item["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+                for item in lab.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets")["items"]}
+
+    before = at_once()
+    assert set(before.values()) == {1} and len(before) == 4
+    assert 'npu_rollout_max_unavailable is "half": it must be a number' in refusal(lab, npu_rollout_max_unavailable="half")
+    lab.playbook("install", npu_rollout_max_unavailable="50%")
+    assert at_once() == dict.fromkeys(before, "50%")
+    lab.playbook("install")
+    assert at_once() == before
+
+
 def test_second_run_and_check_mode_change_nothing(lab):
     for arguments in ((), ("--check", "--diff")):
         result = lab.playbook("install", *arguments)

@@ -21,6 +21,7 @@ SHARED = {
     "npu_namespace": "npu-operator",
     "npu_image_pull_policy": "IfNotPresent",
     "npu_image_pull_secrets": ["one", "two"],
+    "npu_rollout_max_unavailable": "10%",
     "npu_tolerations": [{"key": "dedicated", "operator": "Exists"}],
 }
 PLUGIN = dict(
@@ -314,9 +315,24 @@ def test_service_monitor_finds_the_node_agent():
     assert objects["PrometheusRule"]["metadata"]["labels"] == {"release": "prometheus"}
 
 
-@pytest.mark.parametrize(
+ALL = pytest.mark.parametrize(
     ("role", "variables"), [("npu_device_plugin", PLUGIN), ("npu_exporter", EXPORTER), ("npu_node_agent", AGENT)]
 )
+
+
+@ALL
+@pytest.mark.parametrize(("given", "wanted"), [("10%", "10%"), ("1", 1)])
+def test_how_many_nodes_at_once(role, variables, given, wanted):
+    """Given as text, and the API tells a number from a percentage by its type."""
+    kinds = [
+        render(role, template, dict(variables, npu_rollout_max_unavailable=given)) for template in os.listdir(os.path.join(ROLES, role, "templates"))
+    ]
+    strategies = [objects["DaemonSet"]["spec"]["updateStrategy"] for objects in kinds if "DaemonSet" in objects]
+    assert strategies == [{"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": wanted}}] * len(strategies)
+    assert strategies
+
+
+@ALL
 def test_every_template_begins_a_document(role, variables):
     """The roles apply several of them as one text."""
     for template in os.listdir(os.path.join(ROLES, role, "templates")):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 
@@ -333,6 +334,17 @@ def test_the_node_agent_needs_an_image():
 def test_a_probe_of_the_node_agent_ends_before_the_next_one():
     assert "timeout is 30 and npu_node_agent_probe_interval 6:" in _preflight.agent_reasons(True, "registry.example/agent:1", 6)[0]
     assert _preflight.agent_reasons(True, "registry.example/agent:1", 6, 5) == _preflight.agent_reasons(False, "", 6) == []
+
+
+@pytest.mark.parametrize("value", ["1", "25", "1%", "100%"])
+def test_nodes_at_once(value):
+    assert _preflight.rollout_reasons(value) == []
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "1.5", "0%", "101%", "10 %", "10%%", "%", "ten", "\u0661"])
+def test_nodes_at_once_that_cannot_be(value):
+    (reason,) = _preflight.rollout_reasons(value)
+    assert reason.startswith("npu_rollout_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
 
 
 def test_permissions():
