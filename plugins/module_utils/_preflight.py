@@ -641,7 +641,8 @@ def agent_reasons(enabled, image, interval=60, timeout=30):
 
 def rollout_reasons(max_unavailable):
     """Why no DaemonSet can be replaced on ``max_unavailable`` nodes at once (a text, ``1`` or ``10%``), as sentences."""
-    if _AT_ONCE.match(max_unavailable):
+    # A variable without a value is None.
+    if _AT_ONCE.match(max_unavailable or ""):
         return []
     return [
         "npu_rollout_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"

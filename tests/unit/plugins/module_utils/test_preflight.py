@@ -341,7 +341,7 @@ def test_nodes_at_once(value):
     assert _preflight.rollout_reasons(value) == []
 
 
-@pytest.mark.parametrize("value", ["", "0", "-1", "1.5", "0%", "101%", "10 %", "10%%", "%", "ten", "\u0661"])
+@pytest.mark.parametrize("value", [None, "", "0", "-1", "1.5", "0%", "101%", "10 %", "10%%", "%", "ten", "\u0661"])
 def test_nodes_at_once_that_cannot_be(value):
     (reason,) = _preflight.rollout_reasons(value)
     assert reason.startswith("npu_rollout_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
