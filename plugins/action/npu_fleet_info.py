@@ -41,5 +41,6 @@ def _look(cluster, params):
     """(rows, the sentence about a storm or None)."""
     pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
     nodes = cluster.nodes()
-    recovery = plan(params, nodes.values(), time.time())
-    return _fleet.rows(params["hosts"], _fleet.node_views(nodes, pods, recovery)), recovery.storm
+    now = time.time()
+    recovery = plan(params, nodes.values(), now)
+    return _fleet.rows(params["hosts"], _fleet.node_views(nodes, pods, now, recovery)), recovery.storm

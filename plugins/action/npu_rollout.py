@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _rollout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 
@@ -40,5 +42,5 @@ class ActionModule(ClusterAction):
             # What the tasks before would have changed is not there to be waited for.
             return {"msg": "Would wait for the rollout"}
         snapshot = _rollout.wait(_cluster.connect(params), params["daemonsets"], params["nodes"], params["timeout"])
-        views = _fleet.node_views(snapshot.nodes, snapshot.all_pods())
+        views = _fleet.node_views(snapshot.nodes, snapshot.all_pods(), time.time())
         return {"daemonsets": snapshot.summary(), "nodes": views}

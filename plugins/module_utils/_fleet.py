@@ -8,8 +8,9 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _rollout, _wedge
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import one_line
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _rollout, _wedge
+from ansible_collections.npuops.ascend.plugins.module_utils._duration import duration
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 
 PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
 AGENT_POD_LABEL = ("app.kubernetes.io/name", "npu-node-agent")
@@ -31,19 +32,22 @@ _COLUMNS = (
 )
 
 
-def node_views(nodes, pods, recovery=None):
+def node_views(nodes, pods, now, recovery=None):
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those that may
-    be the device plugin's or the node agent's; ``recovery``: a _recovery_plan.Plan, to say what becomes of wedged nodes."""
+    be the device plugin's or the node agent's; ``now``: seconds since 1970; ``recovery``: a _recovery_plan.Plan, to say what
+    becomes of wedged nodes."""
     plugin, agent = (_by_node(pods, *label) for label in (PLUGIN_POD_LABEL, AGENT_POD_LABEL))
     told = recovery.told() if recovery else {}
-    return {name: _node_view(node, plugin.get(name), agent.get(name), told.get(name)) for name, node in nodes.items()}
+    return {
+        name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()
+    }
 
 
 def _by_node(pods, key, value):
     return {_rollout.pod_node(pod): pod for pod in pods if (pod["metadata"].get("labels") or {}).get(key) == value}
 
 
-def _node_view(node, plugin_pod, agent_pod, recovery):
+def _node_view(node, plugin_pod, agent_pod, now, recovery):
     ready, why = _cluster.node_ready(node)
     wedge = _wedge.of(node)
     labels = _cluster.labels(node)
@@ -56,7 +60,7 @@ def _node_view(node, plugin_pod, agent_pod, recovery):
         "components": labels.get(_cluster.LABEL_COMPONENTS),
         "chip": labels.get(_cluster.LABEL_CHIP),
         "present": _cluster.LABEL_PRESENT in labels,
-        "maintenance": _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(node),
+        "maintenance": _maintenance_told(node, now),
         "allocatable": {
             name: int(count)
             for name, count in (node.get("status", {}).get("allocatable") or {}).items()
@@ -69,6 +73,25 @@ def _node_view(node, plugin_pod, agent_pod, recovery):
         "wedged": wedge.text if wedge else None,
         "recovery": recovery,
     }
+
+
+def _maintenance_told(node, now):
+    """The maintenance under way: what for, by which run, in which step and since when; None without one."""
+    try:
+        record = _maintenance.decode(node)
+    except NpuError as exc:
+        return exc.message
+    if record is None:
+        return None
+    before, after = (record.get("from") or {}).get("version"), (record.get("to") or {}).get("version")
+    way = " from %s to %s" % (before or "?", after) if after else ""
+    step, beat = record.get("step"), _maintenance.seconds_of(record.get("heartbeat"))
+    begun = _maintenance.seconds_of((record.get("times") or {}).get(step))
+    text = "%s%s by the run %s: %s" % (record.get("reason"), way, record["run"], step)
+    text += " for %s" % duration(max(0, now - begun)) if begun is not None else ""
+    # The clocks of two controllers may differ.
+    text += ", last heard of %s ago" % duration(max(0, now - beat)) if beat is not None else ""
+    return text + ("; %s" % one_line(record["failure"]) if record.get("failure") else "")
 
 
 def _pod_state(pod):
@@ -220,9 +243,10 @@ def _cdi(host):
 
 def _state(host, facts, row, view):
     """(state, reason or None) of one host; the first thing that is wrong counts."""
+    during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
     if host.get("unreachable"):
         node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
-        return "unreachable", one_line(host.get("error")) + node
+        return "unreachable", one_line(host.get("error")) + (one_line(node) + during if during else node)
     if host.get("error"):
         return "failed", one_line(host["error"])
     if not facts.get("chip_count"):
@@ -230,9 +254,11 @@ def _state(host, facts, row, view):
     if view is None:
         return "no node", "the cluster has no node %s" % row["node"]
     if not view["ready"]:
-        return "not ready", view["why"]
-    if view["maintenance"] or view["components"] == "paused":
-        return "maintenance", "its components are %s" % (view["components"] or "off")
+        return "not ready", one_line(view["why"]) + during if during else view["why"]
+    if view["maintenance"]:
+        return "maintenance", view["maintenance"]
+    if view["components"] == "paused":
+        return "maintenance", "its components are paused"
     if view["wedged"]:
         return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, if it does not end by itself")
     if facts.get("problems"):

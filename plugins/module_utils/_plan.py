@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _stage,
     _version_info,
 )
+from ansible_collections.npuops.ascend.plugins.module_utils._duration import duration
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
@@ -268,14 +269,6 @@ class Plan:
 def version_of(release):
     """The version in the name of a release."""
     return (release or "").partition("-")[0]
-
-
-def duration(seconds):
-    """``about`` how long: 40 s, 12 min, 2 h 5 min."""
-    if seconds < 90:
-        return "%d s" % seconds
-    minutes = int(round(seconds / 60.0))
-    return "%d min" % minutes if minutes < 90 else "%d h %d min" % divmod(minutes, 60)
 
 
 def make(hosts, snapshot, slots, wishes, tools):

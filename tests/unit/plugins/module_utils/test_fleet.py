@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _fleet
 from kubernetes_stub import node
@@ -18,6 +20,7 @@ FACTS = {
 }
 VALID = {"valid": True, "version": "25.5.0", "checks": [{"name": "cdi_running", "ok": True, "message": None}]}
 WRONG = {"name": "npu_smi", "ok": False, "expected": "8 chips", "seen": "7 chips", "message": "Look at dmesg"}
+NOW = 1795428000  # 2026-11-23T10:00:00Z
 UNIT_FAILED = {"name": "driver_ready", "ok": False, "expected": "it", "seen": "insmod failed", "message": "See journal"}
 INSTALLED = {"labels": {"openfuyao.com/npu.present": "", "npuops.ascend/components": "enabled"}}
 
@@ -42,7 +45,7 @@ def plugin(on="a", ready=True, labels=None):
 def row(entry=None, pods=(plugin(),), allocatable="8", nodes=None, **kwargs):
     kwargs = dict(INSTALLED, **kwargs)
     nodes = {"a": node("a", allocatable={CHIPS: allocatable}, **kwargs)} if nodes is None else nodes
-    return _fleet.rows([host() if entry is None else entry], _fleet.node_views(nodes, list(pods)))[0]
+    return _fleet.rows([host() if entry is None else entry], _fleet.node_views(nodes, list(pods), NOW))[0]
 
 
 def state(*args, **kwargs):
@@ -85,6 +88,45 @@ def test_states_and_reasons():
     assert state(unschedulable=True) == ("ready", "cordoned")
 
 
+RECORD = {
+    "run": "awx-812",
+    "generation": 3,
+    "reason": "upgrade",
+    "from": {"version": "25.5.0", "release": "x"},
+    "to": {"version": "25.5.1", "release": "y"},
+    "step": "drain-required",
+    "heartbeat": "2026-11-23T09:59:48Z",
+    "times": {"cordon-required": "2026-11-23T09:50:00Z", "drain-required": "2026-11-23T09:56:00Z"},
+}
+UNDER_WAY = "upgrade from 25.5.0 to 25.5.1 by the run awx-812: drain-required for 4 min, last heard of 12 s ago"
+
+
+def in_maintenance(**changes):
+    return {"npuops.ascend/maintenance": json.dumps(dict(RECORD, **changes))}
+
+
+def test_a_maintenance_tells_its_step_its_run_and_its_age():
+    paused = {"npuops.ascend/components": "paused"}
+    assert state(labels=paused, annotations=in_maintenance()) == ("maintenance", UNDER_WAY)
+    stuck = in_maintenance(failure="It did not come back\nwithin 60 s.")
+    assert state(labels=paused, annotations=stuck)[1] == UNDER_WAY + "; It did not come back within 60 s"
+    recovery = in_maintenance(reason="recovery", to={}, times={})
+    assert state(annotations=recovery)[1] == "recovery by the run awx-812: drain-required, last heard of 12 s ago"
+
+
+def test_a_maintenance_is_told_of_a_host_that_reboots_in_it():
+    down = state(ready=False, annotations=in_maintenance())
+    assert down == ("not ready", "Kubelet stopped posting node status; in maintenance: " + UNDER_WAY)
+    unreachable = state(host(facts=None, unreachable=True, error="no route"), annotations=in_maintenance())
+    assert unreachable == ("unreachable", "no route; the node is Ready; in maintenance: " + UNDER_WAY)
+
+
+def test_a_record_that_cannot_be_read_is_told():
+    told = state(annotations={"npuops.ascend/maintenance": "garbage"})
+    assert told[0] == "maintenance"
+    assert "npuops.ascend/maintenance of the node a cannot be read" in told[1]
+
+
 def test_node_agent():
     assert row(pods=[plugin(), agent()])["agent"] == "running"
     assert state(pods=[plugin(), agent(ready=False)]) == ("no agent", "is Running; no events yet")
@@ -124,7 +166,7 @@ def test_preinstalled():
 
 def test_npu_nodes_that_no_host_stands_for():
     nodes = {"a": node("a", **INSTALLED), "z": node("z", allocatable={CHIPS: "8"}, **INSTALLED), "plain": node("plain")}
-    result = _fleet.rows([host()], _fleet.node_views(nodes, []))
+    result = _fleet.rows([host()], _fleet.node_views(nodes, [], NOW))
     assert [entry["node"] for entry in result] == ["a", "z"]
     assert (result[1]["state"], result[1]["allocatable"]) == ("unknown", 8)
 
@@ -139,7 +181,7 @@ def test_table():
     entries = [host(), host("b", facts=dict(FACTS, chip_count=0, family=None, driver={}), validation=None)]
     entries.append(host("c", facts=None, validation=None, error="no sh"))
     entries[2]["config"]["node_name"] = "worker-1"
-    assert _fleet.table(_fleet.rows(entries, _fleet.node_views(nodes, [plugin()]))) == [
+    assert _fleet.table(_fleet.rows(entries, _fleet.node_views(nodes, [plugin()], NOW))) == [
         "NODE          CHIPS     WANTED  LOADED  CONTAINERD          CDI  AGENT  PLUGIN   ALLOCATABLE             STATE",
         "a             8 x 910B  25.5.0  25.5.0  2.1.5               on   -      running  8 huawei.com/Ascend910  ready",
         "b             -         -       -       2.1.5               -    -      -        -                       no chip",

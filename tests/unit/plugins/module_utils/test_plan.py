@@ -420,11 +420,6 @@ def test_failures_are_no_measure():
     assert make([host()], nodes=nodes_of("a", annotations=ended("rolled-back"))).estimate is None
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (100, "2 min"), (2100, "35 min"), (7500, "2 h 5 min")])
-def test_duration(seconds, text):
-    assert _plan.duration(seconds) == text
-
-
 # --- rollback ---
 
 
