@@ -324,7 +324,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
     # What a host says about its driver says nothing about a node that is another machine.
     if entry.target and not entry.requested and _same_machine(entry) and _is_there(entry, wishes):
         entry.verdict = UP_TO_DATE
-        entry.notes += reasons
+        entry.notes += reasons + _trouble(entry, validation)
         return
     if _maintenance.state(entry.node or {"metadata": {}}) == _maintenance.FAILED and not wishes.retry:
         last = _maintenance.last(entry.node)
@@ -533,6 +533,15 @@ def _check_health(entry, validation):
         )
 
 
+def _trouble(entry, validation):
+    """What is wrong with a host that has its driver already; an upgrade does nothing about it. [note], [] when all is well."""
+    if entry.wedged:
+        return ["its driver does not answer any more (%s): npuops.ascend.heal" % _cluster.ANNOTATION_WEDGED]
+    if validation.get("valid") is False:
+        return ["its driver does not validate: %s" % one_line(validation.get("msg"))]
+    return []
+
+
 class _Sizes:
     """Sizes of images, each asked for once."""
 
@@ -718,12 +727,18 @@ def table(plan):
     notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes)
     cluster = ["cluster: %s" % text for text in plan.cluster_reasons]
     if plan.halted:
-        cluster.append("halted since %(when)s by %(who)s: %(why)s" % plan.halted)
+        cluster.append(_halted(plan.halted, why))
     notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes
     for title, block in (("In the way:", cluster + why), ("To know:", notes)):
         if block:
             lines += ["", title] + ["  " + text for text in block]
     return lines + ["", plan.summary]
+
+
+def _halted(halted, told):
+    """``told``: the other lines. The reason mostly is that a node failed, and stands there."""
+    text, why = "halted since %(when)s by %(who)s" % halted, one_line(halted["why"])
+    return text if any(why in line for line in told) else "%s: %s." % (text, why)
 
 
 def _row(entry):
@@ -737,8 +752,15 @@ def _row(entry):
         entry.loaded_version or "-",
         _wanted(entry) or "-",
         "%d (%d NPU)" % (leaving, entry.evictions["npu"]) if leaving else "-",
-        entry.verdict + (", first of its kind" if entry.canary else ", later" if entry.later else ""),
+        entry.verdict + _remark(entry),
     )
+
+
+def _remark(entry):
+    """What a verdict alone would hide."""
+    if entry.verdict == UP_TO_DATE and entry.wedged:
+        return ", wedged"
+    return ", first of its kind" if entry.canary else ", later" if entry.later else ""
 
 
 def _wanted(entry):

@@ -582,6 +582,30 @@ def test_halt_and_holders_are_told():
     assert "  cluster: in maintenance now: b" in lines
 
 
+def test_why_it_is_halted_stands_there_once():
+    why = "The upgrade of a to 25.5.2 failed: npu-smi lists 7 chips. It is back on the old driver."
+    nodes = nodes_of("a", "b", labels={"npu.openfuyao.com/driver-upgrade-state": "upgrade-failed"})
+    for name in nodes:
+        told = why if name == "a" else "Its disk is full."
+        nodes[name]["metadata"]["annotations"] = ended("rolled-back", failure=told)
+    slots = {"max": 1, "halted": {"who": "run r1", "why": why, "when": "2026-11-21T10:00:00Z"}, "holders": {}}
+    lines = _plan.table(make([host("a"), host("b")], nodes=nodes, slots=slots))
+    assert "  halted since 2026-11-21T10:00:00Z by run r1" in lines
+    assert sum("npu-smi lists 7 chips" in line for line in lines) == 1
+
+
+def test_a_driver_that_does_not_answer_is_not_merely_up_to_date():
+    nodes = nodes_of("a", "b", annotations={"npuops.ascend/wedged": "{}"})
+    nodes["b"]["metadata"]["annotations"] = {}
+    invalid = {"valid": False, "msg": "7 of 8 chips answer.", "checks": []}
+    plan = make([host("a", loaded=NEW_RELEASE), host("b", loaded=NEW_RELEASE, validation=invalid)], nodes=nodes)
+    lines = _plan.table(plan)
+    assert [line.split("  ")[-1] for line in lines[1:3]] == ["up-to-date, wedged", "up-to-date"]
+    assert "  a: its driver does not answer any more (npuops.ascend/wedged): npuops.ascend.heal" in lines
+    assert "  b: its driver does not validate: 7 of 8 chips answer" in lines
+    assert plan.settled_nodes == ["a", "b"]
+
+
 def test_the_result_is_plain_data():
     plan = make([host("a"), unreachable("b")], pods=[pod("web-1")], budgets=[budget()])
     text = json.dumps(plan.result())
