@@ -71,7 +71,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params):
         if self.check_mode:
-            return {"outcome": "skipped", "msg": "Would take %s through its maintenance" % params["node"]}
+            return {"outcome": _cycle_outcome.CHECK_MODE, "msg": "Would take %s through its maintenance" % params["node"]}
         if self._connection.transport == "local":
             raise NpuError(
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"

@@ -51,7 +51,7 @@ class ActionModule(ClusterAction):
     def act(self, params):
         clock = _patience.Clock()
         cluster = _patience.PatientCluster(_cluster.connect(params), self._display.display, clock)
-        rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"])
+        rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = _slots.Slots(cluster, params["namespace"], clock).view()["halted"]
         report = _report.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])
         files, unwritten = self._write(params["directory"], report)

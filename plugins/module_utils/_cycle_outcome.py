@@ -20,6 +20,7 @@ BUSY = "busy"  # another run has it
 ANSWERS = "answers-again"  # there is nothing to recover any more
 TOO_SOON = "too-soon"  # it may be due later
 GIVEN_UP = "given-up"  # it was tried often enough
+CHECK_MODE = "check-mode"  # nothing was tried
 
 
 class NotDue(Exception):

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cy
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
 RECOVERED = "recovered"
+GIVEN_BACK = "given back"  # cordoned already when the roll-out was halted, and not rebooted
 LATER = "later"  # due, but the run was for the first node of each pool only
 _DONE = {_maintenance.ROLLBACK_REASON: RETURNED, _maintenance.RECOVERY_REASON: RECOVERED}
 
@@ -34,6 +35,7 @@ _STATUS = {
     _cycle_outcome.AWAITING: SKIPPED,
     LATER: SKIPPED,
     NOT_BEGUN: WAITING,
+    GIVEN_BACK: WAITING,
 }
 
 # Parts of a maintenance for people, each with the steps it consists of.
@@ -52,12 +54,18 @@ _UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7
 _TELL_THEMSELVES = (_verdict.UP_TO_DATE, _verdict.SKIPPED, _cycle_outcome.AWAITING)
 
 
+# Seconds. What ended longer ago is not told of a node that is up to date.
+_RECENT = 24 * 3600
+
+
 class Row:
     """One node."""
 
-    def __init__(self, host, planned, node, run):
-        """``host``: {name, outcome, reason} of npu_outcomes; ``planned``: its entry in the plan; ``node``: Node or None."""
+    def __init__(self, host, planned, node, run, now):
+        """``host``: {name, outcome, reason} of npu_outcomes; ``planned``: its entry in the plan; ``node``: Node or None;
+        ``now``: seconds since 1970."""
         self.name, self.planned = host["name"], planned
+        self.check_mode = host["outcome"] == _cycle_outcome.CHECK_MODE
         self.node_name = planned.get("node") or self.name
         self.node = node
         record, self.last = self._records(node, run)
@@ -65,6 +73,9 @@ class Row:
         before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
         self.before, self.after = before.get("version"), after.get("version")
         self.outcome, self.reason = self._judge(host, node)
+        self.earlier = self._earlier(run, now) if self.outcome == _verdict.UP_TO_DATE and node else None
+        if self.earlier:
+            self.reason = "upgraded from %(from)s by the earlier run %(run)s" % self.earlier
 
     @staticmethod
     def _records(node, run):
@@ -78,9 +89,20 @@ class Row:
         last = _maintenance.last(node)
         return (last, True) if last.get("run") == run else (None, False)
 
+    def _earlier(self, run, now):
+        """{run, from, ended} of another run that brought the driver of late: this one may be its second half. Or None."""
+        last = _maintenance.last(self.node)
+        ended = _maintenance.seconds_of(last.get("ended"))
+        if ended is None or now - ended > _RECENT or last.get("run") == run or last.get("outcome") != "success":
+            return None
+        before, after = ((last.get(key) or {}).get("version") for key in ("from", "to"))
+        if not before or after != self.after:
+            return None
+        return {"run": last["run"], "from": before, "ended": last["ended"]}
+
     def _judge(self, host, node):
         """(outcome, why)."""
-        if host["outcome"] is None:
+        if host["outcome"] is None or self.check_mode:
             if self.planned.get("later"):
                 return LATER, None
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
@@ -93,7 +115,10 @@ class Row:
         if outcome == _cycle_outcome.UNDER_WAY:
             return LEFT, reason
         if outcome == _cycle_outcome.HALTED and (self.last or not self.record):
-            return NOT_BEGUN, None  # why the roll-out is halted is told once
+            # Why the roll-out is halted is told once.
+            if self.record.get("unschedulable") is None:
+                return NOT_BEGUN, None
+            return GIVEN_BACK, "it was being emptied when the roll-out was halted; it was not rebooted and keeps its driver"
         return outcome, reason
 
     def result(self):
@@ -104,7 +129,7 @@ class Row:
             "from": self.before,
             "to": self.after,
             "outcome": self.outcome,
-            "status": _STATUS.get(self.outcome, FAILED),
+            "status": SKIPPED if self.check_mode else _STATUS.get(self.outcome, FAILED),
             "reason": self.reason,
             "seconds": seconds_of_parts(steps),
             "started": self.record.get("started"),
@@ -113,6 +138,7 @@ class Row:
             "timeline": steps,
             "approval": self.record.get("approval"),
             "job": self.record.get("job"),
+            "earlier": self.earlier,
             "state": _maintenance.state(self.node) if self.node else None,
         }
 
@@ -153,13 +179,14 @@ def seconds_of_parts(steps):
     return {part: taken[part] for part in [name for name, _steps in PARTS] + ["TOTAL"] if part in taken}
 
 
-def rows(hosts, plan, nodes, run):
-    """A Row per host, in the order of the plan, then in that of ``hosts``. ``nodes``: Node objects by name."""
+def rows(hosts, plan, nodes, run, now):
+    """A Row per host, in the order of the plan, then in that of ``hosts``. ``nodes``: Node objects by name; ``now``: seconds
+    since 1970."""
     planned, order = plan.get("hosts") or {}, {name: number for number, name in enumerate(plan.get("order") or [])}
     made = []
     for host in hosts:
         entry = planned.get(host["name"]) or {}
-        made.append(Row(host, entry, nodes.get(entry.get("node") or host["name"]), run))
+        made.append(Row(host, entry, nodes.get(entry.get("node") or host["name"]), run, now))
     return sorted(made, key=lambda row: order.get(row.name, len(order)))
 
 
@@ -234,7 +261,7 @@ def _approve(nodes):
 
 def needs_telling(node):
     """Whether the reason of a node of the JSON is worth reading."""
-    return bool(node["reason"]) and node["outcome"] not in _TELL_THEMSELVES
+    return bool(node["reason"]) and (node["outcome"] not in _TELL_THEMSELVES or bool(node["earlier"]))
 
 
 def awaiting(nodes):

@@ -195,6 +195,7 @@ outcome:
     - V(halted), nothing may be begun until a person has looked. V(busy), another run has the node.
     - Of recoveries, V(answers-again), the chips do and nothing was done. V(too-soon), the host has booted just now. V(given-up), it
       was rebooted often enough. V(failed), the reboot did not help and the node stays cordoned.
+    - V(check-mode), nothing was tried.
   returned: always
   type: str
 step:

@@ -204,7 +204,7 @@ report:
         outcome:
           description:
             - What became of it, in words. V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),
-              V(deferred), V(failed), V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
+              V(given back), V(deferred), V(failed), V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
           type: str
         status:
           description: What that comes to.
@@ -250,6 +250,11 @@ report:
           description:
             - The job of AWX, with C(id), C(url), the C(user) who launched it, and C(workflow), the number of the workflow's job, as
               far as AWX tells them; V(none) elsewhere.
+          type: dict
+        earlier:
+          description:
+            - Of a node that is V(up-to-date) because another run upgraded it within the last day, such as one that was killed, that
+              C(run), the version it was upgraded C(from), and when that C(ended); else V(none).
           type: dict
         state:
           description: What that label says now.

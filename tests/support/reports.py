@@ -69,7 +69,7 @@ def rows(*cases, run="r1", order=None):
     plan = {"hosts": {name: entry for name, _o, _r, entry, _n in cases}, "order": order or [case[0] for case in cases]}
     hosts = [{"name": name, "outcome": outcome, "reason": reason} for name, outcome, reason, _p, _n in cases]
     nodes = {entry["node"]: found for _name, _o, _r, entry, found in cases if found}
-    return _report.rows(hosts, plan, nodes, run)
+    return _report.rows(hosts, plan, nodes, run, END)
 
 
 DONE = ("npu-a", "done", None, planned("npu-a"), node("npu-a", last=record()))

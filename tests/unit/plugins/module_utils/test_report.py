@@ -77,6 +77,43 @@ def test_nothing_was_due():
     assert _report_table.problem(document(made, None, "upgrade")) is None
 
 
+def test_what_a_run_that_was_killed_has_done_is_told():
+    entry = planned("npu-b", "up-to-date", **{"from": {"version": "25.5.1"}})
+    made = rows(("npu-b", None, None, entry, node("npu-b", last=record(run="killed"))), DONE, order=["npu-a", "npu-b"])
+    assert made[1].result()["earlier"] == {"run": "killed", "from": "25.5.0", "ended": "2026-11-21T10:01:22Z"}
+    lines = _report_table.table(document(made))
+    assert lines[2].split() == ["npu-b", "25.5.1", "25.5.1", "up-to-date", "-", "-", "-", "-"]
+    assert lines[-1] == "npu-b: upgraded from 25.5.0 by the earlier run killed"
+    assert _report_table.problem(document(made)) is None
+
+
+@pytest.mark.parametrize("last", [
+    record(run="r0", ended="2026-11-19T10:00:00Z"), record(run="r0", outcome="rolled-back"), record(run="r0", to={"version": "25.4.0"})])
+def test_older_and_other_maintenances_are_not_told(last):
+    (made,) = rows(("npu-a", None, None, planned("npu-a", "up-to-date"), node("npu-a", last=last)))
+    assert (made.result()["earlier"], made.result()["reason"]) == (None, None)
+
+
+def test_a_node_that_was_emptied_in_vain():
+    """It was cordoned for a while: that is not 'not begun'."""
+    last = record(outcome="halted", unschedulable=False, times={"cordon-required": TIMES["cordon-required"]})
+    untouched = dict(last, unschedulable=None)
+    made = rows(*(
+        (name, "halted", "The roll-out is halted.", planned(name), node(name, last=record, state="upgrade-required"))
+        for name, record in (("npu-a", last), ("npu-b", untouched))))
+    assert [(row.outcome, row.result()["status"]) for row in made] == [("given back", "not-begun"), ("not begun", "not-begun")]
+    told = _report_table.problem(document(made, reports.HALTED))
+    assert "npu-a: given back, it was being emptied when the roll-out was halted; it was not rebooted" in told
+
+
+def test_check_mode_tells_what_the_plan_says():
+    made = rows(
+        ("npu-a", "check-mode", None, planned("npu-a"), node("npu-a")),
+        ("npu-b", "check-mode", None, planned("npu-b", "blocked", ["a budget"]), node("npu-b")))
+    assert [(row.outcome, row.result()["status"]) for row in made] == [("ready", "skipped"), ("blocked", "skipped")]
+    assert _report_table.problem(document(made)) is None
+
+
 def test_a_node_that_went_back():
     times = dict(TIMES, **{"rollback-required": "2026-11-21T10:01:15Z"})
     times = {step: when for step, when in times.items() if step != "uncordon-required"}
