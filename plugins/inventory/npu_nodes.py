@@ -26,7 +26,9 @@ notes:
   - "Each host has the variables C(node_labels), C(node_annotations) (values of at most 256 characters), C(node_taints),
     C(node_addresses), C(node_ready), C(node_unschedulable), C(node_deleting) and C(node_info) (V(architecture),
     V(containerRuntimeVersion), V(kernelVersion), V(kubeletVersion), V(osImage)), for O(compose), O(groups) and O(keyed_groups)
-    too. What stands in them is data of the cluster and never evaluated as a template."
+    too. What stands in them and in C(ansible_host) is data of the cluster: all of it is marked as such, and Ansible never evaluates
+    it as a template. C(ansible-inventory --list) prints such a string as C({\"__ansible_unsafe\": \"...\"})."
+  - A Node whose name cannot be the name of a host, for example V(localhost), is left out, with a warning.
   - "Groups that are always there, even empty: V(npu_nodes), all hosts; and as its children V(npu_present) (the label
     V(openfuyao.com/npu.present)), V(npu_chip_<chip>) (V(npuops.ascend/chip)), V(npu_state_<state>)
     (V(npu.openfuyao.com/driver-upgrade-state), without it V(npu_state_up_to_date) for nodes in V(npu_present)),
@@ -119,12 +121,6 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _node_hosts
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
-try:
-    from ansible.template import trust_as_template
-except ImportError:  # 2.18
-
-    def trust_as_template(value):
-        return value
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -196,7 +192,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             pool_label=self.get_option("pool_label"),
         )
         troubles = {}
-        for host in _node_hosts.hosts(nodes, wishes):
+        named, unnamed = _node_hosts.by_name(nodes)
+        for name in unnamed:
+            self.display.warning("%s: %r is no name of a Node that can be a host of Ansible. It is left out." % (self.NAME, name))
+        for host in _node_hosts.hosts(named, wishes):
             self._add_host(host)
             if host.trouble:
                 troubles.setdefault(host.trouble, []).append(host.name)
@@ -215,7 +214,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for group in host.groups:
             self._add_group(group)
             self.inventory.add_child(group, host.name)
-        variables = _data(host.variables)
+        # All of it is marked, however harmless it looks: a first line "#jinja2:" makes a template of any string. Ansible 2.18
+        # needs the mark; newer ones evaluate only what is marked as trusted, which nothing of this is.
+        variables = wrap_var(host.variables)
         for name, value in variables.items():
             self.inventory.set_variable(host.name, name, value)
         strict = self.get_option("strict")
@@ -223,18 +224,3 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._add_host_to_composed_groups(self.get_option("groups"), variables, host.name, strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host.name, strict)
 
-
-def _data(value):
-    """``value`` as data: whoever may annotate a node must not run a template here.
-
-    Ansible 2.19 and newer evaluates no string that is not marked as trusted, and ansible-inventory prints such a string as an
-    object, which AWX shows. So what cannot be a template is marked. For Ansible 2.18 the other way round: what could be one
-    is marked as unsafe.
-    """
-    if isinstance(value, dict):
-        return {name: _data(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_data(item) for item in value]
-    if isinstance(value, str):
-        return wrap_var(value) if "{" in value else trust_as_template(value)
-    return value

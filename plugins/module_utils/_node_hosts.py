@@ -40,6 +40,10 @@ _INFO = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeletVer
 _IP = re.compile(r"[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
 _DNS_NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?")
 
+# What the API server takes for the name of a Node, and of these the ones that mean something else to Ansible.
+_NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_TAKEN = ("all", "ungrouped", "localhost", "127.0.0.1")
+
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
@@ -135,6 +139,21 @@ def standing_groups():
     chips = sorted({CHIP + family.key for family in FAMILIES.values()})
     states = [STATE + _safe(step) for step in _maintenance.STEPS]
     return [ALL, PRESENT, *chips, UP_TO_DATE, *states, WEDGED, NOT_READY]
+
+
+def by_name(nodes):
+    """(the nodes whose name can be that of a host, the names of the others).
+
+    A name gets into patterns, into templates as inventory_hostname, and onto command lines. The API server checks it; what
+    answers in its place may not. A node called localhost would get the tasks that are meant for the controller.
+    """
+    usable, others = [], []
+    for node in nodes:
+        if _NODE_NAME.fullmatch(node["name"]) and node["name"] not in _TAKEN:
+            usable.append(node)
+        else:
+            others.append(node["name"])
+    return usable, others
 
 
 def hosts(nodes, wishes):

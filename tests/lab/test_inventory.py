@@ -46,7 +46,8 @@ class Fleet:
 
     def groups(self):
         """{group: its hosts}, and the variables of each host."""
-        listed = json.loads(self.run("ansible-inventory", "--list"))
+        # Ansible prints a string that is no template as an object.
+        listed = json.loads(self.run("ansible-inventory", "--list"), object_hook=lambda item: item.get("__ansible_unsafe", item))
         variables = listed.pop("_meta")["hostvars"]
         return {name: sorted(group.get("hosts", [])) for name, group in listed.items()}, variables
 

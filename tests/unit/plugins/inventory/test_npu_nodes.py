@@ -14,6 +14,7 @@ import sys
 
 import ansible_collections.kubernetes.core as kubernetes_core
 import ansible_collections.npuops.ascend as npuops_ascend
+import hostile
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.doc_fragments.kubernetes_auth import ModuleDocFragment
@@ -56,7 +57,7 @@ class Inventory:
         """(variables of each host, hosts of each group, what was said on standard error, in one line)"""
         done = self.run("--list", *arguments, **options)
         assert done.returncode == 0, done.stderr
-        parsed = json.loads(done.stdout)
+        parsed = json.loads(done.stdout, object_hook=_without_mark)
         variables = parsed.pop("_meta")["hostvars"]
         return variables, {name: group.get("hosts", []) for name, group in parsed.items()}, " ".join(done.stderr.split())
 
@@ -65,6 +66,11 @@ class Inventory:
         done = self.run(**options)
         assert done.returncode != 0, done.stdout
         return " ".join(done.stderr.split())
+
+
+def _without_mark(item):
+    """Ansible prints a string that is no template as an object."""
+    return item.get("__ansible_unsafe", item)
 
 
 @pytest.fixture
@@ -135,9 +141,7 @@ def test_constructed_options(inventory, api):
         "leading_separator": False,
     }
     variables, groups, _said = inventory.read(**options)
-    # Ansible 2.19 and newer prints what an expression results in as an object.
-    plain = {host: {name: value["__ansible_unsafe"] if "__ansible_unsafe" in value else value for name, value in values.items()
-                    if name in options["compose"]} for host, values in variables.items()}
+    plain = {host: {name: value for name, value in values.items() if name in options["compose"]} for host, values in variables.items()}
     assert plain == {"a": {"zone": "z-1", "ansible_host": "proxy.example.com"}, "b": {"ansible_host": "proxy.example.com"}}
     assert (groups["cordoned"], groups["ready"]) == (["b"], ["a", "b"])
     assert (groups["zone_z_1"], groups["team_b"], groups["v1_34_4"]) == (["a"], ["a"], ["a", "b"])
@@ -145,19 +149,55 @@ def test_constructed_options(inventory, api):
     assert "Could not set zone for host b" in inventory.refused(strict=True, **options)
 
 
-def test_what_the_cluster_says_is_never_a_template(inventory, api):
+@pytest.mark.parametrize("form", range(len(hostile.templates(""))))
+def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
     """Whoever may annotate a node must not run anything on the controller."""
-    trap = "{{ lookup('ansible.builtin.pipe', 'touch %s/trapped') }}" % inventory.directory
-    item = at(node("a", labels=LINUX, annotations={"note": trap, "address": trap}), "10.0.0.1")
-    item["status"]["nodeInfo"]["osImage"] = trap
+    canary = inventory.directory / "trapped"
+    trap = hostile.templates(canary)[form]
+    item = at(node("a", labels=LINUX, annotations={"note": trap, "address": trap}, taints=[{"key": "k", "value": trap}]), "10.0.0.1")
+    item["status"]["nodeInfo"].update(osImage=trap, kernelVersion=trap)
+    item["status"]["addresses"].append({"type": "Hostname", "address": trap})
     api.put(NODES, item)
-    _variables, _groups, said = inventory.read(address_annotation="address", compose={"copied": "node_annotations.note"})
-    assert "a: its annotation address is no address" in said
-    command = [sys.executable, "-m", "ansible", "adhoc", "-i", str(inventory.directory / "npu_nodes.yml"), "a", "-c", "local",
-               "-m", "ansible.builtin.debug", "-a", "msg={{ [copied, node_annotations, node_info.osImage] }}"]
-    done = subprocess.run(command, env=inventory.environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.count("lookup(") >= 3, done.stdout + done.stderr
-    assert not (inventory.directory / "trapped").exists()
+    options = {
+        "address_annotation": "address",
+        "compose": {"copied": "node_annotations.note", "made_of_it": "'os: ' ~ node_info.osImage", "all_of_it": "node_info",
+                    "bare": "[node_taints[0].value, node_addresses] | last"},
+        "groups": {"asked": "'touch' in node_annotations.note"},
+        "keyed_groups": [{"key": "node_info.osImage", "prefix": "os"}, {"key": "node_annotations", "prefix": "note"}],
+    }
+    variables, groups, said = inventory.read(**options)
+    assert not canary.exists()
+    assert "a: its annotation address is no address" in said and groups["asked"] == ["a"]
+    everything = "{{ [copied, made_of_it, all_of_it, bare, node_annotations, node_info, node_taints, node_addresses] }}"
+    source = inventory.directory / "npu_nodes.yml"
+    # AWX keeps what ansible-inventory prints, and gives it to Ansible again.
+    kept = inventory.directory / "kept.sh"
+    kept.write_text("#!/bin/sh\ncat <<'END'\n%s\nEND\n" % inventory.run("--list", "--export", **options).stdout, encoding="utf-8")
+    kept.chmod(0o755)
+    for where in (source, kept):
+        command = [sys.executable, "-m", "ansible", "adhoc", "-i", str(where), "a", "-c", "local", "-m", "ansible.builtin.debug", "-a"]
+        done = subprocess.run([*command, "msg=" + everything], env=inventory.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and done.stdout.count("lookup(") >= 9, done.stdout + done.stderr
+        assert not canary.exists(), where
+
+
+def test_a_node_whose_name_is_none_is_no_host(inventory, api):
+    """The API server checks names; who stands in for it does not."""
+    canary = inventory.directory / "trapped"
+    names = [*hostile.templates(canary), "-oProxyCommand=x", "a/b", "localhost,", "localhost", "all", "x\n"]
+    api.put(NODES, *[at(node(name, labels=LINUX), "10.0.0.1") for name in [*names, "a"]])
+    variables, _groups, said = inventory.read()
+    assert list(variables) == ["a"] and not canary.exists()
+    assert "is no name of a Node" in said and "-oProxyCommand=x" in said
+
+
+def test_what_the_cluster_says_is_marked_whatever_it_looks_like(inventory, api):
+    """No string is judged by its look: which of them Ansible takes for a template is Ansible's affair."""
+    api.put(NODES, at(node("a", labels=LINUX, annotations={"note": "harmless"}), "10.0.0.1"))
+    done = json.loads(inventory.run("--list").stdout)
+    variables = done["_meta"]["hostvars"]["a"]
+    assert variables["node_annotations"]["note"] == {"__ansible_unsafe": "harmless"}
+    assert variables["ansible_host"] == {"__ansible_unsafe": "10.0.0.1"}
 
 
 def test_nodes_without_address_are_told_once(inventory, api):
