@@ -43,6 +43,10 @@ FIELD_MANAGER = "npuops.ascend"
 
 PAGE = 500
 _ANSWER_SECONDS = 30
+_LONGEST_MESSAGE = 1000
+_WEBHOOK_HINT = (
+    ". Repair that admission webhook, or remove it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+)
 _FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
 
 
@@ -51,7 +55,19 @@ class Refused(NpuError):
 
 
 class Unreachable(NpuError):
-    """The server gave no answer, or one of its own failures (5xx): whether the request took effect is not known."""
+    """The server gave no answer, or one of its own failures (5xx): whether the request took effect is not known.
+
+    ``cause``: what became of the connection, None where there was an answer.
+    """
+
+    def __init__(self, message, cause=None):
+        super().__init__(message)
+        self.cause = cause
+
+
+class Failing(Refused):
+    """This one request has no answer, or a 5xx, while the server answers others: an admission webhook that is down, most
+    likely. As with Unreachable, whether it took effect is not known."""
 
 
 class NotFound(Refused):
@@ -116,6 +132,11 @@ class Cluster:
     @property
     def address(self):
         return self._client.configuration.host
+
+    @property
+    def impatient(self):
+        """Itself; of a _patience.PatientCluster, the one that does not wait."""
+        return self
 
     def path(self, kind, api_version, namespace, name):
         """The URL path of an object. Raises NpuError for a kind that the cluster does not know."""
@@ -219,7 +240,8 @@ def _unreachable(address, exc):
     text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
     return Unreachable(
         "The Kubernetes API%s cannot be reached: %s. Check the server address in the kubeconfig and that the"
-        " controller may reach it." % (" at " + address if address else "", text.rstrip("."))
+        " controller may reach it." % (" at " + address if address else "", text.rstrip(".")),
+        cause=text.rstrip("."),
     )
 
 
@@ -243,15 +265,18 @@ def _refused(address, exc):
     if exc.status == 429:
         return TooManyRequests(text, _retry_after(exc), _causes(exc))
     if exc.status and exc.status >= 500:
-        return Unreachable(text)
+        return Unreachable(text.rstrip(".") + _WEBHOOK_HINT if "failed calling webhook" in message else text)
     return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
 
 
 def _status_message(exc):
     try:
-        return json.loads(exc.body)["message"]
+        text = json.loads(exc.body)["message"]
     except (TypeError, ValueError, KeyError):
-        return str(exc.body or exc.reason or exc)
+        text = exc.body or exc.reason or exc
+    # A proxy's error page is no sentence, nor need a webhook's words be.
+    text = " ".join(str(text).split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
 
 
 def _retry_after(exc):

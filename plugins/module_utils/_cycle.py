@@ -318,7 +318,7 @@ class Cycle:
         """They shall not be cut off in the middle; but nobody keeps a node from going back."""
         try:
             self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
-        except Blocked:
+        except (Blocked, _cluster.Failing):
             pass
 
     def _record_anew(self):

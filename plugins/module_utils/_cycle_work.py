@@ -189,7 +189,10 @@ class Work:
             self.order.node,
             _maintenance.ANNOTATION_APPROVE,
         )
-        _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
+        try:
+            _reboot_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
+        except _cluster.Refused as exc:
+            self.say("no Event asks for the approval: %s" % exc.message)
 
 
 def check_skip(node):

@@ -38,9 +38,12 @@ BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
     "npu-daemonset",
 )
 OWN_RUN, REFUSED, TERMINATING, RETURNING = "own-run", "refused", "terminating", "returning"
+FAILING = "failing"  # its eviction has no proper answer, most likely because of an admission webhook that is down
 
 _RETRY_SECONDS = 2
 _RETRY_MAX_SECONDS = 15
+# So many dry runs of one node may fail; each may take as long as a webhook that hangs.
+_MOST_FAILING = 3
 
 
 class Blocked(NpuError):
@@ -49,6 +52,10 @@ class Blocked(NpuError):
     def __init__(self, message, blockers):
         super().__init__(message, blockers=[blocker.result() for blocker in blockers])
         self.blockers = self.details["blockers"]
+
+
+def _nothing(*_args):
+    pass
 
 
 # --- policy ---
@@ -395,18 +402,21 @@ def _used(pod):
     return ", ".join("%d %s" % (count, name) for name, count in sorted(pod.requests.items()))
 
 
-def simulate(cluster, pods, policy, budgets=None, own_pod=None):
+def simulate(cluster, pods, policy, budgets=None, own_pod=None, beat=_nothing):
     """The Blockers of one node's pods, confirmed by the API server through dry-run evictions (one request per pod).
 
-    ``budgets``: read when not given. Nothing is changed. Pods of jobs that are waited for do not count: they may be gone
-    when it is their turn.
+    ``budgets``: read when not given; ``beat()`` is called before each request. Nothing is changed. Pods of jobs that are waited
+    for do not count: they may be gone when it is their turn.
     """
     budgets = Budgets.read(cluster) if budgets is None else budgets
     pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
     found = objections(pods, policy, budgets, own_pod)
     blocked = {blocker.pod.uid for blocker in found}
     for pod in pods:
+        if sum(blocker.kind == FAILING for blocker in found) >= _MOST_FAILING:
+            break
         if policy.goes(pod) and not pod.terminating and pod.uid not in blocked:
+            beat()
             blocker = dry_run(cluster, pod, budgets)
             if blocker:
                 found.append(blocker)
@@ -433,7 +443,7 @@ def _refusal(pod, budgets, exc):
         budget = covering[0]
         why = _budget_blocker(pod, budget).why if budget.allowed <= 0 else None
         return Blocker(BUDGET, pod, why or "the PodDisruptionBudget %s: %s" % (budget.label, _said(exc)), budget)
-    return Blocker(REFUSED, pod, _said(exc))
+    return Blocker(FAILING if isinstance(exc, _cluster.Failing) else REFUSED, pod, _said(exc))
 
 
 def _said(exc):
@@ -455,10 +465,6 @@ def _post(cluster, pod, **params):
 
 
 # --- acting ---
-
-
-def _nothing(*_args):
-    pass
 
 
 class Drain:
@@ -489,7 +495,7 @@ class Drain:
 
     def simulate(self):
         """The Blockers there are now; nothing is changed."""
-        return simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod)
+        return simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod, beat=self._beat)
 
     def wait_for_jobs(self):
         """Let the pods of npu_upgrade_wait_for_jobs finish. Returns those that still run at the limit (Pod objects)."""
@@ -524,7 +530,7 @@ class Drain:
         started = self._clock()
         while True:
             remaining = [pod for pod in self._pods() if which(pod)]
-            if not remaining or (timeout and self._clock() - started >= timeout):
+            if not remaining or self._is_over(started, timeout):
                 return remaining
             self._say(sentence % _names(remaining))
             self._pause(started, timeout)
@@ -546,13 +552,18 @@ class Drain:
             first_round = not attempts
             for pod in waiting:
                 self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=not first_round)))
-            if timeout and self._clock() - started >= timeout:
+                if self._is_over(started, timeout):
+                    break  # with a webhook that hangs each takes half a minute
+            if self._is_over(started, timeout):
                 if self._are_left(pods):
                     return len(gone)
                 budgets = Budgets.read(self._cluster)
                 self._give_up([_why_there(pod, attempts.get(pod.uid), budgets) for pod in pods], timeout)
             self._say("waits for the pods %s to leave" % _names(pods))
             self._pause(started, timeout)
+
+    def _is_over(self, started, timeout):
+        return timeout and self._clock() - started >= timeout
 
     def _are_left(self, pods):
         """Whether these go down with the host, all of them told to end and not able to."""

@@ -15,6 +15,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
 API_PATIENCE = 600
+# And those for a request that fails while the server answers others.
+OBJECT_PATIENCE = 20
+_NODES = "/api/v1/nodes"
+# What decides whether there is an API server: nothing can go on without Nodes and the Lease, and hardly anything comes between
+# it and them.
+_DECIDING = (_NODES, "/apis/coordination.k8s.io/", "/version")
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 _SHARE = 20
 
@@ -38,6 +44,10 @@ class Clock:
 class PatientCluster:
     """A Cluster that repeats what was not answered, and says so once per outage.
 
+    An outage is when Nodes and Leases cannot be had either. Anything else that fails does so alone, for which an admission
+    webhook may be to blame: that is _cluster.Failing, an answer about this one object, after a few tries. Of an eviction at
+    once; whoever drains a node has a pace and a limit of their own.
+
     A repeated write may find its own effect: with a resourceVersion that is a Conflict, a POST ends in one as well, a
     DELETE in NotFound. Whoever writes has to expect that anyway.
     """
@@ -51,10 +61,10 @@ class PatientCluster:
         return getattr(self._cluster, name)
 
     def request(self, method, path, **arguments):
-        return self._try(path, lambda: self._cluster.request(method, path, **arguments))
+        return self._try(method, path, lambda: self._cluster.request(method, path, **arguments))
 
     def get(self, path, **params):
-        return self._try(path, lambda: self._cluster.get(path, **params))
+        return self._try("get", path, lambda: self._cluster.get(path, **params))
 
     # Page by page, so that an outage costs a page, and the memory of one is all it takes.
 
@@ -68,21 +78,31 @@ class PatientCluster:
         return _cluster.Cluster.may(self, verb, resource, group, namespace, name)
 
     def merge_patch(self, path, body, **params):
-        return self._try(path, lambda: self._cluster.merge_patch(path, body, **params))
+        return self._try("patch", path, lambda: self._cluster.merge_patch(path, body, **params))
 
-    def _try(self, path, call):
-        started, pause, away = self._clock.monotonic(), _FIRST_PAUSE, False
+    def _try(self, method, path, call):
+        started, pause, away, alone_since = self._clock.monotonic(), _FIRST_PAUSE, False, None
+        evicts = path.endswith("/eviction")
         while True:
             try:
                 answer = call()
             except (_cluster.Unreachable, _cluster.TooManyRequests) as exc:
-                # A refused eviction is an answer.
-                refused = isinstance(exc, _cluster.TooManyRequests) and path.endswith("/eviction")
-                if refused or self._clock.monotonic() - started >= self._patience:
+                busy, now = isinstance(exc, _cluster.TooManyRequests), self._clock.monotonic()
+                if busy and evicts:  # a refused eviction is an answer
+                    self._is_back(away)
                     raise
-                if not away:
-                    self._say("%s Trying again for %d s" % (exc.message, self._patience))
-                away = True
+                if not busy and self._fails_alone(path):
+                    away = self._is_back(away)
+                    alone_since = now if alone_since is None else alone_since
+                    if evicts or now - alone_since >= OBJECT_PATIENCE:
+                        raise _failing(method, path, exc)
+                else:
+                    alone_since = None
+                    if now - started >= self._patience:
+                        raise
+                    if not away:
+                        self._say("%s Trying again for %d s" % (exc.message, self._patience))
+                    away = True
             except NpuError:
                 self._is_back(away)
                 raise
@@ -92,6 +112,28 @@ class PatientCluster:
             self._clock.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    def _fails_alone(self, path):
+        """Whether the server is there for others than ``path``, which has just failed."""
+        if path.startswith(_DECIDING):
+            return False
+        try:
+            self._cluster.request("get", _NODES, limit=1)
+        except (_cluster.Unreachable, _cluster.TooManyRequests):
+            return False
+        except NpuError:
+            pass  # that this user may not see them is an answer, too
+        return True
+
     def _is_back(self, away):
         if away:
             self._say("the Kubernetes API answers again")
+        return False
+
+
+def _failing(method, path, exc):
+    if exc.cause is None:
+        return _cluster.Failing(exc.message)
+    return _cluster.Failing(
+        "The Kubernetes API answers other requests, but not %s %s: %s. Perhaps an admission webhook does not answer in time:"
+        " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations" % (method.upper(), path, exc.cause)
+    )

@@ -67,39 +67,70 @@ class SmokePod:
 
     def run(self):
         """Run the pod to its end and remove it. Raises SmokeFailed with why it did not succeed."""
-        self.remove()  # a run that died may have left one, started before the driver was in order
-        try:
-            self._cluster.request("post", self._collection, body=self._pod)
-        except _cluster.Conflict:
-            pass  # ours: the answer to an earlier try was lost
-        except _cluster.Refused as exc:
-            raise SmokeFailed("the smoke pod %s cannot be created: %s" % (self._label, exc.message))
-        why = self._wait()
+        # A run that died may have left one, started before the driver was in order.
+        why = self._removed()
+        if why:
+            raise SmokeFailed("the smoke pod %s of an earlier run %s" % (self._label, why))
+        why = self._create() or self._wait()
         self.remove()
         if why:
             raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
 
     def remove(self):
-        """Have no such pod; returns when it is gone, or after a minute."""
+        """Have no such pod, or say why it stays: it has ended, and keeps nobody."""
+        why = self._removed()
+        if why:
+            self._say("the smoke pod %s stays: it %s" % (self._label, why))
+
+    def _removed(self):
+        """None when there is no such pod any more; else what it does instead, after a minute at most."""
         deadline = self._clock.monotonic() + _GONE_LIMIT
-        told = False
+        told, why = False, None
         while self._clock.monotonic() < deadline:
-            if self._cluster.get(self._path) is None:
-                return
-            if not told:
-                try:
+            try:
+                if self._cluster.get(self._path) is None:
+                    return None
+                if not told:
                     self._cluster.request("delete", self._path)
-                except _cluster.NotFound:
-                    return
-                told = True
-            self._beat()
-            self._clock.sleep(_POLL)
+                    told, why = True, None
+            except _cluster.NotFound:
+                return None
+            except _cluster.Failing as exc:
+                why = exc.message
+            except _cluster.Refused as exc:
+                return "cannot be removed: " + exc.message
+            self._pause()
+        return "cannot be removed: " + why if why else "is not gone %d s after it was deleted" % _GONE_LIMIT
+
+    def _create(self):
+        """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
+        deadline = self._clock.monotonic() + self._timeout
+        while True:
+            try:
+                self._cluster.request("post", self._collection, body=self._pod)
+                return None
+            except _cluster.Conflict:
+                return None  # ours: the answer to an earlier try was lost
+            except _cluster.Refused as exc:
+                if not isinstance(exc, _cluster.Failing) or self._clock.monotonic() >= deadline:
+                    return "cannot be created: " + exc.message
+            self._pause()
+
+    def _pause(self):
+        self._beat()
+        self._clock.sleep(_POLL)
 
     def _wait(self):
         """None when it succeeded, else why not."""
         deadline = self._clock.monotonic() + self._timeout
         while True:
-            pod = self._cluster.get(self._path)
+            try:
+                pod = self._cluster.get(self._path)
+            except _cluster.Failing as exc:
+                if self._clock.monotonic() >= deadline:
+                    return "cannot be looked at: " + exc.message
+                self._pause()
+                continue
             if pod is None:
                 return "was deleted by somebody while it ran"
             phase = pod.get("status", {}).get("phase")
@@ -111,8 +142,7 @@ class SmokePod:
                 return self._why(pod)
             if self._clock.monotonic() >= deadline:
                 return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))
-            self._beat()
-            self._clock.sleep(_POLL)
+            self._pause()
 
     def _why(self, pod):
         """Why it is not through, from its states, Events and last log line."""
@@ -123,16 +153,20 @@ class SmokePod:
                 if ended.get("exitCode"):
                     text = "its container %s ended with %s" % (status["name"], ended["exitCode"])
                     return "%s%s" % (text, ", its last line: %s" % log if log else "")
-        events = [
-            event
-            for event in self._cluster.list("/api/v1/namespaces/%s/events" % self._namespace)
-            if event["involvedObject"].get("uid") == pod["metadata"].get("uid")
-        ]
-        return _rollout.why_pod_not_ready(pod, events, log)
+        return _rollout.why_pod_not_ready(pod, self._events(pod), log)
+
+    # What only explains is not waited for: logs come from the node itself, which may not answer.
+
+    def _events(self, pod):
+        try:
+            found = self._cluster.impatient.list("/api/v1/namespaces/%s/events" % self._namespace)
+        except NpuError:
+            return []
+        return [event for event in found if event["involvedObject"].get("uid") == pod["metadata"].get("uid")]
 
     def _last_log_line(self):
         try:
-            text = self._cluster.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
+            text = self._cluster.impatient.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
         except NpuError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -57,6 +57,8 @@ class EvictionApi(ApiServer):
         self.objects[PODS].pop(item["metadata"]["name"], None)
 
     def answer(self, method, path, query, body):
+        if (method, path) in self.faults:
+            return super().answer(method, path, query, body)
         if path.endswith("/eviction"):
             return self._evict(path.split("/")[-2], body, bool(query.get("dryRun")))
         if method == "GET" and path == PODS and "fieldSelector" in query:

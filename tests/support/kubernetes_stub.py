@@ -27,6 +27,14 @@ _DISCOVERY = {
     },
 }
 
+# Values of ``faults``: an admission webhook that is down, as the API server tells it; and a connection that just ends.
+WEBHOOK_DOWN = (
+    500,
+    'Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: Post'
+    ' "https://guard.policy.svc:443/validate?timeout=10s": dial tcp 10.96.7.7:443: connect: connection refused',
+)
+NO_ANSWER = (0, "")
+
 
 def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocatable=None, ready=True, **spec):
     """A Node as a kubelet reports it."""
@@ -73,7 +81,7 @@ class _Server(http.server.ThreadingHTTPServer):
 class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
-    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message);
+    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), or NO_ANSWER;
     ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
     ``accepted``: the header Accept of the last one.
     """
@@ -187,6 +195,9 @@ def _handler(api):
             api.requests.append((self.command, url.path))
             api.accepted = self.headers.get("Accept") or ""
             status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
+            if not status:
+                self.close_connection = True
+                return
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _plan, _snapshot
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _patience, _plan, _snapshot
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from big_cluster import SERVICES, BigCluster
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from fake_fleet import Clock
 from fleet import NEW_DIGEST, host
-from kubernetes_stub import node
+from kubernetes_stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 
@@ -98,6 +99,15 @@ def test_of_many_pods_one_stands_for_its_budget(api, monkeypatch):
     found = _snapshot.confirm(cluster, _eviction.pods_of_node(cluster, "a"), stale)
     assert sorted(api.dry_runs) == ["free", "web-0"]
     assert [blocker.pod.name for blocker in found] == ["web-%d" % number for number in range(5)]
+
+
+def test_a_webhook_that_is_down_blocks_its_pods_and_nothing_else(api):
+    api.put(NODES, node("a"))
+    api.put(PODS, pod("web"), pod("guarded"))
+    api.refuse["guarded"] = (WEBHOOK_DOWN[0], {"kind": "Status", "message": WEBHOOK_DOWN[1]})
+    cluster = _patience.PatientCluster(connect(api), print, Clock())
+    (blocker,) = _snapshot.confirm(cluster, _eviction.pods_of_node(cluster, "a"), _eviction.Budgets([]))
+    assert blocker.pod.name == "guarded" and 'failed calling webhook "guard.example.com"' in blocker.why
 
 
 def test_what_may_not_be_read_is_told_at_once(api):
