@@ -9,16 +9,20 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import contextlib
-import signal
-import time
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils import _python_trouble
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _bounded
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.
 LIMIT = 60
+# And for telling the master of a kept connection, on this machine, to end.
+RESET_LIMIT = 10
+# An ssh that nobody waits for any more, and a kept connection to a host that froze, end by themselves. What the user has set
+# comes earlier on the command line, and with ssh the first one counts.
+SSH_KEEPALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=3"
 # How a module's process ends when its host goes down: by a signal, as a shell tells it or as Python does.
 _CUT_SHORT = (255, 137, 143, -9, -15)
 
@@ -63,13 +67,11 @@ class HostPort:
     def _call(self, module, arguments):
         """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
         try:
-            with _limit(LIMIT):
-                result = self._action._execute_module(  # noqa: SLF001
-                    module_name=module, module_args=arguments, task_vars=self._task_vars
-                )
-        except (AnsibleConnectionFailure, _TimeIsUp) as exc:
+            result = _bounded.call(lambda: self._execute(module, arguments), LIMIT)
+        except (AnsibleConnectionFailure, _bounded.TimeIsUp, _bounded.Cut) as exc:
             self._reset()
             raise HostUnreachable(one_line(exc))
+        self._keep_interpreter(result)
         if result.get("unreachable") or ("module_stdout" in result and result.get("rc") in _CUT_SHORT):
             self._reset()
             raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
@@ -78,31 +80,22 @@ class HostPort:
             raise NpuError(text)
         return result
 
+    def _execute(self, module, arguments):
+        connection = self._action._connection  # noqa: SLF001
+        # Not every connection plugin has this option.
+        with contextlib.suppress(KeyError, AttributeError, AnsibleError):
+            given = connection.get_option("ssh_extra_args")
+            connection.set_option("ssh_extra_args", ("%s %s" % (given or "", SSH_KEEPALIVE)).strip())
+        return self._action._execute_module(  # noqa: SLF001
+            module_name=module, module_args=arguments, task_vars=self._task_vars
+        )
+
+    def _keep_interpreter(self, result):
+        """Which Python Ansible has found on the host; otherwise each call would look for it anew."""
+        for name, value in (result.get("ansible_facts") or {}).items():
+            if name.startswith("discovered_interpreter_"):
+                self._task_vars.setdefault("ansible_facts", {})[name] = value
+
     def _reset(self):
-        with contextlib.suppress(AnsibleError, AttributeError):
-            self._action._connection.reset()  # noqa: SLF001
-
-
-class _TimeIsUp(Exception):
-    pass
-
-
-@contextlib.contextmanager
-def _limit(seconds):
-    """Raise _TimeIsUp after ``seconds``: a connection to a host that hangs ends by itself only after many minutes.
-
-    An alarm that was set before (the task's own timeout) goes on afterwards.
-    """
-
-    def on_alarm(_signum, _frame):
-        raise _TimeIsUp("no answer within %d s" % seconds)
-
-    started, handler = time.monotonic(), signal.signal(signal.SIGALRM, on_alarm)
-    left = signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, handler)
-        if left:
-            signal.alarm(max(1, left - int(time.monotonic() - started)))
+        with contextlib.suppress(AnsibleError, _bounded.TimeIsUp, _bounded.Cut):
+            _bounded.call(self._action._connection.reset, RESET_LIMIT)  # noqa: SLF001

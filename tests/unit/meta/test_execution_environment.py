@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import pathlib
 import re
 import subprocess
@@ -110,3 +111,24 @@ def test_every_import_is_provided(introspected):
                 if name.split(".")[0] not in provided:
                     missing.setdefault(name, []).append(path.name)
     assert missing == {}
+
+
+KEEPALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=3"
+
+
+def ssh_args(text):
+    settings = configparser.ConfigParser()
+    settings.read_string(text)
+    return settings["ssh_connection"]["ssh_args"]
+
+
+def test_a_frozen_host_ends_a_job_everywhere(context):
+    """In the environment, in the checkout, as the guide says, and with the example inventory."""
+    steps = (context / "Containerfile").read_text(encoding="utf-8").splitlines()
+    source = next(step.split()[1] for step in steps if step.startswith("COPY") and step.endswith(" /etc/ansible/ansible.cfg"))
+    assert ssh_args((context / source).read_text(encoding="utf-8")).endswith(KEEPALIVE)
+    assert ssh_args((CHECKOUT / "ansible.cfg").read_text(encoding="utf-8")).endswith(KEEPALIVE)
+    guide = (CHECKOUT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert ssh_args(re.search(r"```ini\n(\[defaults\].*?)```", guide, re.S).group(1)).endswith(KEEPALIVE)
+    example = yaml.safe_load((CHECKOUT / "inventory" / "group_vars" / "npu_nodes.yml").read_text(encoding="utf-8"))
+    assert example["ansible_ssh_extra_args"] == KEEPALIVE

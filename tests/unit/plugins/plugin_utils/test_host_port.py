@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
-import time
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
@@ -16,18 +17,31 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils import _host_port
 
 
 class Action:
-    """An ActionBase with the result that a module call has."""
+    """An ActionBase with the result that a module call has. A call is made in another process, and told over a pipe."""
 
     def __init__(self, answer):
-        self.answer, self.calls, self.resets = answer, [], 0
+        self.answer, self._told, self._seen = answer, multiprocessing.SimpleQueue(), []
         self._connection = self
 
     def reset(self):
-        self.resets += 1
+        self._told.put("reset")
 
     def _execute_module(self, module_name, module_args, task_vars):
-        self.calls.append((module_name, module_args))
+        self._told.put((module_name, module_args))
         return self.answer() if callable(self.answer) else self.answer
+
+    def told(self):
+        while not self._told.empty():
+            self._seen.append(self._told.get())
+        return self._seen
+
+    @property
+    def calls(self):
+        return [told for told in self.told() if told != "reset"]
+
+    @property
+    def resets(self):
+        return self.told().count("reset")
 
 
 def port(answer):
@@ -99,23 +113,49 @@ def test_what_the_module_says(answer, text):
     assert not isinstance(caught.value, HostUnreachable)
 
 
-def test_a_host_that_hangs(monkeypatch):
-    monkeypatch.setattr(_host_port, "LIMIT", 1)
-    alarms = []
-    previous = signal.signal(signal.SIGALRM, lambda *_arguments: alarms.append("the task's own"))
-    signal.alarm(2)
+def test_what_is_found_out_on_the_host_is_not_found_out_again():
+    variables = {}
+    action = Action({"view": {}, "ansible_facts": {"discovered_interpreter_python": "/opt/python3", "other": 1}})
+    _host_port.HostPort(action, variables, "/var/lib/Ascend").view()
+    assert variables == {"ansible_facts": {"discovered_interpreter_python": "/opt/python3"}}
+
+
+def test_a_call_that_is_killed():
+    action, host = port(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(HostUnreachable, match="ended without an answer"):
+        host.view()
+    assert action.resets == 1
+
+
+def test_a_host_that_hangs_in_the_tasks_own_time_limit(monkeypatch):
+    """An alarm that was set before is neither lost nor taken for the call's."""
+    monkeypatch.setattr(_host_port, "LIMIT", 60)
+
+    class TaskIsUp(BaseException):
+        pass
+
+    def on_alarm(*_arguments):
+        raise TaskIsUp
+
+    previous = signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(1)
     try:
-        action, host = port(lambda: time.sleep(20))
-        started = time.monotonic()
-        with pytest.raises(HostUnreachable, match="no answer within 1 s"):
+        _action, host = port(signal.pause)
+        with pytest.raises(TaskIsUp):
             host.view()
-        assert time.monotonic() - started < 2 and action.resets == 1
-        while not alarms and time.monotonic() - started < 5:
-            time.sleep(0.05)
-        assert alarms == ["the task's own"]
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_connection_that_cannot_be_reset(monkeypatch):
+    monkeypatch.setattr(_host_port, "RESET_LIMIT", 1)
+    action, host = port(refuse)
+    action.reset = signal.pause
+    with pytest.raises(HostUnreachable, match="refused"):
+        host.view()
 
 
 def test_validate():
