@@ -14,9 +14,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._at_once import show
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
+from ansible_collections.npuops.ascend.plugins.plugin_utils._interrupted import Notes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
 
 show_lines_at_once()
+# Ansible loads this file before it starts workers.
+_NOTES = Notes().tell_at_exit()
 
 _POLICY = {
     "auto": {"type": "bool", "default": False},
@@ -81,7 +84,11 @@ class ActionModule(ClusterAction):
         try:
             result = cycle.run(params["until"])
         except NpuError as exc:
+            _NOTES.end(params["node"])
             raise NpuError(exc.message, **dict({"outcome": _cycle_outcome.FAILED, "changed": cycle.changed}, **exc.details))
+        # Between two calls tasks of the user's run, and the node is in the middle all the same.
+        if result["outcome"] != _cycle_outcome.UNDER_WAY:
+            _NOTES.end(params["node"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params):
@@ -123,7 +130,7 @@ class ActionModule(ClusterAction):
                 heartbeat_limit=params["heartbeat_limit"],
             ),
             clock,
-            _Lines(params["node"]),
+            _Lines(params["node"], params["reason"]),
             self._smoke_pod(params, clock),
         )
 
@@ -139,12 +146,19 @@ class ActionModule(ClusterAction):
         return lambda cluster, beat, say: _smoke.SmokePod(cluster, params["node"], pod, timeout, beat, say, clock)
 
 
+# Nothing of the node has been changed yet.
+_NOT_BEGUN = ("", None, _maintenance.UPGRADE, _maintenance.APPROVAL)
+
+
 class _Lines:
     """One line per step, at once: a result is only shown when its task has ended, which may be half an hour later."""
 
-    def __init__(self, node):
+    def __init__(self, node, reason):
         self._node, self._display = node, Display()
+        self._playbook = "heal" if reason == _maintenance.RECOVERY_REASON else reason
 
     def __call__(self, step, seconds, sentence):
+        if step not in _NOT_BEGUN:
+            _NOTES.begin(self._node, step, self._playbook)
         minutes, rest = divmod(int(seconds), 60)
         self._display.display("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, step or "-", sentence))

@@ -204,6 +204,10 @@ class Controller:
             self.kill()
             raise AssertionError(f"not done within {timeout:.0f} s, killed:\n{self.text[-4000:]}") from None
 
+    def interrupt(self) -> None:
+        """Ctrl-C, as a terminal has it: for all processes that have not left it."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
     def kill(self) -> None:
         """SIGKILL to all of it at once; returns when none is left."""
         self.killed = True

@@ -151,6 +151,21 @@ def test_a_blocked_node_is_given_back(idle, team):
     assert observer.problems(1, {}) == []
 
 
+def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
+    version = target(idle, "npu-a")
+    team.deploy("slow", node="npu-a", ends_in=10)
+    with watch(idle) as observer:
+        with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
+            at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
+            one.controller.interrupt()
+            assert one.wait() != 0
+            told = one.text[one.text.index("npu-a was interrupted in the step "):]
+        assert "To go on with it: ansible-playbook npuops.ascend.upgrade." in told
+        assert observer.now()["npu-a"].cordoned
+        upgrade(idle, "--limit=npu-a", npu_driver_version=version, **TAKEOVER)
+    assert proof(idle, observer, {"npu-a": 1}, version) == []
+
+
 def test_lost_ssh(idle, team):
     """For half a minute, from the middle of a drain."""
     version = target(idle, "npu-a")
