@@ -23,12 +23,22 @@ try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
     from kubernetes.client.rest import ApiException
     from kubernetes.dynamic.exceptions import ResourceNotFoundError
-    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import HTTPError, TimeoutError as RequestTimeout
+    from urllib3.util.retry import Retry
 except ImportError as import_error:
     _MISSING = str(import_error)
     AUTH_ARG_SPEC = {}
 else:
     _MISSING = None
+
+    class _Retries(Retry):
+        """A request that took all its time is not repeated: who waits for it wants to hear of it, and decides."""
+
+        def increment(self, method=None, url=None, response=None, error=None, **more):
+            if isinstance(error, RequestTimeout):
+                raise error
+            return super().increment(method, url, response, error, **more)
+
 
 # Contract (names people use with kubectl).
 LABEL_PRESENT = "openfuyao.com/npu.present"
@@ -128,6 +138,8 @@ class Cluster:
         """``client``: kubernetes.core's K8SClient."""
         self._discovery = client
         self._client = client.client
+        # A connection that the server has ended meanwhile is still made anew at once.
+        self._client.client.rest_client.pool_manager.connection_from_url(self.address).retries = _Retries(3)
 
     @property
     def address(self):

@@ -34,6 +34,8 @@ WEBHOOK_DOWN = (
     ' "https://guard.policy.svc:443/validate?timeout=10s": dial tcp 10.96.7.7:443: connect: connection refused',
 )
 NO_ANSWER = (0, "")
+# And one on which nothing ever comes, as of a server that is stopped.
+FROZEN = (-1, "")
 
 
 def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocatable=None, ready=True, **spec):
@@ -71,17 +73,20 @@ class _Server(http.server.ThreadingHTTPServer):
         self._accepted.append(request)
         return request, address
 
-    def server_close(self):
+    def end_connections(self):
         for request in self._accepted:
             with contextlib.suppress(OSError):  # ended already
                 request.shutdown(socket.SHUT_RDWR)
+
+    def server_close(self):
+        self.end_connections()
         super().server_close()
 
 
 class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
-    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), or NO_ANSWER;
+    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
     ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
     ``accepted``: the header Accept of the last one.
     """
@@ -93,6 +98,7 @@ class ApiServer:
         self.logs = {}
         self.requests = []
         self.accepted = ""
+        self.over = threading.Event()
         self.on_patch = lambda: None
         self._version = 100
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -106,10 +112,15 @@ class ApiServer:
         return self
 
     def __exit__(self, *_exc):
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
         tempfile.tempdir = self._usual
         self._own.cleanup()
+
+    def end_connections(self):
+        """Those that clients keep, as a server does that restarts."""
+        self._server.end_connections()
 
     def put(self, collection, *objects):
         for item in objects:
@@ -195,7 +206,9 @@ def _handler(api):
             api.requests.append((self.command, url.path))
             api.accepted = self.headers.get("Accept") or ""
             status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
-            if not status:
+            if (status, "") in (NO_ANSWER, FROZEN):
+                if status:
+                    api.over.wait()
                 self.close_connection = True
                 return
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()

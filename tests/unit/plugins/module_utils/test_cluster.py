@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import node
+from kubernetes_stub import FROZEN, node
 
 NODES = "/api/v1/nodes"
 
@@ -36,6 +36,23 @@ def test_no_answer(monkeypatch, api):
     monkeypatch.setattr(_cluster, "get_api_client", lambda **_options: __import__("time").sleep(20))
     with pytest.raises(NpuError, match="did not answer within 1 s"):
         _cluster.connect({"host": api.address, "api_key": "token"})
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_server_that_is_frozen_is_asked_once(api, cluster, monkeypatch, method):
+    """The client would ask four times, and two minutes pass before anybody says a word."""
+    monkeypatch.setattr(_cluster, "_ANSWER_SECONDS", 0.2)
+    api.faults[(method.upper(), NODES)] = FROZEN
+    with pytest.raises(_cluster.Unreachable, match="timed out"):
+        cluster.request(method, NODES, body={})
+    assert api.requests.count((method.upper(), NODES)) == 1
+
+
+def test_a_kept_connection_that_has_ended_is_no_outage(api, cluster):
+    api.put(NODES, node("a"))
+    assert list(cluster.nodes()) == ["a"]
+    api.end_connections()
+    assert list(cluster.nodes()) == ["a"]
 
 
 def test_credentials_not_accepted(api):
