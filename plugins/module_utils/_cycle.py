@@ -290,6 +290,9 @@ class Cycle:
             labels[_cluster.LABEL_COMPONENTS] = "paused"
             times[PAUSED] = self._log.now()
         boot_id = record["boot_id"] if rebooted else None
+        # What went wrong first, such as a host that did not come back in time, mostly is the cause of the rest.
+        if record["failure"]:
+            why = "%s; then %s" % (record["failure"].rstrip("."), why)
         self._log.step(_maintenance.ROLLBACK, labels=labels, times=times, boot_id=boot_id, failure=why)
         return None
 

@@ -333,6 +333,21 @@ def test_does_not_return():
     assert bench.world.slots()["halted"]
 
 
+def test_why_it_did_not_return_is_told_when_it_went_back():
+    """It hung on the new driver; somebody pulled the plug, which ends the trial."""
+    bench = Bench()
+    bench.host.returns = False
+    bench.run(reboot_timeout=600)
+    bench.host.returns = True
+    for _boot in range(2):
+        bench.host.boot()
+    bench.wait(200)
+    assert bench.run(run="run-2")["outcome"] == "failed"
+    assert bench.last["outcome"] == "rolled-back"
+    assert "did not come back within 600 s" in bench.last["failure"]
+    assert "then the trial of %s ended by itself" % NEW in bench.last["failure"]
+
+
 def test_the_reboot_call_gets_lost():
     """The connection ended before the host had read it: it is asked again."""
     bench = Bench()
