@@ -53,8 +53,7 @@ class ActionModule(ClusterAction):
         found = _workloads.find(cluster, params["resources"], params["namespace"], spared)
         _workloads.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
-        for workload in found.workloads:
-            parking.park(workload)
+        parking.park(found.workloads)
         if self.check_mode:
             return []
         return _parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display)
@@ -67,7 +66,7 @@ class ActionModule(ClusterAction):
             "parked": outcome.parked,
             "restored": outcome.restored,
             "left": outcome.left,
-            "unseen": outcome.unseen + outcome.forbidden,
+            "unseen": outcome.unseen + outcome.forbidden + outcome.unlisted,
             "waiting": [workload.label for workload in waiting],
             "lines": lines,
             "problem": outcome.problem,

@@ -67,12 +67,14 @@ class Refused(NpuError):
 class Unreachable(NpuError):
     """The server gave no answer, or one of its own failures (5xx): whether the request took effect is not known.
 
-    ``cause``: what became of the connection, None where there was an answer.
+    ``cause``: what became of the connection, None where there was an answer; ``outage``: whether the next request has no better
+    chance.
     """
 
     def __init__(self, message, cause=None):
         super().__init__(message)
         self.cause = cause
+        self.outage = cause is not None
 
 
 class Failing(Refused):

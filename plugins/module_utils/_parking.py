@@ -10,6 +10,7 @@ controller dies, any other can restore. Runs on the controller. Private to npuop
 from __future__ import annotations
 
 import json
+import shlex
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _workloads
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
@@ -17,6 +18,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 # A label to find them by, and an annotation with the memory.
 MARK = _workloads.PARKED
 _POLL_SECONDS = 1.0
+# Seconds before what failed is tried again, after all others.
+_ROUNDS = (5.0, 10.0, 20.0)
 
 
 # --- the memory ---
@@ -96,24 +99,34 @@ def _flat(restore):
 
 
 class Outcome:
-    """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair}, with whether a person has to
-    see to it; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
-    ``forbidden``: what may not be."""
+    """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair, command}, with whether a person has to
+    see to it, and how; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
+    ``forbidden``: what may not be; ``unlisted``: what should have been, and how a person does."""
 
     def __init__(self):
         self.parked, self.restored, self.left, self.changes = [], [], [], []
-        self.unseen, self.forbidden = [], []
+        self.unseen, self.forbidden, self.unlisted = [], [], []
 
     def leave(self, workload, reason, repair=False):
-        self.left.append({"object": workload.label, "reason": reason.rstrip("."), "repair": repair})
+        command = by_hand(workload) if repair else None
+        self.left.append({"object": workload.label, "reason": reason.rstrip("."), "repair": repair, "command": command})
 
     @property
     def problem(self):
         """What could not be restored, as text; None when all could."""
-        lines = ["  %(object)s: %(reason)s" % entry for entry in self.left if entry["repair"]]
+        stay = [entry for entry in self.left if entry["repair"]]
+        lines = []
+        if stay:
+            lines.append("%d parked workload%s not restored:" % (len(stay), " was" if len(stay) == 1 else "s were"))
+        for entry in stay:
+            lines.append("  %(object)s: %(reason)s" % entry)
+            if entry["command"]:
+                lines.append("    by hand: %(command)s" % entry)
+        if self.unlisted:
+            lines.append("There may be more that is parked:")
+            lines += ["  " + sentence for sentence in self.unlisted]
         if not lines:
             return None
-        lines.insert(0, "%d parked workload%s not restored:" % (len(lines), " was" if len(lines) == 1 else "s were"))
         return "\n".join(lines + ["When that is repaired, any run of npuops.ascend.upgrade restores them."])
 
     def lines(self):
@@ -121,7 +134,21 @@ class Outcome:
         words = [("parked", entry) for entry in self.parked] + [("restored", entry) for entry in self.restored]
         found = ["%s %s (%s)" % (word, entry["object"], shown(entry["was"])) for word, entry in words]
         found += ["left as it is: %(object)s: %(reason)s" % entry for entry in self.left]
-        return found + ["not looked at: %s" % sentence for sentence in self.unseen]
+        return found + ["not looked at: %s" % sentence for sentence in self.unseen + self.unlisted]
+
+
+def by_hand(workload):
+    """The command with which a person restores a parked workload; None when nobody knows what it was."""
+    try:
+        mark = Mark.read(workload)
+    except Unreadable:
+        mark = None
+    if mark is None:
+        return None
+    patch = dict(mark.restore, metadata={"labels": {MARK: None}, "annotations": {MARK: None}})
+    where = ["-n", workload.namespace] if workload.namespace else []
+    what = ["patch", workload.kind.resource, workload.name, "--type=merge", "-p", json.dumps(patch, separators=(",", ":"))]
+    return shlex.join(["kubectl", *where, *what])
 
 
 def shown(was):
@@ -136,15 +163,55 @@ class Parking:
 
     def __init__(self, cluster, run, now, dry=False):
         """``cluster``: _patience.PatientCluster; ``now``: seconds since 1970."""
-        self._cluster, self._run, self._now, self._dry = cluster, run, now, dry
+        self._cluster, self._run, self._now, self._dry = cluster.hasty, run, now, dry
         self._tried = {}
         self.outcome = Outcome()
 
-    def park(self, workload):
-        self._repeat(workload, self._park)
+    def park(self, workloads):
+        """Raises NpuError when there is no sense in going on."""
 
-    def restore(self, workload):
-        self._repeat(workload, self._restore)
+        def settle(workload, exc):
+            expected = isinstance(exc, (_cluster.Refused, Unreadable)) or exc.details.get("missing") is not None
+            if not expected:
+                raise exc
+            self.outcome.leave(workload, exc.message, repair=workload.marked)
+
+        self._each(workloads, self._park, settle)
+
+    def restore(self, workloads):
+        """All of them, whatever comes: what is not restored now stays at zero until somebody notices."""
+        gone = []  # the outage that keeps the rest; each would wait for its end anew
+
+        def act(workload):
+            if gone:
+                raise gone[0]
+            self._restore(workload)
+
+        def settle(workload, exc):
+            if isinstance(exc, _cluster.Unreachable):
+                gone.append(exc)
+            self.outcome.leave(workload, exc.message, repair=True)
+
+        self._each(workloads, act, settle)
+
+    def _each(self, workloads, act, settle):
+        """``act`` on each; what fails alone again when all others have been, a few times. ``settle(workload, exc)``: it stays."""
+        for pause in (*_ROUNDS, None):
+            failed = []
+            for workload in workloads:
+                try:
+                    self._repeat(workload, act)
+                except _cluster.Failing as exc:
+                    if pause is None:
+                        settle(workload, exc)
+                    else:
+                        failed.append(workload)
+                except NpuError as exc:
+                    settle(workload, exc)
+            if not failed:
+                return
+            workloads = failed
+            self._cluster.clock.sleep(pause)
 
     def _repeat(self, workload, act):
         """Until nobody comes between: what is written is written to what was read."""
@@ -156,14 +223,6 @@ class Parking:
                 item = self._cluster.get(workload.path)
                 workload = item and _workloads.Workload(workload.kind, item)
             except _cluster.NotFound:
-                return
-            except _cluster.Refused as exc:
-                self.outcome.leave(workload, exc.message, repair=workload.marked)
-                return
-            except NpuError as exc:
-                if exc.details.get("missing") is None and not isinstance(exc, Unreadable):
-                    raise
-                self.outcome.leave(workload, exc.message, repair=workload.marked)
                 return
 
     def _park(self, workload):
@@ -244,12 +303,14 @@ def restore_all(cluster, parking, now, heartbeat_limit, run):
     found = _all_parked(cluster, parking.outcome)
     runs = {run_of(workload) for workload in found} - {run}
     busy = at_work(cluster, now, heartbeat_limit) - {run} if runs else ()
+    free = []
     for workload in found:
         if run_of(workload) in busy:
             why = "it was parked by the run %s, which is at work and will restore it" % run_of(workload)
             parking.outcome.leave(workload, why)
         else:
-            parking.restore(workload)
+            free.append(workload)
+    parking.restore(free)
 
 
 def run_of(workload):
@@ -261,17 +322,34 @@ def run_of(workload):
 
 def _all_parked(cluster, outcome):
     found = []
-    for kind in _workloads.stopping(_workloads.discover(cluster)):
+    for kind in _workloads.stopping(_kinds(cluster, outcome)):
         try:
             items = list(_workloads.each(cluster, kind, label_selector=MARK + "=true"))
-        except NpuError as exc:
-            forbidden = exc.details.get("missing") is not None
-            if kind.built_in and not forbidden:
+        except _cluster.Unreachable as exc:
+            if kind.built_in:
                 raise
-            (outcome.forbidden if forbidden else outcome.unseen).append("%s: %s" % (kind.list_path, exc.message))
+            outcome.unseen.append("%s: %s" % (kind.list_path, exc.message))
+        except NpuError as exc:
+            text = "%s: %s" % (kind.list_path, exc.message)
+            if exc.details.get("missing") is not None:
+                outcome.forbidden.append(text)
+            elif kind.built_in:
+                look = "kubectl get %s -A -l %s=true" % (kind.resource, MARK)
+                outcome.unlisted.append("%s; look with %s" % (text.rstrip("."), look))
+            else:
+                outcome.unseen.append(text)
         else:
             found += [_workloads.Workload(kind, item) for item in items]
     return found
+
+
+def _kinds(cluster, outcome):
+    """All kinds; those that Kubernetes itself has, when no more can be learnt."""
+    try:
+        return _workloads.discover(cluster)
+    except _cluster.Refused as exc:
+        outcome.unlisted.append("/apis: which custom resources there are cannot be learnt: %s" % exc.message.rstrip("."))
+        return {}
 
 
 def at_work(cluster, now, heartbeat_limit):

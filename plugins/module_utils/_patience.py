@@ -52,10 +52,16 @@ class PatientCluster:
     DELETE in NotFound. Whoever writes has to expect that anyway.
     """
 
-    def __init__(self, cluster, say, clock, patience=API_PATIENCE):
-        """``say(sentence)``; ``patience`` in seconds. ``impatient``: the Cluster itself."""
-        self._cluster, self._say, self._clock, self._patience = cluster, say, clock, patience
+    def __init__(self, cluster, say, clock, patience=API_PATIENCE, object_patience=OBJECT_PATIENCE):
+        """``say(sentence)``; the two kinds of patience in seconds. ``impatient``: the Cluster itself."""
+        self._cluster, self._say, self.clock = cluster, say, clock
+        self._patience, self._object_patience = patience, object_patience
         self.impatient = cluster
+
+    @property
+    def hasty(self):
+        """The same, but what fails alone is told at once: for whoever has many objects to see to."""
+        return PatientCluster(self._cluster, self._say, self.clock, self._patience, 0)
 
     def __getattr__(self, name):
         return getattr(self._cluster, name)
@@ -81,24 +87,25 @@ class PatientCluster:
         return self._try("patch", path, lambda: self._cluster.merge_patch(path, body, **params))
 
     def _try(self, method, path, call):
-        started, pause, away, alone_since = self._clock.monotonic(), _FIRST_PAUSE, False, None
+        started, pause, away, alone_since = self.clock.monotonic(), _FIRST_PAUSE, False, None
         evicts = path.endswith("/eviction")
         while True:
             try:
                 answer = call()
             except (_cluster.Unreachable, _cluster.TooManyRequests) as exc:
-                busy, now = isinstance(exc, _cluster.TooManyRequests), self._clock.monotonic()
+                busy, now = isinstance(exc, _cluster.TooManyRequests), self.clock.monotonic()
                 if busy and evicts:  # a refused eviction is an answer
                     self._is_back(away)
                     raise
                 if not busy and self._fails_alone(path):
                     away = self._is_back(away)
                     alone_since = now if alone_since is None else alone_since
-                    if evicts or now - alone_since >= OBJECT_PATIENCE:
+                    if evicts or now - alone_since >= self._object_patience:
                         raise _failing(method, path, exc)
                 else:
                     alone_since = None
                     if now - started >= self._patience:
+                        exc.outage = True
                         raise
                     if not away:
                         self._say("%s Trying again for %d s" % (exc.message, self._patience))
@@ -109,7 +116,7 @@ class PatientCluster:
             else:
                 self._is_back(away)
                 return answer
-            self._clock.sleep(pause)
+            self.clock.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _fails_alone(self, path):

@@ -132,6 +132,9 @@ left:
     repair:
       description: Whether a person has to see to it, because it is still parked.
       type: bool
+    command:
+      description: With what a person restores it; null when there is nothing to restore, or nobody knows what it was.
+      type: str
 waiting:
   description: Parked workloads that still had pods after O(timeout).
   returned: success

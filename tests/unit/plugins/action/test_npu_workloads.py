@@ -16,10 +16,11 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_workloads import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import node
+from kubernetes_stub import WEBHOOK_DOWN, node
 from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
+NO_RIGHT = 'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "a-team"'
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,10 @@ def discovery_cache(monkeypatch, tmp_path):
 
 @pytest.fixture(autouse=True)
 def time_flies(monkeypatch):
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(lambda _seconds: None))
+    """What is slept has passed."""
+    slept = []
+    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(slept.append))
+    monkeypatch.setattr(_patience.Clock, "monotonic", staticmethod(lambda: time.monotonic() + sum(slept)))
 
 
 @pytest.fixture
@@ -379,6 +383,81 @@ def test_what_the_server_refuses(api):
     result = restore(api)
     assert names(result["restored"]) == ["StatefulSet train/x"]
     assert "says no" in result["problem"] and result["left"][0]["repair"]
+
+
+# --- what fails does not keep the others ---
+
+
+@pytest.mark.parametrize("fault", [WEBHOOK_DOWN, (422, "admission webhook says no"), (401, "Unauthorized"), (403, NO_RIGHT)])
+def test_one_that_cannot_be_restored_keeps_no_other_one(api, fault):
+    """All are tried, all that failed are told with what to do by hand, and the next run restores them."""
+    for namespace in ("a-team", "b-team", "train"):
+        api.add(made("Deployment", replicas=3, namespace=namespace), made("Job", namespace=namespace))
+    before = api.everything()
+    park(api)
+    for path in ("/apis/apps/v1/namespaces/a-team/deployments/x", "/apis/apps/v1/namespaces/b-team/deployments/x"):
+        api.faults["PATCH", path] = fault
+    result = restore(api)
+    assert names(result["restored"]) == ["Deployment train/x", "Job a-team/x", "Job b-team/x", "Job train/x"]
+    assert [entry["object"] for entry in result["left"] if entry["repair"]] == ["Deployment a-team/x", "Deployment b-team/x"]
+    assert result["problem"].startswith("2 parked workloads were not restored:")
+    command = 'kubectl -n a-team patch deployments.apps x --type=merge -p \'{"spec":{"replicas":3},"metadata":{"labels":{"%s":null},"annotations":{"%s":null}}}\''
+    assert command % (MARK, MARK) in result["problem"]
+    assert api.get("Deployment", namespace="a-team")["spec"]["replicas"] == 0
+    api.faults.clear()
+    assert len(restore(api, run="run-2")["restored"]) == 2
+    assert api.everything() == before
+
+
+def test_a_kind_that_cannot_be_listed_keeps_no_other_one(api):
+    one_of_each(api)
+    park(api)
+    api.away.add("/apis/apps/v1/deployments")
+    api.faults["GET", "/apis"] = WEBHOOK_DOWN
+    result = restore(api)
+    restored = names(result["restored"])
+    assert "StatefulSet train/x" in restored and "Job train/x" in restored and "Deployment train/x" not in restored
+    assert "/apis/apps/v1/deployments" in result["problem"] and "kubectl get deployments.apps -A -l %s=true" % MARK in result["problem"]
+    assert "/apis: " in result["problem"]
+    api.faults.clear()
+    api.away.clear()
+    restore(api)
+    assert api.get("Deployment")["spec"]["replicas"] == 3 and api.get("Fleet")["spec"]["replicas"] == 4
+
+
+def test_a_webhook_that_comes_back_soon(api, monkeypatch):
+    """One that failed is tried again when all others have been."""
+    api.add(made("Deployment", replicas=3), made("StatefulSet", replicas=2))
+    park(api)
+    api.faults["PATCH", "/apis/apps/v1/namespaces/train/deployments/x"] = WEBHOOK_DOWN
+    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(lambda _seconds: api.faults.clear()))
+    result = restore(api)
+    assert names(result["restored"]) == ["StatefulSet train/x", "Deployment train/x"]
+    assert result["problem"] is None and not result["left"]
+
+
+def test_an_outage_in_the_middle_is_told_for_all_that_are_left(api, monkeypatch):
+    for number in range(4):
+        api.add(made("Deployment", "x%d" % number, replicas=3))
+    park(api)
+    tried = []
+
+    def gone(_self, path, _body, **_params):
+        tried.append(path)
+        raise _cluster.Unreachable("The Kubernetes API cannot be reached: no route", cause="no route")
+
+    monkeypatch.setattr(_patience.PatientCluster, "merge_patch", gone)
+    result = restore(api)
+    assert len(tried) == 1  # each would be waited for ten minutes
+    assert len(result["left"]) == 4 and result["problem"].count("kubectl -n train patch deployments.apps x") == 4
+
+
+def test_parking_goes_on_as_well(api):
+    api.add(made("Deployment", replicas=3), made("StatefulSet", replicas=2))
+    api.faults["PATCH", "/apis/apps/v1/namespaces/train/deployments/x"] = WEBHOOK_DOWN
+    result = park(api)
+    assert names(result["parked"]) == ["StatefulSet train/x"]
+    assert "guard.example.com" in result["left"][0]["reason"]
 
 
 def test_another_run_at_work_keeps_what_it_parked(api):
