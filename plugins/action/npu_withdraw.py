@@ -29,10 +29,7 @@ class ActionModule(ClusterAction):
         if problem:
             raise NpuError(problem)
         remaining = _withdraw.others(departures, nodes)
-        done = _withdraw.withdraw(cluster, departures, self.check_mode)
-        if not self.check_mode:
-            _withdraw.wait_until_gone(cluster, params["namespace"], departures, params["timeout"])
-        done += _withdraw.forget_chips(cluster, departures, self.check_mode)
+        done = _withdraw.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode)
         return {
             "changed": bool(done),
             "done": done,

@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 
+from ansible_collections.npuops.ascend.plugins.module_utils._all_of import AllOf
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 try:
@@ -395,32 +396,37 @@ def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
 
     ``wanted`` is a list of {name, labels, annotations}. Returns a list of {name, before, after} for the nodes
     that changed (or would, in check mode). A node somebody else wrote in between is read and judged again, up to
-    ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written.
+    ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written, and those that
+    could not be written when all others have been.
     """
     nodes = cluster.nodes()
     missing = [entry["name"] for entry in wanted if entry["name"] not in nodes]
     if missing:
         raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
-    changes = []
+    each = AllOf()
     for entry in wanted:
-        path, node = "/api/v1/nodes/" + entry["name"], nodes[entry["name"]]
-        for attempt in range(attempts):
-            patch = metadata_patch(node, entry["labels"], entry["annotations"])
-            if patch is None:
-                break
-            change = {"name": entry["name"], "before": _before(node, patch), "after": patched(node, patch)}
-            if check_mode:
-                changes.append(change)
-                break
-            try:
-                cluster.merge_patch(path, patch, field_manager=FIELD_MANAGER)
-                changes.append(change)
-                break
-            except Conflict:
-                if attempt == attempts - 1:
-                    raise
-                node = cluster.request("get", path)
-    return changes
+        each.do(entry["name"], _apply_to_one, cluster, nodes[entry["name"]], entry, check_mode, attempts)
+    each.check()
+    return each.results
+
+
+def _apply_to_one(cluster, node, entry, check_mode, attempts):
+    path = "/api/v1/nodes/" + entry["name"]
+    for attempt in range(attempts):
+        patch = metadata_patch(node, entry["labels"], entry["annotations"])
+        if patch is None:
+            return None
+        change = {"name": entry["name"], "before": _before(node, patch), "after": patched(node, patch)}
+        if check_mode:
+            return change
+        try:
+            cluster.merge_patch(path, patch, field_manager=FIELD_MANAGER)
+            return change
+        except Conflict:
+            if attempt == attempts - 1:
+                raise
+            node = cluster.request("get", path)
+    return None
 
 
 def _before(node, patch):

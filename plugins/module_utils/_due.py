@@ -10,6 +10,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._all_of import AllOf
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # What is taken back from a node that is not due. Any other step belongs to a maintenance under way.
@@ -41,7 +42,8 @@ def label(cluster, due, settled, retry=False, check_mode=False):
 
     Returns a list of {name, before, after} (labels) for those that changed, or would in check mode. One request for the
     list of nodes and one for each that changes; one that somebody else writes meanwhile is read and judged again. Raises
-    NpuError naming all nodes that are not in the cluster before anything is written.
+    NpuError naming all nodes that are not in the cluster before anything is written, and those that could not be written when
+    all others have been.
     """
     if not due and not settled:
         return []
@@ -49,12 +51,11 @@ def label(cluster, due, settled, retry=False, check_mode=False):
     missing = [name for name in due if name not in nodes]
     if missing:
         raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
-    changes = []
+    each = AllOf()
     for name, is_due in [(name, True) for name in due] + [(name, False) for name in settled if name in nodes]:
-        done = _write(cluster, nodes[name], is_due, retry, check_mode)
-        if done:
-            changes.append(dict(done, name=name))
-    return changes
+        each.do(name, _write, cluster, nodes[name], is_due, retry, check_mode)
+    each.check()
+    return each.results
 
 
 def _write(cluster, node, due, retry, check_mode):
@@ -65,6 +66,7 @@ def _write(cluster, node, due, retry, check_mode):
             return None
         have = _cluster.labels(node)
         result = {
+            "name": node["metadata"]["name"],
             "before": {key: have[key] for key in sorted(labels) if key in have},
             "after": {key: labels[key] for key in sorted(labels) if labels[key] is not None},
         }

@@ -8,6 +8,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.module_utils._all_of import AllOf
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 try:
@@ -34,18 +35,21 @@ def parse(text):
 
 
 def bring_about(cluster, objects, present=True, check_mode=False):
-    """Create or change the objects as defined, or remove them (in reverse order).
+    """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
+    before it, so the first that fails ends it; a removal goes on.
 
     Fields that a definition does not name stay as they are, unless an earlier one named them. Returns a list of
     {label, action, before, after} for those that changed, or would: action is create, change or remove; before and
     after are objects without what the server adds. Raises NpuError.
     """
-    changes = []
-    for definition in objects if present else reversed(objects):
-        change = (_apply if present else _remove)(cluster, definition, check_mode)
-        if change:
-            changes.append(dict(change, label=label(definition)))
-    return changes
+    if present:
+        changes = [_apply(cluster, definition, check_mode) for definition in objects]
+        return [change for change in changes if change]
+    each = AllOf()
+    for definition in reversed(objects):
+        each.do(label(definition), _remove, cluster, definition, check_mode)
+    each.check()
+    return each.results
 
 
 def label(item):
@@ -66,14 +70,14 @@ def _apply(cluster, definition, check_mode):
         if not check_mode:
             body = dict_merge(definition, annotate(definition))
             cluster.request("post", path.rpartition("/")[0], body=body)
-        return {"action": "create", "before": {}, "after": definition}
+        return _change("create", definition, {}, definition)
     _actual, patch = apply_patch(actual, definition)
     if patch == actual:
         return None
     dry_run = {"dry_run": "All"} if check_mode else {}
     after = cleaned(cluster.merge_patch(path, patch, **dry_run))
     before = cleaned(actual)
-    return None if before == after else {"action": "change", "before": before, "after": after}
+    return None if before == after else _change("change", definition, before, after)
 
 
 def _remove(cluster, definition, check_mode):
@@ -84,7 +88,11 @@ def _remove(cluster, definition, check_mode):
         return None
     if not check_mode:
         cluster.request("delete", path)
-    return {"action": "remove", "before": cleaned(actual), "after": {}}
+    return _change("remove", definition, cleaned(actual), {})
+
+
+def _change(action, definition, before, after):
+    return {"action": action, "label": label(definition), "before": before, "after": after}
 
 
 def cleaned(item):

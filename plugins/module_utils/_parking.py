@@ -99,8 +99,8 @@ def _flat(restore):
 
 
 class Outcome:
-    """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair, command}, with whether a person has to
-    see to it, and how; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
+    """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair, command}, with whether a person has
+    to see to it, and how; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
     ``forbidden``: what may not be; ``unlisted``: what should have been, and how a person does."""
 
     def __init__(self):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._all_of import AllOf
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._preflight import DAEMONSETS
 
@@ -140,39 +141,50 @@ def others(departures, nodes):
     )
 
 
-def withdraw(cluster, departures, check_mode=False, attempts=5):
-    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done."""
-    done = []
+def take_back(cluster, namespace, departures, timeout, check_mode=False):
+    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done.
+
+    A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
+    """
+    each = AllOf()
     for one in departures:
-        for attempt in range(attempts):
-            patch = one.patch()
-            if patch is None:
-                break
-            try:
-                if not check_mode:
-                    cluster.merge_patch("/api/v1/nodes/" + one.node_name, patch)
-            except _cluster.Conflict:
-                if attempt == attempts - 1:
-                    raise
-                one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
-                continue
-            keys = [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
-            done.append("take %s from node %s" % (", ".join(keys), one.node_name))
-            break
-    return done
+        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode)
+    gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
+    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout):
+        # Not sooner: the device plugin would write it again.
+        for one in gone:
+            each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
+    each.check()
+    return each.results
 
 
-def forget_chips(cluster, departures, check_mode=False):
-    """Delete what the device plugin wrote about the nodes' chips, once it no longer runs there; phrases as above."""
-    done = []
-    for one in departures:
-        path = _DEVICE_INFO % one.node_name
-        if cluster.get(path) is None:
+def withdraw(cluster, one, check_mode=False, attempts=5):
+    """Take labels and annotations from one node; a phrase of what was (or would be) done, or None."""
+    for attempt in range(attempts):
+        patch = one.patch()
+        if patch is None:
+            return None
+        try:
+            if not check_mode:
+                cluster.merge_patch("/api/v1/nodes/" + one.node_name, patch)
+        except _cluster.Conflict:
+            if attempt == attempts - 1:
+                raise
+            one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
             continue
-        if not check_mode:
-            cluster.request("delete", path)
-        done.append("delete ConfigMap kube-system/%s" % path.rpartition("/")[2])
-    return done
+        keys = [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
+        return "take %s from node %s" % (", ".join(keys), one.node_name)
+    return None
+
+
+def _forget_chips(cluster, one, check_mode):
+    """Delete what the device plugin wrote about the node's chips; a phrase as above."""
+    path = _DEVICE_INFO % one.node_name
+    if cluster.get(path) is None:
+        return None
+    if not check_mode:
+        cluster.request("delete", path)
+    return "delete ConfigMap kube-system/%s" % path.rpartition("/")[2]
 
 
 def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):

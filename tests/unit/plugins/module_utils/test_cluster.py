@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import FROZEN, node
+from kubernetes_stub import FROZEN, NO_ANSWER, WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 
@@ -154,3 +154,24 @@ def test_access_review(api, cluster):
     api.denied = {("patch", "nodes")}
     assert not cluster.may("patch", "nodes")
     assert cluster.may("create", "daemonsets", "apps", "npu-operator")
+
+
+# --- one that fails ---
+
+
+def test_a_node_that_cannot_be_written_keeps_no_other_one(api, cluster):
+    api.put(NODES, node("a"), node("b"), node("c"), node("d"))
+    api.faults["PATCH", NODES + "/a"] = WEBHOOK_DOWN
+    api.faults["PATCH", NODES + "/c"] = WEBHOOK_DOWN
+    with pytest.raises(NpuError, match=r"a, c: .*guard.example.com") as caught:
+        _cluster.apply_metadata(cluster, [wanted(name, {"x": "1"}) for name in "abcd"])
+    assert [api.objects[NODES][name]["metadata"]["labels"].get("x") for name in "abcd"] == [None, "1", None, "1"]
+    assert caught.value.details == {"changed": True, "done": ["b", "d"]}
+
+
+def test_without_a_server_the_rest_is_not_tried(api, cluster):
+    api.put(NODES, node("a"), node("b"), node("c"))
+    api.faults.update({("PATCH", "%s/%s" % (NODES, name)): NO_ANSWER for name in "abc"})
+    with pytest.raises(NpuError, match="(?s)a: .*b, c: not tried any more"):
+        _cluster.apply_metadata(cluster, [wanted(name, {"x": "1"}) for name in "abc"])
+    assert {path for method, path in api.requests if method == "PATCH"} == {NODES + "/a"}

@@ -84,3 +84,12 @@ def test_missing_nodes_stop_before_the_first_write(api, cluster):
     with pytest.raises(NpuError, match="No such node in the cluster: b"):
         _due.label(cluster, ["a", "b"], ["gone"])
     assert states(api) == {"a": None}
+
+
+def test_a_node_that_may_not_be_written_keeps_no_other_one(api, cluster):
+    api.put(NODES, node("a"), node("b"), node("c", labels={STATE: "upgrade-required"}))
+    api.faults["PATCH", NODES + "/a"] = (422, "a policy says no")
+    with pytest.raises(NpuError, match="a: .*a policy says no") as caught:
+        _due.label(cluster, ["a", "b"], ["c"])
+    assert states(api) == {"a": None, "b": "upgrade-required", "c": None}
+    assert caught.value.details["changed"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _objects
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from kubernetes_stub import WEBHOOK_DOWN
 
 MAPS = "/api/v1/namespaces/n/configmaps"
 DEFINITIONS = """
@@ -72,6 +73,14 @@ def test_removed_in_reverse_order(api, cluster):
     assert bring_about(cluster, present=False) == ["remove ConfigMap n/c", "remove Namespace n"]
     assert bring_about(cluster, present=False) == []
     assert api.objects[MAPS] == {}
+
+
+def test_one_that_cannot_be_removed_keeps_no_other_one(api, cluster):
+    bring_about(cluster)
+    api.faults["DELETE", MAPS + "/c"] = WEBHOOK_DOWN
+    with pytest.raises(NpuError, match="ConfigMap n/c: .*guard.example.com") as caught:
+        bring_about(cluster, present=False)
+    assert api.objects["/api/v1/namespaces"] == {} and caught.value.details["changed"]
 
 
 def test_diff_shows_the_value_and_no_noise(api, cluster):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _withdraw
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import node
+from kubernetes_stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"
@@ -45,18 +45,18 @@ def refused(hosts, nodes, pods=(), force=False):
 def test_labels_that_are_ours_go_and_others_stay(api, cluster):
     api.put(NODES, npu_node("a", annotations={"npuops.ascend/wedged": "{}", "note": "x"}), npu_node("b"))
     departures = _withdraw.leaving([host("a")], cluster.nodes(), [])
-    (done,) = _withdraw.withdraw(cluster, departures)
+    done = _withdraw.withdraw(cluster, departures[0])
     assert "from node a" in done
     left = api.objects[NODES]["a"]["metadata"]
     assert left["labels"] == {"npuops.ascend/skip": "true", "workerselector": "dls-worker-node", "zone": "a"}
     assert left["annotations"] == {"note": "x"}
     assert api.objects[NODES]["b"]["metadata"]["labels"] == INSTALLED
-    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), [])) == []
+    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), [])[0]) is None
 
 
 def test_check_mode_writes_nothing(api, cluster):
     api.put(NODES, npu_node("a"))
-    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), []), check_mode=True)
+    assert _withdraw.withdraw(cluster, _withdraw.leaving([host("a")], cluster.nodes(), [])[0], check_mode=True)
     assert api.objects[NODES]["a"]["metadata"]["labels"] == INSTALLED
 
 
@@ -66,7 +66,7 @@ def test_somebody_elses_change_in_between_is_kept(api, cluster):
     changed = npu_node("a")
     changed["metadata"]["labels"]["new"] = "1"
     api.put(NODES, changed)
-    assert _withdraw.withdraw(cluster, departures)
+    assert _withdraw.withdraw(cluster, departures[0])
     assert api.objects[NODES]["a"]["metadata"]["labels"]["new"] == "1"
     assert "npuops.ascend/chip" not in api.objects[NODES]["a"]["metadata"]["labels"]
 
@@ -129,3 +129,17 @@ def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     api.put(PODS, component("slow", "npu-exporter", "a"))
     with pytest.raises(NpuError, match="did not end within 0 s: slow on a"):
         _withdraw.wait_until_gone(cluster, "npu-operator", departures, 0, 0.01)
+
+
+def test_a_node_that_cannot_be_written_keeps_no_other_one(api, cluster):
+    """Nor does a ConfigMap; and nobody waits for the pods of the node that keeps its labels."""
+    api.put(NODES, npu_node("a"), npu_node("b"))
+    api.put("/api/v1/namespaces/kube-system/configmaps", *[{"metadata": {"name": "mindx-dl-deviceinfo-" + name}} for name in "ab"])
+    api.faults["PATCH", NODES + "/a"] = WEBHOOK_DOWN
+    nodes = dict(api.objects[NODES])
+    departures = _withdraw.leaving([host("a"), host("b")], nodes, [])
+    with pytest.raises(NpuError, match="a: .*guard.example.com") as caught:
+        _withdraw.take_back(cluster, "npu-operator", departures, timeout=60)
+    assert "npuops.ascend/components" not in api.objects[NODES]["b"]["metadata"]["labels"]
+    assert list(api.objects["/api/v1/namespaces/kube-system/configmaps"]) == ["mindx-dl-deviceinfo-a"]
+    assert caught.value.details["changed"]
