@@ -12,9 +12,15 @@ import os
 import re
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _containerd_config, _cri, _host_facts, _systemd
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _command,
+    _containerd_config,
+    _cri,
+    _host_facts,
+    _host_process,
+    _systemd,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_link, read_text
 
 DEFAULT_ADDRESS = "/run/containerd/containerd.sock"
 DEFAULT_UNIT = "containerd.service"
@@ -83,11 +89,19 @@ def find(fs=""):
             "cluster with containerd 1.7 or newer as its runtime first",
             runtime=runtime,
         )
-    daemon = _running(runtime, fs) or _installed(fs)
+    process = _host_process.containerd(runtime["address"] or DEFAULT_ADDRESS, fs)
+    daemon = _of(process, runtime, fs) if process else _installed(fs)
     if daemon is None:
         raise NpuError(
             "There is no containerd on this host: neither a process nor the unit %s. Join it to the cluster with "
             "containerd 1.7 or newer as its runtime first" % DEFAULT_UNIT,
+            runtime=runtime,
+        )
+    problem = _host_process.unsafe(daemon.binary)
+    if problem:
+        raise NpuError(
+            "containerd's program %s can be changed by others than root, so it is not run: %s. Let it and the directories "
+            "above it belong to root, with no write permission for others, then repeat" % (daemon.binary, problem),
             runtime=runtime,
         )
     version = runtime["version"] or ""
@@ -100,38 +114,18 @@ def find(fs=""):
     return daemon
 
 
-def _running(runtime, fs):
-    """The Daemon among the processes, or None."""
-    namespace = read_link(fs + "/proc/self/ns/pid")
-    found = []
-    for pid in sorted((int(name) for name in os.listdir(fs + "/proc") if name.isdigit())):
-        proc = "%s/proc/%d" % (fs, pid)
-        if (read_text(proc + "/comm") or "").strip() != "containerd":
-            continue
-        if namespace is not None and read_link(proc + "/ns/pid") != namespace:
-            continue  # in somebody's container
-        argv = (read_text(proc + "/cmdline") or "").split("\0")
-        config = _option(argv, "-c", "--config")
-        if config and "/docker/containerd/" in config:
-            continue  # dockerd's own
-        binary = read_link(proc + "/exe") or argv[0]
-        if binary.endswith(" (deleted)"):
-            binary = binary[: -len(" (deleted)")]  # upgraded under the process: the new one starts next
-        directory = read_link(proc + "/cwd") or "/"
-        found.append(
-            Daemon(
-                pid,
-                binary,
-                os.path.join(directory, config) if config else _containerd_config.DEFAULT_PATH,
-                bool(config),
-                _option(argv, "-a", "--address"),
-                _unit(read_text(proc + "/cgroup") or ""),
-                runtime["name"] if runtime["name"] in _TEMPLATES else "containerd",
-            )
-        )
-    wanted = runtime["address"] or DEFAULT_ADDRESS
-    exact = [daemon for daemon in found if daemon.address and _same(daemon.address, wanted)]
-    return next(iter(exact + found), None)
+def _of(process, runtime, fs):
+    """The Daemon that is the Process ``process``."""
+    config = _host_process.option(process.argv, "config", "c")
+    return Daemon(
+        process.pid,
+        fs + (process.program or ""),
+        os.path.join(process.directory, config) if config else _containerd_config.DEFAULT_PATH,
+        bool(config),
+        _host_process.option(process.argv, "address", "a"),
+        _unit(process.cgroup),
+        runtime["name"] if runtime["name"] in _TEMPLATES else "containerd",
+    )
 
 
 def _installed(fs):
@@ -141,29 +135,15 @@ def _installed(fs):
     if properties.get("LoadState") != "loaded" or not match:
         return None
     argv = match.group(1).split()
-    config = _option(argv, "-c", "--config")
+    config = _host_process.option(argv, "config", "c")
     return Daemon(
         None,
         argv[0],
         config or _containerd_config.DEFAULT_PATH,
         bool(config),
-        _option(argv, "-a", "--address"),
+        _host_process.option(argv, "address", "a"),
         DEFAULT_UNIT,
     )
-
-
-def _option(argv, *names):
-    for index, word in enumerate(argv):
-        for name in names:
-            if word == name and index + 1 < len(argv):
-                return argv[index + 1]
-            if word.startswith(name + "="):
-                return word[len(name) + 1 :]
-    return None
-
-
-def _same(one, other):
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _unit(cgroup):

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command
+from ansible_collections.npuops.ascend.plugins.module_utils import _command, _host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import exclusive, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import (
@@ -229,9 +229,12 @@ def mount_points(mountinfo="/proc/self/mountinfo"):
 
 def _find_ctr():
     found = shutil.which("ctr")
-    if found:
-        return [found]
-    for argv in _CTR_PATHS:
+    problem = None
+    for argv in (((found,),) if found else ()) + _CTR_PATHS:
         if os.access(argv[0], os.X_OK):
-            return list(argv)
+            problem = _host_process.unsafe(argv[0])
+            if problem is None:
+                return list(argv)
+    if problem:
+        raise NpuError("The only ctr on this host can be changed by others than root, so it is not run: %s" % problem)
     raise NpuError("There is no ctr on this host (it comes with containerd); is containerd installed?")

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What there is to know about a host before anything is changed on it.
 
-Reads files only, but for one ``containerd --version``. Everything is below ``fs``, the host's / (empty: here).
+Reads files only, but for one ``containerd --version`` and a question to systemd. Everything is below ``fs``, the host's /
+(empty: here).
 
 Private to npuops.ascend: no API, may change without notice.
 """
@@ -15,7 +16,14 @@ import os
 import platform
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _command, _kmod, _pci, _profile, _version_info
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _command,
+    _host_process,
+    _kmod,
+    _pci,
+    _profile,
+    _version_info,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._holders import holders
@@ -30,7 +38,14 @@ PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
 # How the names of all of its modules begin, in old and new driver packages.
 MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
 
-_RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
+# Where runtimes listen, for a kubelet that does not say.
+SOCKETS = (
+    "/run/k3s/containerd/containerd.sock",
+    "/run/containerd/containerd.sock",
+    "/run/k0s/containerd.sock",
+    "/var/snap/microk8s/common/run/containerd.sock",
+    "/var/run/crio/crio.sock",
+)
 
 
 def gather(root=IMAGE_ROOT, source="image", fs=""):
@@ -301,11 +316,7 @@ def runtime_facts(fs=""):
     name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, by the sockets that are there.
     config_path: the file containerd was started with. What is unknown is None.
     """
-    processes = _processes(fs)
-    address = _kubelet_endpoint(processes, fs)
-    sockets = [_RANCHER_SOCKET, "/run/containerd/containerd.sock", "/var/run/crio/crio.sock"]
-    if not address:
-        address = next((path for path in sockets if os.path.exists(fs + path)), None)
+    address = _kubelet_endpoint(fs) or next((path for path in SOCKETS if os.path.exists(fs + path)), None)
     if not address:
         docker = os.path.exists(fs + "/var/run/docker.sock")
         return {
@@ -320,101 +331,67 @@ def runtime_facts(fs=""):
     if "docker" in address:
         return {"name": "docker", "version": None, "address": address, "ctr": None, "config_path": None}
     if "/k3s/" in address:
-        return _rancher(processes, address, fs)
-    argv = next((argv for name, argv in processes if name == "containerd"), [])
-    program = _which("containerd", fs, argv[0] if argv else None)
-    return {
-        "name": "containerd",
-        "version": _containerd_version(program),
-        "address": address,
-        "ctr": _strip(_which("ctr", fs, os.path.dirname(argv[0]) + "/ctr" if argv else None), fs),
-        "config_path": _option(argv, "--config", "-c") or "/etc/containerd/config.toml",
-    }
-
-
-def _rancher(processes, address, fs):
-    """k3s and RKE2 bring their own containerd and generate its configuration."""
-    name = "k3s"
-    if any(process == "rke2" for process, dummy in processes) or (
-        not any(process.startswith("k3s") for process, dummy in processes)
-        and os.path.isdir(fs + "/var/lib/rancher/rke2/agent")
-    ):
-        name = "rke2"
-    places = {
-        "k3s": "/var/lib/rancher/k3s/data/current/bin",
-        "rke2": "/var/lib/rancher/rke2/bin",
-    }
-    binaries = places[name]
-    return {
-        "name": name,
-        "version": _containerd_version(_which("containerd", fs, binaries + "/containerd")),
-        "address": address,
-        "ctr": _strip(_which("ctr", fs, binaries + "/ctr"), fs),
-        "config_path": "/var/lib/rancher/%s/agent/etc/containerd/config.toml" % name,
-    }
-
-
-def _processes(fs):
-    """(name, argv) of the running kubelet, container runtimes, k3s and RKE2."""
-    wanted = ("kubelet", "containerd", "crio", "rke2", "k3s-server", "k3s-agent", "k3s")
-    found = []
+        return _rancher(address, fs)
+    found = {"name": "containerd", "version": None, "address": address, "ctr": None, "config_path": None}
     try:
-        pids = [pid for pid in os.listdir(fs + "/proc") if pid.isdigit()]
-    except OSError:
-        return found
-    for pid in sorted(pids, key=int):
-        name = (read_text("%s/proc/%s/comm" % (fs, pid)) or "").strip()
-        if name in wanted:
-            argv = (read_text("%s/proc/%s/cmdline" % (fs, pid)) or "").split("\0")
-            found.append((name, [word for word in argv if word]))
+        process = _host_process.containerd(address, fs)
+    except NpuError:
+        return found  # whoever has to use it says why not
+    program = process.program if process else _which("containerd", fs)
+    if program and _host_process.unsafe(fs + program) is None:
+        found["version"] = _containerd_version(fs + program)
+        found["ctr"] = _which("ctr", fs, os.path.dirname(program) + "/ctr")
+    config = _host_process.option(process.argv, "config", "c") if process else None
+    found["config_path"] = os.path.join(process.directory, config) if config else "/etc/containerd/config.toml"
     return found
 
 
-def _kubelet_endpoint(processes, fs):
+def _rancher(address, fs):
+    """k3s and RKE2 bring their own containerd and generate its configuration."""
+    found = {"name": "k3s", "version": None, "address": address, "ctr": None, "config_path": None}
+    try:
+        process = _host_process.containerd(address, fs)
+    except NpuError:
+        return found
+    if process:
+        rke2 = "/rke2/" in (process.program or "") or "/rke2-" in process.cgroup
+    else:
+        rke2 = os.path.isdir(fs + "/var/lib/rancher/rke2/agent")
+    found["name"] = "rke2" if rke2 else "k3s"
+    binaries = "/var/lib/rancher/rke2/bin" if rke2 else "/var/lib/rancher/k3s/data/current/bin"
+    program = _which("containerd", fs, binaries + "/containerd")
+    found["version"] = _containerd_version(fs + program) if program else None
+    found["ctr"] = _which("ctr", fs, binaries + "/ctr")
+    found["config_path"] = "/var/lib/rancher/%s/agent/etc/containerd/config.toml" % found["name"]
+    return found
+
+
+def _kubelet_endpoint(fs):
     """The CRI socket the kubelet uses, as a path; None when no kubelet runs or it says nothing."""
-    argv = next((argv for name, argv in processes if name == "kubelet"), None)
-    if argv is None:
-        return None
-    endpoint = _option(argv, "--container-runtime-endpoint")
-    if not endpoint:
-        config = read_text(fs + (_option(argv, "--config") or "/var/lib/kubelet/config.yaml"), "")
-        match = re.search(r"^\s*[\"']?containerRuntimeEndpoint[\"']?\s*:\s*[\"']?([^\"'\s,}]+)", config, re.MULTILINE)
-        endpoint = match.group(1) if match else None
-    if not endpoint:
-        return None
-    path = endpoint[len("unix://"):] if endpoint.startswith("unix://") else endpoint
-    return path or None
-
-
-def _option(argv, *names):
-    """The value of the first of the options ``names`` in ``argv`` (``--name value`` or ``--name=value``), or None."""
-    for index, word in enumerate(argv[1:], 1):
-        for name in names:
-            if word == name and index + 1 < len(argv):
-                return argv[index + 1]
-            if word.startswith(name + "="):
-                return word[len(name) + 1:]
+    for process in _host_process.kubelets(fs):
+        endpoint = _host_process.option(process.argv, "container-runtime-endpoint")
+        if not endpoint and process.name == "kubelet":
+            path = _host_process.option(process.argv, "config") or "/var/lib/kubelet/config.yaml"
+            config = read_text(fs + os.path.join(process.directory, path), "")
+            match = re.search(r"^\s*[\"']?containerRuntimeEndpoint[\"']?\s*:\s*[\"']?([^\"'\s,}]+)", config, re.MULTILINE)
+            endpoint = match.group(1) if match else None
+        if endpoint:
+            return (endpoint[len("unix://"):] if endpoint.startswith("unix://") else endpoint) or None
     return None
 
 
 def _which(program, fs, first=None):
-    """The path of ``program`` below ``fs``, or None; ``first`` is tried before the usual places."""
+    """The path of ``program`` that only root can change, or None; ``first`` is tried before the usual places."""
     places = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/opt/containerd/bin", "/opt/bin"]
     candidates = [first] if first and first.startswith("/") else []
     for path in candidates + [place + "/" + program for place in places]:
-        if os.access(fs + path, os.X_OK):
-            return fs + path
+        if os.access(fs + path, os.X_OK) and _host_process.unsafe(fs + path) is None:
+            return path
     return None
-
-
-def _strip(path, fs):
-    return path[len(fs):] if path else None
 
 
 def _containerd_version(program):
     """The version ``containerd --version`` prints, without v, or None."""
-    if program is None:
-        return None
     try:
         result = _command.run([program, "--version"], 10)
     except OSError:

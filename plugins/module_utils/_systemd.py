@@ -36,6 +36,22 @@ def show(unit, *properties):
     return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
 
 
+def main_pids(units):
+    """{unit: the ID of its main process} of those ``units`` that run; empty on a host without systemd."""
+    try:
+        result = _command.run(["systemctl", "show", "-p", "Id,MainPID"] + list(units), _SHOW)
+    except FileNotFoundError:
+        return {}
+    # One block for each, in this order; Id is another name where the unit is an alias.
+    found = {}
+    for unit, block in zip(units, result.stdout.split("\n\n")):
+        properties = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        pid = properties.get("MainPID", "")
+        if pid.isdigit() and int(pid):
+            found[unit] = int(pid)
+    return found
+
+
 def forget_failures(unit):
     """One that failed a few times in a row is not started otherwise, and one that is gone would be listed until the next boot."""
     _command.run(["systemctl", "reset-failed", unit], _SHOW)

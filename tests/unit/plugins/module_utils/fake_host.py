@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import stat
 
 KERNEL = os.uname().release
@@ -54,6 +56,7 @@ UNAME = """#!/bin/sh
 SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >>"$FAKE/calls"
 case $1 in
+show) [ ! -e "$FAKE/show" ] || cat "$FAKE/show" ;;
 is-active)
     shift
     for unit in "$@"; do
@@ -85,6 +88,43 @@ echo "systemd-run" $* >>"$FAKE/calls"
 [ ! -e "$FAKE/fail-systemd-run" ] || { echo "Failed to create bus connection: No such file or directory" >&2; exit 1; }
 touch "$FAKE/reboot"
 """
+
+
+def add_process(fs, pid, name, *argv, **facts):
+    """A process of the host below ``fs``: root's, with systemd's namespaces. ``facts``: exe, namespace, cgroup, cwd, uid."""
+    directory = os.path.join(fs, "proc", str(pid))
+    os.makedirs(os.path.join(directory, "ns"))
+    for own in ("self/ns", "1/ns"):
+        os.makedirs(os.path.join(fs, "proc", own), exist_ok=True)
+    links = {"exe": facts.get("exe") or argv[0], "cwd": facts.get("cwd", "/srv"), "root": "/"}
+    for kind in ("pid", "mnt"):
+        links["ns/" + kind] = facts.get("namespace", kind + ":[1]")
+        links["../1/ns/" + kind] = kind + ":[1]"
+    for link, target in links.items():
+        path = os.path.join(directory, link)
+        if not os.path.lexists(path):
+            os.symlink(target, path)
+    uid = facts.get("uid", 0)
+    texts = {
+        "comm": name + "\n",
+        "cmdline": "\0".join(argv) + "\0",
+        "cgroup": facts.get("cgroup", ""),
+        "status": "Name:\t%s\nUid:\t%d\t%d\t%d\t%d\n" % (name, uid, uid, uid, uid),
+    }
+    for file, text in texts.items():
+        with open(os.path.join(directory, file), "w", encoding="utf-8") as stream:
+            stream.write(text)
+
+
+@contextlib.contextmanager
+def listening(path):
+    """Somebody listens on the socket ``path``: this very process, whose ID a process of the host has to have then."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(8)
+        yield os.getpid()
+
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../roles/npu_driver/files")
 

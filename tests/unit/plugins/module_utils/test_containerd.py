@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import stat
+import tempfile
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _cri
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from fake_host import add_process, listening
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "containerd"
 
@@ -19,26 +22,16 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "container
 class Host:
     """A / with processes and programs."""
 
-    def __init__(self, root):
+    def __init__(self, root, stack):
         self.root = root
-        (root / "proc" / "self" / "ns").mkdir(parents=True)
-        (root / "proc" / "self" / "ns" / "pid").symlink_to("pid:[1]")
+        self.stack = stack
 
-    def process(self, pid, comm, *argv, exe=None, namespace="pid:[1]", cgroup=""):
-        directory = self.root / "proc" / str(pid)
-        (directory / "ns").mkdir(parents=True)
-        (directory / "ns" / "pid").symlink_to(namespace)
-        (directory / "comm").write_text(comm + "\n")
-        (directory / "cmdline").write_text("\0".join(argv) + "\0")
-        (directory / "cgroup").write_text(cgroup)
-        (directory / "cwd").symlink_to("/srv")
-        if exe:
-            (directory / "exe").symlink_to(exe)
+    def process(self, pid, comm, *argv, **facts):
+        add_process(str(self.root), pid, comm, *argv, **facts)
 
     def socket(self, path):
-        path = self.root / path.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        """Listens there; returns the ID of the process that does."""
+        return self.stack.enter_context(listening(str(self.root) + path))
 
     def program(self, path, script):
         path = self.root / path.lstrip("/")
@@ -52,37 +45,76 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path):
-    return Host(tmp_path)
+def host(host):  # the programs of that one, among them a systemctl, are on the PATH
+    # A socket's path must be short.
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(prefix="npu") as directory:
+        yield Host(pathlib.Path(directory), stack)
 
 
 def test_the_usual_one(host):
-    host.socket("/run/containerd/containerd.sock")
-    host.process(77, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd (deleted)",
+    pid = host.socket("/run/containerd/containerd.sock")
+    program = host.program("/usr/bin/containerd", "")
+    host.process(pid, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd (deleted)",
                  cgroup="1:name=systemd:/system.slice/containerd.service\n0::/\n")
     daemon = host.find()
     assert (daemon.pid, daemon.binary, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
-        77, "/usr/bin/containerd", "/etc/containerd/config.toml", False, None, "containerd.service",
+        pid, program, "/etc/containerd/config.toml", False, None, "containerd.service",
     )
 
 
 def test_given_on_the_command_line(host):
     host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint=unix:///run/x/y.sock")
-    host.process(30, "containerd", "/opt/containerd", "--config=/etc/other.toml", "-a", "/run/z.sock", exe="/opt/containerd")
-    host.process(40, "containerd", "/opt/containerd", "-c", "x/y.toml", "--address", "/run/x/y.sock", exe="/opt/containerd",
+    host.process(30, "containerd", "/opt/containerd", "--config=/etc/other.toml", "-a", "/run/z.sock")
+    host.program("/opt/containerd", "")
+    pid = host.socket("/run/x/y.sock")
+    host.process(pid, "containerd", "/opt/containerd", "-c", "x/y.toml", "--address", "/run/x/y.sock",
                  cgroup="0::/system.slice/site.slice/site-containerd.service\n")
     daemon = host.find()
     assert (daemon.pid, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
-        40, "/srv/x/y.toml", True, "/run/x/y.sock", "site-containerd.service",
+        pid, "/srv/x/y.toml", True, "/run/x/y.sock", "site-containerd.service",
     )
 
 
+@pytest.mark.parametrize(
+    "arguments, config, address",
+    [
+        (["-config", "/a.toml", "-address", "/x.sock"], "/a.toml", "/x.sock"),
+        (["--c=/a.toml", "--a", "/x.sock"], "/a.toml", "/x.sock"),
+        (["-c", "/b.toml", "-c", "/a.toml"], "/a.toml", None),
+        (["--root", "config", "---config=/b.toml"], "/etc/containerd/config.toml", None),
+        (["--log-level", "debug", "c", "/b.toml"], "/etc/containerd/config.toml", None),
+    ],
+)
+def test_options_as_go_reads_them(host, arguments, config, address):
+    host.program("/usr/bin/containerd", "")
+    host.process(host.socket("/run/containerd/containerd.sock"), "containerd", "/usr/bin/containerd", *arguments)
+    daemon = host.find()
+    assert (daemon.config, daemon.explicit, daemon.address) == (config, config != "/etc/containerd/config.toml", address)
+
+
 def test_containers_and_docker_have_their_own(host):
-    host.socket("/run/containerd/containerd.sock")
-    host.process(10, "containerd", "containerd", "--config", "/var/run/docker/containerd/containerd.toml")
-    host.process(11, "containerd", "containerd", namespace="pid:[2]")
-    host.process(12, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd")
+    host.process(10, "containerd", "/usr/bin/containerd", "--config", "/var/run/docker/containerd/containerd.toml")
+    host.process(11, "containerd", "/usr/bin/containerd", namespace="pid:[2]")
+    host.program("/usr/bin/containerd", "")
+    pid = host.socket("/run/containerd/containerd.sock")
+    host.process(pid, "containerd", "/usr/bin/containerd")
+    assert host.find().pid == pid
+
+
+def test_behind_a_proxy_or_without_an_answer_it_is_the_units(host):
+    """Also with a socket that nobody answers on: what hangs is still the one."""
+    host.program("/usr/bin/containerd", "")
+    host.process(12, "containerd", "/usr/bin/containerd")
+    pathlib.Path(os.environ["FAKE"], "show").write_text("MainPID=12\nId=containerd.service\n\nMainPID=0\n")
     assert host.find().pid == 12
+    host.process(host.socket("/run/containerd/containerd.sock"), "runtime-proxy", "/opt/runtime-proxy")
+    assert host.find().pid == 12
+
+
+def test_a_unit_in_a_container_is_not_the_hosts(host):
+    host.process(12, "containerd", "/usr/bin/containerd", namespace="pid:[2]")
+    pathlib.Path(os.environ["FAKE"], "show").write_text("MainPID=12\nId=containerd.service\n")
+    assert "There is no containerd" in refusal(host)
 
 
 def refusal(host):
@@ -92,13 +124,13 @@ def refusal(host):
 
 
 def test_crio_is_refused(host):
-    host.process(20, "kubelet", "kubelet", "--container-runtime-endpoint", "unix:///var/run/crio/crio.sock")
+    host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint", "unix:///var/run/crio/crio.sock")
     assert "CRI-O (/var/run/crio/crio.sock)" in refusal(host) and "containerd 1.7 or newer" in refusal(host)
 
 
 def test_docker_is_refused(host):
     host.socket("/var/run/docker.sock")
-    host.process(10, "containerd", "containerd", "--config", "/var/run/docker/containerd/containerd.toml")
+    host.process(10, "containerd", "/usr/bin/containerd", "--config", "/var/run/docker/containerd/containerd.toml")
     assert "Docker" in refusal(host)
 
 
@@ -107,9 +139,9 @@ def test_nothing_is_refused(host):
 
 
 def test_containerd_1_6_is_refused(host):
-    host.socket("/run/containerd/containerd.sock")
-    program = host.program("/usr/bin/containerd", "echo 'containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+b1'")
-    host.process(12, "containerd", "/usr/bin/containerd", exe=program)
+    pid = host.socket("/run/containerd/containerd.sock")
+    host.program("/usr/bin/containerd", "echo 'containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+b1'")
+    host.process(pid, "containerd", "/usr/bin/containerd")
     assert "containerd 1.6.20~ds1 on this host knows no CDI" in refusal(host)
 
 

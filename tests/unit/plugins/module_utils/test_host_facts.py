@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts
-from fake_host import KERNEL
+from fake_host import KERNEL, add_process, listening
 
 CONTAINERD = """#!/bin/sh
 echo "containerd $*" >>"$FAKE/calls"
@@ -23,9 +25,8 @@ def gather(host, **options):
     return _host_facts.gather(fs=host.fs, **options)
 
 
-def process(host, pid, name, *argv):
-    host.write("proc/%d/comm" % pid, name + "\n")
-    host.write("proc/%d/cmdline" % pid, "\0".join(argv) + "\0")
+def process(host, pid, name, *argv, **facts):
+    add_process(host.fs, pid, name, *argv, **facts)
 
 
 def socket(host, path):
@@ -226,8 +227,12 @@ def test_containerd_of_the_kubelet(host):
     endpoint = "--container-runtime-endpoint=unix:///run/containerd/containerd.sock"
     process(host, 10, "kubelet", "/usr/bin/kubelet", endpoint)
     process(host, 11, "containerd", "/opt/c/bin/containerd", "--config", "/etc/c/config.toml")
+    host.set("show", "MainPID=0\nId=containerd.service\n")
     for name in ("containerd", "ctr"):
         host.program(host.fs + "/opt/c/bin/" + name, CONTAINERD)
+    assert gather(host)["runtime"]["version"] is None, "by its name it is nothing"
+    host.set("show", "MainPID=11\nId=containerd.service\n")
+    host.forget_calls()
     assert gather(host)["runtime"] == {
         "name": "containerd",
         "version": "2.1.9",
@@ -235,7 +240,22 @@ def test_containerd_of_the_kubelet(host):
         "ctr": "/opt/c/bin/ctr",
         "config_path": "/etc/c/config.toml",
     }
-    assert host.calls == ["containerd --version"]
+    assert [call for call in host.calls if not call.startswith("systemctl show")] == ["containerd --version"]
+
+
+@pytest.mark.parametrize("facts", [{"uid": 1000}, {"namespace": "pid:[2]"}])
+def test_a_kubelet_that_is_not_the_hosts_counts_for_nothing(host, facts):
+    process(host, 10, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint=unix:///run/user/x.sock", **facts)
+    assert gather(host)["runtime"]["name"] == "none"
+
+
+def test_kubelet_of_a_unit_and_one_in_k3s(host):
+    process(host, 10, "hyperkube", "/usr/bin/hyperkube", "--container-runtime-endpoint=unix:///run/my.sock")
+    host.set("show", "MainPID=10\nId=kubelet.service\n")
+    assert gather(host)["runtime"]["address"] == "/run/my.sock"
+    process(host, 11, "k3s-agent", "/usr/local/bin/k3s", "agent", "--container-runtime-endpoint=/run/other.sock")
+    host.set("show", "MainPID=0\n\nMainPID=0\n\nMainPID=11\nId=k3s-agent.service\n")
+    assert gather(host)["runtime"]["address"] == "/run/other.sock"
 
 
 def test_endpoint_from_the_kubelets_configuration(host):
@@ -254,7 +274,7 @@ def test_endpoint_from_the_kubelets_configuration(host):
 )
 def test_other_runtimes_of_the_kubelet(host, endpoint, name):
     socket(host, "run/containerd/containerd.sock")
-    process(host, 10, "kubelet", "kubelet", "--container-runtime-endpoint", endpoint)
+    process(host, 10, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint", endpoint)
     assert gather(host)["runtime"]["name"] == name
 
 
@@ -273,11 +293,21 @@ def test_by_socket_without_a_kubelet(host, path, name):
     assert (runtime["name"], runtime["version"]) == (name, None)
 
 
-def test_rke2(host):
-    socket(host, "run/k3s/containerd/containerd.sock")
-    process(host, 5, "rke2", "/usr/local/bin/rke2", "agent")
-    host.program(host.fs + "/var/lib/rancher/rke2/bin/containerd", CONTAINERD)
-    runtime = gather(host)["runtime"]
+@pytest.mark.parametrize("running", [False, True])
+def test_rke2(host, running):
+    program = "/var/lib/rancher/rke2/bin/containerd"
+    host.program(host.fs + program, CONTAINERD)
+    with contextlib.ExitStack() as stack:
+        if running:
+            short = stack.enter_context(tempfile.TemporaryDirectory(prefix="npu"))  # a socket's path must be short
+            os.rename(host.fs, short + "/fs")
+            host.fs = short + "/fs"
+            pid = stack.enter_context(listening(host.fs + "/run/k3s/containerd/containerd.sock"))
+            process(host, pid, "containerd", program, cgroup="0::/system.slice/rke2-agent.service")
+        else:
+            socket(host, "run/k3s/containerd/containerd.sock")
+            os.makedirs(host.fs + "/var/lib/rancher/rke2/agent")
+        runtime = gather(host)["runtime"]
     assert (runtime["name"], runtime["version"]) == ("rke2", "2.1.9")
     assert runtime["config_path"] == "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"
 
@@ -312,11 +342,8 @@ def test_a_trial_of_another_boot_is_over(host, text):
 
 def test_whose_process_has_a_chip(host):
     for pid, group in ((100, "0::/kubepods.slice/kubepods-burstable.slice/x\n"), (101, "0::/user.slice\n")):
-        process(host, pid, "python", "python", "train.py")
-        host.write("proc/%d/cgroup" % pid, group)
-        for link, target in (("exe", "/usr/bin/python"), ("fd/3", "/dev/davinci0")):
-            path = "%s/proc/%d/%s" % (host.fs, pid, link)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.symlink(target, path)
+        process(host, pid, "python", "python", "train.py", cgroup=group, exe="/usr/bin/python")
+        os.makedirs("%s/proc/%d/fd" % (host.fs, pid))
+        os.symlink("/dev/davinci0", "%s/proc/%d/fd/3" % (host.fs, pid))
     holders = _host_facts.upgrade_facts(fs=host.fs)["holders"]
     assert [(entry["pid"], entry["pod"]) for entry in holders] == [(100, True), (101, False)]
