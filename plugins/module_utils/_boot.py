@@ -68,6 +68,8 @@ def view(root, fs=""):
         "loaded_version": facts["loaded_version"],
         "unit": _state(DRIVER_UNIT),
         "uptime": _host_facts.uptime(fs),
+        "kernel": os.uname().release,
+        "going_down": _reboot_is_queued(),
     }
 
 
@@ -183,14 +185,20 @@ def withdraw_reason(root, generation, fs=""):
         return "remove next"
     if os.path.lexists(fs + MAINTENANCE):
         return "end the maintenance"
+    if generation > _generation(fs):
+        return "refuse what older runs ask for"
     return None
 
 
 def withdraw(root, generation, fs=""):
-    """The next boot tries nothing, and the maintenance of this boot is over. Returns the phrase of ``withdraw_reason``."""
+    """The next boot tries nothing, and the maintenance of this boot is over. Returns the phrase of ``withdraw_reason``.
+
+    The fence comes first: a run that was taken for dead and wakes up must not let the host try something after all.
+    """
     with _alone(fs):
         reason = withdraw_reason(root, generation, fs)
         if reason:
+            _write(fs + FENCE, json.dumps({"generation": generation}) + "\n")
             Layout(fs + root).remove_link("next")
             _unlink(fs + MAINTENANCE)
     return reason

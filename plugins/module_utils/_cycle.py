@@ -21,11 +21,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome impor
     BUSY,
     DEFERRED,
     FAILED,
+    DONE,
     UNDER_WAY,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_purpose import Recovered, Recovery, Upgrade
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
-    BEFORE_REBOOT,
     ORDER,
     Invalid,
     Order,
@@ -38,7 +38,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._eviction import Blocked
-from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import INTENT, LEFT, PAUSED, VALIDATED, Change
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import (
+    INTENT,
+    LEFT,
+    PAUSED,
+    TURNED,
+    VALIDATED,
+    Change,
+)
 
 __all__ = ["UNTIL", "Cycle", "Order", "Policy", "Recovery", "Upgrade"]
 
@@ -69,6 +76,7 @@ class Cycle:
         self._work = Work(cluster, host, pods, order, policy, clock, say, smoke)
         self._log, self._order, self._policy, self._purpose = self._work.log, order, policy, order.purpose
         self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
+        self._ends_as_begun = self._more = False  # of a record that is cleared away
         self._handlers = {
             _maintenance.CORDON: self._cordon,
             _maintenance.JOBS: self._wait_for_jobs,
@@ -77,7 +85,7 @@ class Cycle:
             _maintenance.REBOOT: self._reboot,
             _maintenance.VALIDATION: self._validate,
             _maintenance.ROLLBACK: self._roll_back,
-            _maintenance.UNCORDON: self._ending.finish,
+            _maintenance.UNCORDON: self._finish,
         }
 
     @property
@@ -95,6 +103,10 @@ class Cycle:
             outcome = self._beginning.enter()
             while outcome is None:
                 outcome = self._stop(until) or self._step()
+                if outcome is not None and outcome["outcome"] == DONE and self._more:
+                    # What another run had begun is out of the way.
+                    self._work.clears = self._more = False
+                    outcome = self._beginning.begin()
             return outcome
         except _maintenance.Lost as exc:
             return work.outcome(BUSY, exc.message)
@@ -110,7 +122,7 @@ class Cycle:
     def _stop(self, until):
         """The outcome when the step asked for is reached."""
         step = self._log.record["step"]
-        if until not in _STOPS or step == _maintenance.ROLLBACK or self._fails(step):
+        if until not in _STOPS or step == _maintenance.ROLLBACK or self._fails(step) or self._work.clears:
             return None
         at, stop = ORDER.index(step), ORDER.index(_STOPS[until])
         if at < stop or (at == stop and until == "validation" and not self._work.marked(VALIDATED)):
@@ -119,15 +131,15 @@ class Cycle:
 
     def _fails(self, step):
         """Whether a hook's failure is to be heeded: not any more once the release is confirmed."""
-        return self._order.failure and step not in (_maintenance.ROLLBACK, _maintenance.UNCORDON)
+        return self._order.failure and not self._work.clears and step not in (_maintenance.ROLLBACK, _maintenance.UNCORDON)
 
     def _step(self):
         """Do what is due. None, or the outcome with which the node is let go."""
-        step, intended = self._log.record["step"], self._log.record["boot_id"] is not None
-        # In a rollback the boot ID is removed until its own reboot is intended.
-        intended = intended or step not in BEFORE_REBOOT
+        step, intended = self._log.record["step"], _maintenance.intended(self._log.record)
         ending = self._ending
         try:
+            if self._work.clears and not self._ends_as_begun and _maintenance.reason_of(self._log.record) != self._order.reason:
+                return self._turn()
             if self._fails(step):
                 if not intended:
                     return ending.give_back(FAILED, self._order.failure)
@@ -279,16 +291,48 @@ class Cycle:
         self._log.step(_maintenance.UNCORDON)
         return None
 
+    def _finish(self):
+        self._more = self._work.wants_more
+        return self._ending.finish()
+
+    # --- what was begun for something else ---
+
+    def _turn(self):
+        """Its reboot is certain, so the host may be anywhere: it ends on the driver that is confirmed.
+
+        That is where it came from, unless it has confirmed its own already.
+        """
+        record, view = self._log.record, self._work.known_host()
+        if view["good"] is not None and view["good"] == record["to"].get("release"):
+            self._ends_as_begun = True
+            return None
+        self._work.say("the %s to %s is withdrawn: goes back" % (record["reason"], record["to"].get("version")))
+        back = {"version": record["from"].get("version"), "release": view["good"] or record["from"].get("release"), "digest": None}
+        labels, times = self._pausing(record)
+        self._log.step(
+            _maintenance.ROLLBACK,
+            labels=labels,
+            times=dict(times, **{TURNED: self._log.now()}),
+            boot_id=record["boot_id"] if record["step"] == _maintenance.ROLLBACK else None,
+            reason=self._order.reason,
+            to=back,
+            **{"from": {key: record["to"].get(key) for key in ("version", "release")}},
+        )
+        return None
+
+    def _pausing(self, record):
+        """(labels, times) with which the components leave, as far as they run."""
+        if self._work.components() != "enabled":
+            return {}, dict(record["times"])
+        return {_cluster.LABEL_COMPONENTS: "paused"}, dict(record["times"], **{PAUSED: self._log.now()})
+
     def _to_rollback(self, why, rebooted=False):
         """``rebooted``: the host is on its good driver already, so no other reboot is needed. A recovery has no way back."""
         if self._purpose.recovers:
             return self._ending.leave(why)
         self._work.say("goes back: %s" % why)
         record = self._log.record
-        labels, times = {}, dict(record["times"])
-        if self._work.components() == "enabled":
-            labels[_cluster.LABEL_COMPONENTS] = "paused"
-            times[PAUSED] = self._log.now()
+        labels, times = self._pausing(record)
         boot_id = record["boot_id"] if rebooted else None
         # What went wrong first, such as a host that did not come back in time, mostly is the cause of the rest.
         if record["failure"]:
@@ -297,23 +341,33 @@ class Cycle:
         return None
 
     def _roll_back(self):
-        record = self._log.record
+        record, turned = self._log.record, self._work.marked(TURNED)
         if record["boot_id"] is None:
-            view = self._work.host.view()
+            view = self._work.known_host()
+            if turned or view["next"]:
+                # Its reboot may be on its way, or that of a run that wakes up: it shall try nothing.
+                self._work.host.withdrawn(record["generation"])
+                view = self._work.host.view()
             if view["good"] is None:
                 return self._ending.fail("failed", "There is no good release to go back to: it stays cordoned.", False)
-            if view["good"] != view["driver"]:
+            if view["good"] != view["driver"] or view["going_down"]:
                 self._let_components_go()
                 self._log.step(_maintenance.ROLLBACK, boot_id=view["boot_id"])
                 return None
         else:
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
         try:
-            self._check.in_order(record["from"]["version"], view["good"])
+            self._check.in_order(record["to" if turned else "from"]["version"], view["good"])
         except Invalid as exc:
+            if turned:
+                self._log.step(_maintenance.ROLLBACK, failure="the driver that is confirmed does not work: %s" % exc.message)
+                return self._ending.fail("failed", "It stays cordoned.", False)
             text = "The driver before does not work either (%s): it stays cordoned." % exc.message.rstrip(".")
             return self._ending.fail("failed", text, False)
         self._work.host.withdrawn(record["generation"])
+        if turned:
+            self._log.step(_maintenance.UNCORDON)
+            return None
         text = "It is back on %s and in service." % record["from"]["version"]
         return self._ending.fail("rolled-back", text, True)
 
@@ -333,7 +387,7 @@ class Cycle:
 
         def change_of(node, record):
             record.update(uid=node["metadata"].get("uid"), heartbeat=self._log.now())
-            if record["boot_id"] is None and record["step"] in BEFORE_REBOOT:
+            if not _maintenance.intended(record):
                 record["step"] = _maintenance.CORDON
                 return Change(record, dict(labels, **{_cluster.LABEL_COMPONENTS: components}))
             return Change(record, dict(labels, **{_cluster.LABEL_COMPONENTS: components}), cordon=True)

@@ -23,8 +23,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome impor
     HALTED,
     NotDue,
 )
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
-    BEFORE_REBOOT,
     POLL,
     TELL,
     Skipped,
@@ -44,13 +44,19 @@ class Beginning:
     def enter(self):
         """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
         found = self._log.open()
-        if found is not None and _cycle_purpose.of_record(found).recovers != self._purpose.recovers:
-            return self._work.outcome(BUSY, other_purpose(self._order.node, found))
-        if found is not None and found["run"] != self._order.run:
-            found = self._wait_for_silence(found)
-        if found is not None:
-            self._go_on(found)
-            return None
+        try:
+            if found is not None and found["run"] != self._order.run:
+                self._refuse_other(found)
+                found = self._wait_for_silence(found)
+            if found is not None:
+                self._refuse_other(found)
+                return self._take_up(found)
+        except NotDue as exc:
+            return self._work.outcome(exc.outcome, exc.reason)
+        return self.begin()
+
+    def begin(self):
+        """A maintenance of this run's own: None, or the outcome when there is to be none."""
         try:
             return self._begin()
         except NotDue as exc:
@@ -60,17 +66,45 @@ class Beginning:
 
     # --- a record that is there ---
 
-    def _go_on(self, found):
+    def _refuse_other(self, found):
+        """Raise NotDue when the record is to be left to another playbook, whether its run is dead or not."""
+        if _cycle_purpose.of_record(found).recovers == self._purpose.recovers:
+            return
+        if _maintenance.intended(found):
+            # What a recovery's reboot has come to only heal can tell; and heal has no driver to try.
+            raise NotDue(BUSY, other_purpose(self._order.node, found))
+        if self._purpose.recovers:
+            self._purpose.check_due(self._log.node, self._work.clock.now())
+
+    def _take_up(self, found):
+        """Go on with it, or clear it away first when it was begun for something else."""
+        other = _maintenance.reason_of(found) != self._order.reason
+        # Nothing is wanted any more: the version was set back, say.
+        pointless = not self._purpose.recovers and self._order.release is None
+        if _maintenance.intended(found):
+            self._work.clears = other or _maintenance.TURNED in found["times"]
+            self._go_on(found)
+            return None
+        if not other and not pointless:
+            self._go_on(found, retarget=True)
+            return None
+        self._go_on(found)
+        outcome = Ending(self._work).withdraw()
+        return outcome if pointless else self.begin()
+
+    def _go_on(self, found, retarget=False):
         foreign = found["run"] != self._order.run
         generation = found["generation"]
         if foreign:
             generation = max(generation, self._work.host.generation()) + 1
+        wanted = {"to": self._order.target, "reason": self._order.reason} if retarget else {}
         self._log.adopt(found)
-        if foreign or self._retargeted(found) != found:
+        if foreign or dict(found, **wanted) != found:
             self._log.write(
                 lambda _node, record: Change(
                     dict(
-                        self._retargeted(record),
+                        record,
+                        **wanted,
                         run=self._order.run,
                         job=self._order.job,
                         generation=generation,
@@ -81,12 +115,6 @@ class Beginning:
         self._slots.hold(self._order.node, self._order.run, self._purpose.recovers)
         if foreign:
             self._work.say("goes on with the maintenance that the run %s left" % found["run"])
-
-    def _retargeted(self, record):
-        """The record with what this run wants, as long as no reboot is intended."""
-        if record["boot_id"] is not None or record["step"] not in BEFORE_REBOOT:
-            return record
-        return dict(record, to=self._order.target, reason=self._order.reason)
 
     def _wait_for_silence(self, found):
         """Wait until a foreign record is so old that its run must be dead; returns it, or None when it has ended.
@@ -207,7 +235,7 @@ class Beginning:
             record = node and _maintenance.decode(node)
             if not record or _maintenance.age(record, self._work.clock.now()) <= _maintenance.HEARTBEAT_LIMIT:
                 return []
-            dead.append((name, _cycle_purpose.of_record(record).playbook))
+            dead.append((name, _cycle_purpose.playbook_of(record)))
         return dead
 
     # --- approval ---
@@ -250,6 +278,6 @@ def other_purpose(name, found):
         found["run"],
         found.get("step"),
         found.get("heartbeat"),
-        _cycle_purpose.of_record(found).playbook,
+        _cycle_purpose.playbook_of(found),
         name,
     )

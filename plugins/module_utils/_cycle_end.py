@@ -12,7 +12,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import AWAITING, DONE, FAILED, HALTED
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import AWAITING, DONE, FAILED, HALTED, WITHDRAWN
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import way
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
@@ -29,7 +29,8 @@ class Ending:
         record = self._log.record
 
         def decide(node, record):
-            labels = self._labels(node, record, None)
+            # What was begun for something else may end before what this run wants has begun.
+            labels = self._labels(node, record, _maintenance.UPGRADE if self._work.wants_more else None)
             if record["to"].get("version"):
                 labels[_cluster.LABEL_DRIVER_VERSION] = record["to"]["version"]
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
@@ -41,14 +42,25 @@ class Ending:
         self._work.say(text, _maintenance.UNCORDON)
         return self._work.outcome(DONE)
 
-    def give_back(self, outcome, why, blockers=()):
-        """The host was not rebooted: everything as it was, and the node is due still."""
+    def withdraw(self):
+        """What another run began for something else is given back before its intent."""
+        record, order = self._log.record, self._order
+        wanted = "a %s" % order.reason if order.reason != _maintenance.reason_of(record) else "without it"
+        why = "The %s was withdrawn before its reboot: this run is %s." % (way(record), wanted)
+        # A recovery takes nothing from what an upgrade has to do.
+        due = order.release is not None or self._purpose.recovers
+        return self.give_back(WITHDRAWN, why, state=_maintenance.UPGRADE if due else None)
+
+    def give_back(self, outcome, why, blockers=(), **after):
+        """The host was not rebooted: everything as it was, and the node is due still, or ``state`` is what it is."""
         step, intended = self._log.record["step"], self._log.record["boot_id"] is not None
         waits = outcome == AWAITING
 
         def decide(node, record):
             labels = self._labels(node, record, _maintenance.APPROVAL if waits else _maintenance.UPGRADE)
             labels.pop(_maintenance.LABEL_REQUESTED, None)
+            if after:
+                labels[_maintenance.LABEL_STATE] = after["state"]
             # null: the cordon-required step was not taken yet
             cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
             if LEFT in record["times"]:
@@ -162,6 +174,8 @@ class Ending:
             times.pop(LEFT, None)
         failure = record["failure"] if why is None else why
         closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
+        if outcome == WITHDRAWN:
+            closed["withdrawn_for"] = self._order.reason
         annotations = {_maintenance.ANNOTATION_LAST: _maintenance.ended(closed, outcome, self._log.now())}
         return Change(None, labels, annotations, cordon)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 UNDER_WAY = "under-way"  # the step asked for is reached
 DONE = "done"
 UP_TO_DATE = "up-to-date"
+WITHDRAWN = "withdrawn"  # what another run had begun is given back, and nothing else is wanted
 AWAITING = "awaiting-approval"
 DEFERRED = "deferred"  # given back untouched; due still
 FAILED = "failed"

@@ -22,7 +22,6 @@ class Recovered(Exception):
 
 class Upgrade:
     recovers = False
-    playbook = "upgrade"
     most_at_once = None  # but for the slots
 
     @staticmethod
@@ -72,7 +71,6 @@ class Upgrade:
 
 class Recovery:
     recovers = True
-    playbook = "heal"
 
     def __init__(self, guards):
         """``guards``: _recovery.Guards."""
@@ -137,9 +135,17 @@ class Recovery:
 REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will tell whether its chips answer now."
 
 
+_PLAYBOOKS = {_maintenance.RECOVERY_REASON: "heal", _maintenance.ROLLBACK_REASON: "rollback"}
+
+
 def of_record(record):
     """Upgrade or Recovery, as a class."""
     return Recovery if record.get("reason") == _maintenance.RECOVERY_REASON else Upgrade
+
+
+def playbook_of(record):
+    """The playbook that goes on with it in the direction in which it was begun."""
+    return _PLAYBOOKS.get(record.get("reason"), "upgrade")
 
 
 def _failed_before(node):

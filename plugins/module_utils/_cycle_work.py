@@ -16,19 +16,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import PAUSED
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import PatientCluster
 
-# The way forth. Until the reboot is intended everything can be given back.
-ORDER = (
-    _maintenance.CORDON,
-    _maintenance.JOBS,
-    _maintenance.PODS,
-    _maintenance.DRAIN,
-    _maintenance.REBOOT,
-    _maintenance.VALIDATION,
-    _maintenance.UNCORDON,
-)
-BEFORE_REBOOT = ORDER[:5]
+# The way forth.
+ORDER = (*_maintenance.BEFORE_INTENT, _maintenance.VALIDATION, _maintenance.UNCORDON)
 
 POLL = 2.0  # seconds
+IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
 TELL = 60  # seconds after which what is waited for is told again
 
 
@@ -42,6 +34,10 @@ class Skipped(NpuError):
 
 class Withdrawn(NpuError):
     """The approval is not there any more."""
+
+
+class WrongHost(NpuError):
+    """The host that is reached is not the one that the Node stands for."""
 
 
 class Invalid(NpuError):
@@ -63,6 +59,11 @@ class Order:
     namespace: str = "npu-operator"
     job: dict | None = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
+
+    @property
+    def release(self):
+        """What the host is to end on; None when no other driver is wanted than the one that it has."""
+        return self.target.get("release") or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Work:
         self.host = HostSide(host, self.log, clock, self.say)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
+        # Whether the record was begun for something else: it comes to an end before what this run wants begins.
+        self.clears = False
 
     # --- telling ---
 
@@ -141,15 +144,45 @@ class Work:
     def marked(self, mark):
         return mark in self.log.record["times"]
 
+    @property
+    def wants_more(self):
+        """Whether this run wants another driver than the one on which the record ends that it clears away."""
+        return self.clears and self.order.release not in (None, self.log.record["to"].get("release"))
+
     def check_identity(self, view):
-        """Raise NpuError when the host with this view is not the one the Node stands for."""
+        """Raise WrongHost when the host with this view is not the one the Node stands for."""
         boot_id = _cluster.boot_id(self.log.look())
         if view["boot_id"] != boot_id:
-            raise NpuError(
+            raise WrongHost(
                 "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
                 " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
                 % (self.order.node, self.order.node, view["boot_id"], boot_id)
             )
+
+    def known_host(self):
+        """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
+
+        Raises WrongHost.
+        """
+        deadline, said = self.clock.monotonic() + IDENTITY_LIMIT, False
+        while True:
+            view = self.host.view()
+            if view["boot_id"] == self.log.record["boot_id"]:
+                return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
+            try:
+                self.check_identity(view)
+                return view
+            except WrongHost:
+                if self.clock.monotonic() >= deadline or self._is_another_node(view["boot_id"]):
+                    raise
+            if not said:
+                self.say("waits until the node tells the boot ID of the host")
+                said = True
+            self.clock.sleep(POLL)
+
+    def _is_another_node(self, boot_id):
+        nodes = self.cluster.list("/api/v1/nodes")
+        return any(_cluster.boot_id(node) == boot_id and node["metadata"]["name"] != self.order.node for node in nodes)
 
     def approval(self, node):
         """(approval, None) or (None, why there is none)."""
@@ -163,7 +196,7 @@ class Work:
         """For whoever waits. Raises Uncordoned or Skipped when a person did that before the reboot was certain."""
         self.log.beat()
         record = self.log.record
-        if record and record["boot_id"] is None and record["step"] in BEFORE_REBOOT[1:]:
+        if record and not _maintenance.intended(record) and record["step"] != _maintenance.CORDON:
             self.may_go_on(self.log.node, record)
 
     def may_go_on(self, node, record):

@@ -40,10 +40,14 @@ ROLLBACK = "rollback-required"
 UNCORDON = "uncordon-required"
 FAILED = "upgrade-failed"
 STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
+# Until the reboot is intended, which the last of them does, everything can be given back.
+BEFORE_INTENT = (CORDON, JOBS, PODS, DRAIN, REBOOT)
 
 # Marks among the record's times that are no steps. LEFT: out of service since no driver works; until one does, the cordon
 # stays, and it is ours.
 VALIDATED, PAUSED, INTENT, LEFT = "validated", "components-paused", "reboot", "left-cordoned"
+# TURNED: what the record was for is not wanted any more, and its reboot was certain: the host goes back to what is confirmed.
+TURNED = "turned-back"
 
 # Why a node is in maintenance. A recovery has no target.
 UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
@@ -134,6 +138,15 @@ def reboot_required(node, pending):
 def reboot_required_label(node, record):
     """The label while the record is under way: it asks for no approval itself, but an upgrade that it came between may."""
     return {LABEL_REBOOT_REQUIRED: reboot_required(node, record.get("due") == APPROVAL)}
+
+
+def intended(record):
+    """Whether the reboot is certain: the host may be anywhere, and nothing can simply be given back."""
+    return record.get("boot_id") is not None or record.get("step") not in BEFORE_INTENT
+
+
+def reason_of(record):
+    return record.get("reason") or UPGRADE_REASON
 
 
 def age(record, now):

@@ -309,10 +309,10 @@ def _unknown_variables(checked):
 
 
 def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
-    entry.verdict = _settled(entry, wishes)
+    entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
+    entry.verdict = _settled(entry, wishes, tools.now, wave)
     if entry.verdict is not None:
         return
-    entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
     if wishes.reason == _maintenance.ROLLBACK_REASON:
         problem = _previous(entry) or _not_of(wave, entry)
         if problem:
@@ -347,11 +347,11 @@ def _same_machine(entry):
     return entry.node is not None and _cluster.boot_id(entry.node) == entry.facts.get("boot_id")
 
 
-def _settled(entry, wishes):
+def _settled(entry, wishes, now, wave):
     """The verdict that needs no look at the target, or None."""
     host = entry.checked.host
     if entry.node is not None and _cluster.ANNOTATION_MAINTENANCE in entry.annotations:
-        return _in_flight(entry)
+        return _in_flight(entry, wishes, now, wave)
     if host.get("unreachable"):
         entry.reasons = list(entry.checked.reasons)
         return UNREACHABLE
@@ -371,26 +371,77 @@ def _settled(entry, wishes):
     return None
 
 
-def _in_flight(entry):
+def _in_flight(entry, wishes, now, wave):
     try:
         entry.record = _maintenance.decode(entry.node)
     except NpuError as exc:
         entry.reasons.append(one_line(exc.message))
         return BLOCKED
     record = entry.record
-    if record.get("reason") == _maintenance.RECOVERY_REASON:
+    dead = _maintenance.age(record, now) > _maintenance.HEARTBEAT_LIMIT
+    if record.get("reason") == _maintenance.RECOVERY_REASON and (_maintenance.intended(record) or not dead):
         # As pods that cannot leave now, it ends by itself.
         entry.blocker_text = (
             "is in recovery by the run %s (step %s, last heard of at %s); if that run is dead: ansible-playbook npuops.ascend.heal"
             % (record["run"], record.get("step"), record.get("heartbeat"))
         )
         return BLOCKED
-    entry.target = dict(record.get("to") or {}, image=None) if record.get("to") else None
     entry.notes.append(
         "step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat"))
     )
+    intended = _maintenance.intended(record)
+    entry.target = _after_intent(entry, record, wishes) if intended else _before_intent(entry, record, wishes, wave)
+    if _maintenance.reason_of(record) != wishes.reason:
+        what = "its %s to %s" % (_maintenance.reason_of(record), (record.get("to") or {}).get("version") or "the same")
+        ends = " is ended first: back to the confirmed driver, unless it has confirmed its own"
+        entry.notes.append(what + (ends if intended else " is given back first"))
+    elif entry.target is None:
+        entry.notes.append("is given back: it runs %s already" % entry.loaded_version)
     entry.notes += entry.checked.reasons
     return IN_FLIGHT
+
+
+def _after_intent(entry, record, wishes):
+    """The target of a run that goes on with a maintenance whose reboot is certain."""
+    same = _maintenance.reason_of(record) == wishes.reason
+    turned = _maintenance.TURNED in (record.get("times") or {})
+    if wishes.reason == _maintenance.ROLLBACK_REASON:
+        return _plain(record.get("to" if same else "from"))
+    if same and not turned:
+        return _plain(record.get("to"))
+    return _wanted_now(entry) or (_plain(record.get("to")) if same else None)
+
+
+def _before_intent(entry, record, wishes, wave):
+    """The target of a run that finds a maintenance which can be given back; None when it is only given back."""
+    same = _maintenance.reason_of(record) == wishes.reason
+    if wishes.reason == _maintenance.ROLLBACK_REASON:
+        if same:
+            return _plain(record.get("to"))
+        if _maintenance.reason_of(record) == _maintenance.UPGRADE_REASON:
+            return None  # it has changed nothing: the host has the driver that it had before
+        problem = not entry.facts or _previous(entry) or _not_of(wave, entry)
+        return None if problem or _is_there(entry, wishes) else entry.target
+    target = _wanted_now(entry)
+    if target is None:
+        return _plain(record.get("to")) if same else None
+    entry.target = target
+    return None if not entry.requested and _same_machine(entry) and _is_there(entry, wishes) else target
+
+
+def _wanted_now(entry):
+    """The target that the inventory configures, None when it cannot be told."""
+    if not entry.facts or not entry.checked.digest:
+        return None
+    _configured(entry)
+    return entry.target
+
+
+def _plain(driver):
+    """A target of a record's ``to`` or ``from``, which was staged long ago."""
+    if not driver or not driver.get("release"):
+        return None
+    return dict({"digest": None}, **driver, image=None)
 
 
 def _configured(entry):
@@ -442,12 +493,30 @@ def _last_wave(entries):
     """
     newest = None
     for entry in entries:
+        record = _record_of(entry)
+        if record and record.get("reason") == _maintenance.UPGRADE_REASON:
+            # One that is under way is the last one.
+            newest = (float("inf"), (record.get("to") or {}).get("version"), record["run"])
+            continue
         last = _maintenance.last(entry.node) if entry.node else {}
         key = {_maintenance.UPGRADE_REASON: "to", _maintenance.ROLLBACK_REASON: "from"}.get(last.get("reason"))
         over = _maintenance.seconds_of(last.get("ended"))
-        if key and over is not None and last.get("outcome") == "success" and (newest is None or over > newest[0]):
+        counts = last.get("outcome") == "success" or _withdrawn_by_rollback(last)
+        if key and over is not None and counts and (newest is None or over > newest[0]):
             newest = (over, (last.get(key) or {}).get("version"), last.get("run"))
     return newest[1:] if newest else None
+
+
+def _record_of(entry):
+    try:
+        return _maintenance.decode(entry.node) if entry.node else None
+    except NpuError:
+        return None  # told with the verdict
+
+
+def _withdrawn_by_rollback(last):
+    """A second rollback must not go on to the upgrade before."""
+    return last.get("outcome") == "withdrawn" and last.get("withdrawn_for") == _maintenance.ROLLBACK_REASON
 
 
 def _not_of(wave, entry):
@@ -455,8 +524,13 @@ def _not_of(wave, entry):
     if wave is None or entry.requested or entry.loaded_version in (None, wave[0]):
         return None
     last = _maintenance.last(entry.node) if entry.node else {}
+    if _withdrawn_by_rollback(last):
+        return "runs %s; its upgrade to %s was withdrawn before its reboot" % (
+            entry.loaded_version,
+            (last.get("to") or {}).get("version"),
+        )
     back = last.get("reason") == _maintenance.ROLLBACK_REASON
-    if back or last.get("run") == wave[1]:
+    if back or (last.get("run") == wave[1] and last.get("outcome") == "success"):
         return None
     return "runs %s and was not part of the last upgrade, to %s; --limit takes it back by itself" % (
         entry.loaded_version,

@@ -159,7 +159,10 @@ def _judge(entry, host, guards, now, auto, approval_max_age):
     except NpuError as exc:
         return BLOCKED, one_line(exc.message)
     if record is not None and record.get("reason") != _maintenance.RECOVERY_REASON:
-        return IN_UPGRADE, "It is in %s by the run %s (step %s)." % (record.get("reason"), record["run"], record.get("step"))
+        if _maintenance.intended(record) or _maintenance.age(record, now) <= _maintenance.HEARTBEAT_LIMIT:
+            told = (record.get("reason"), record["run"], record.get("step"))
+            return IN_UPGRADE, "It is in %s by the run %s (step %s)." % told
+        record = None  # left by a run that died: it is given back, and due still
     if host is None:
         return NO_HOST, "None of the hosts of this run stands for it."
     if record is not None:

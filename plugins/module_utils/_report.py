@@ -28,6 +28,7 @@ _STATUS = {
     RETURNED: PASSED,
     RECOVERED: PASSED,
     _cycle_outcome.ANSWERS: PASSED,
+    _cycle_outcome.WITHDRAWN: PASSED,
     _cycle_outcome.TOO_SOON: SKIPPED,
     _recovery_plan.IN_UPGRADE: SKIPPED,
     _verdict.UP_TO_DATE: PASSED,

@@ -32,7 +32,8 @@ options:
       - V(rebooted) reboots the host, unless O(boot_id) is no longer the ID of its boot. However often it is called, a boot ends
         once. The answer comes before the host goes down.
       - V(confirmed) takes O(release), which must be the driver of this boot, as good. The good one becomes C(previous).
-      - V(withdrawn) sees to it that the next boot tries nothing.
+      - V(withdrawn) sees to it that the next boot tries nothing, whatever runs with a smaller O(generation) ask for from then on.
+        A reboot that is on its way takes place.
     type: str
     choices: [view, rebooted, confirmed, withdrawn]
     default: view
@@ -134,6 +135,12 @@ view:
     uptime:
       description: Seconds since the boot.
       type: float
+    kernel:
+      description: The release of the running kernel.
+      type: str
+    going_down:
+      description: Whether this boot is about to end.
+      type: bool
 already:
   description: Whether the boot O(boot_id) had ended before.
   returned: with O(state=rebooted)

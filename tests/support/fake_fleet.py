@@ -343,6 +343,8 @@ class Host:
             "loaded_version": self.driver.split("-")[0],
             "unit": "active" if works else "failed",
             "uptime": self._world.clock.now() - self.booted_at,
+            "kernel": "k",
+            "going_down": self.going_down,
         }
 
     def rebooted(self, boot_id, generation, release, refuse_held):
@@ -387,7 +389,7 @@ class Host:
 
         def effect():
             self._fence(generation)
-            self.next = None
+            self.generation, self.next = generation, None
 
         self._world.mutate("withdraw %s" % self.name, effect, False)
 

@@ -99,6 +99,8 @@ def test_view_of_a_host_at_rest(npu_host):
         "loaded_version": None,
         "unit": "inactive",
         "uptime": 12.5,
+        "kernel": os.uname().release,
+        "going_down": False,
     }
 
 
@@ -321,6 +323,20 @@ def test_withdraw(npu_host):
     assert not npu_host.exists("run/npuops/maintenance")
     assert npu_host.json("var/lib/npuops/maintenance") == {"generation": 2}
     assert _boot.withdraw(ROOT, 2, npu_host.fs) is None
+
+
+def test_what_was_withdrawn_is_not_asked_for_again_by_a_run_that_wakes_up(npu_host):
+    assert _boot.withdraw(ROOT, 5, npu_host.fs) == "refuse what older runs ask for"
+    with pytest.raises(NpuError, match="generation 5, ours is 4"):
+        reboot(npu_host, generation=4, release=npu_host.new)
+    assert "next" not in npu_host.links() and not reboots(npu_host)
+    assert _boot.view(ROOT, npu_host.fs)["generation"] == 5
+    assert _boot.withdraw(ROOT, 5, npu_host.fs) is None
+
+
+def test_a_reboot_that_is_on_its_way_shows(npu_host):
+    reboot(npu_host, generation=3, release=npu_host.new)
+    assert _boot.view(ROOT, npu_host.fs)["going_down"] is True
 
 
 def test_dangling_next_is_withdrawn_too(npu_host):

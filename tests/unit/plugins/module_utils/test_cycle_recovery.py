@@ -405,27 +405,29 @@ def test_a_halt_holds_for_recoveries_too():
     bench.assert_untouched()
 
 
-@pytest.mark.parametrize("alive", [False, True])
-def test_a_node_in_an_upgrade_is_never_recovered(alive):
+@pytest.mark.parametrize("at", [10, 11])
+def test_a_node_whose_upgrade_may_have_rebooted_the_host_is_left_to_it(at):
     bench = Wedged(state="upgrade-required")
-    bench.world.fate = Fate(4, "kill", "after")
+    bench.world.fate = Fate(at, "kill", "after")
     with pytest.raises(Killed):
         bench.upgrade()
     bench.world.fate = Fate()
-    bench.wait(0 if alive else 300)
+    bench.wait(300)
     before = bench.record
+    assert before["boot_id"]
     outcome = bench.run(run="run-2")
     assert outcome["outcome"] == "busy" and "is in upgrade by the run run-1" in outcome["reason"]
     assert "npuops.ascend.upgrade --limit npu-a" in outcome["reason"] and bench.record == before
 
 
-def test_an_upgrade_leaves_a_recovery_alone():
+def test_an_upgrade_leaves_a_recovery_that_may_have_rebooted_the_host_to_heal():
     bench = Wedged(state="upgrade-required")
-    bench.world.fate = Fate(8, "kill", "after")
+    bench.world.fate = Fate(10, "kill", "after")
     with pytest.raises(Killed):
         bench.run()
     bench.world.fate = Fate()
     bench.wait(300)
+    assert bench.record["boot_id"]
     outcome = bench.upgrade(run="run-2")
     assert outcome["outcome"] == "busy" and "npuops.ascend.heal --limit npu-a" in outcome["reason"]
     assert bench.run(run="run-3")["outcome"] == "done"

@@ -256,14 +256,86 @@ def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
     assert "step drain-required of run r1, last heard of at 2026-11-21T12:00:00Z" in entry.notes
 
 
-def test_a_node_in_recovery_may_be_done_last():
+@pytest.mark.parametrize(
+    "changes",
+    [{"heartbeat": "2026-11-21T12:29:30Z"}, {"boot_id": "boot-b", "step": "reboot-required"}, {"step": "validation-required"}],
+)
+def test_a_node_in_recovery_may_be_done_last(changes):
+    """While its run lives, and when its host may have been rebooted."""
     nodes = nodes_of("a", "b")
-    text = json.dumps(dict(record(), reason="recovery", to={}))
+    text = json.dumps(dict(record(), reason="recovery", to={}, **changes))
     nodes["b"] = node("b", boot_id="x", ready=False, annotations={"npuops.ascend/maintenance": text})
     plan = make([host("a"), host("b")], nodes)
     entry = plan.entries[1]
     assert (entry.verdict, entry.deferrable, plan.green) == ("blocked", True, False)
     assert "is in recovery by the run" in entry.why[0] and "npuops.ascend.heal" in entry.why[0]
+
+
+def under_way(reason, to, **changes):
+    old, new = ({"version": name.partition("-")[0], "release": name} for name in (OLD_RELEASE, NEW_RELEASE))
+    found = record(reason=reason, to={"old": old, "new": new, "": {}}[to], **{"from": new if to == "old" else old}, **changes)
+    return nodes_of("a", annotations={"npuops.ascend/maintenance": json.dumps(found)})
+
+
+TRIED = {"boot_id": "boot-before", "step": "validation-required", "times": {}}
+
+
+@pytest.mark.parametrize(
+    ("wants", "nodes", "entry", "release", "note"),
+    [
+        # Of a run that died before the intent.
+        ("upgrade", under_way("upgrade", "new"), host(), NEW_RELEASE, "step drain-required"),
+        ("upgrade", under_way("upgrade", "new"), host(config={"driver_version": OLD}), "25.5.0-%s-1b" % KERNEL, ""),
+        ("upgrade", under_way("upgrade", "new"), host(loaded=NEW_RELEASE), None, "is given back: it runs 25.5.2 already"),
+        ("upgrade", under_way("upgrade", "new"), unreachable(), NEW_RELEASE, "not reachable"),
+        ("rollback", under_way("upgrade", "new"), host(), None, "its upgrade to 25.5.2 is given back first"),
+        ("rollback", under_way("upgrade", "new"), unreachable(), None, "is given back first"),
+        ("upgrade", under_way("rollback", "old"), host(loaded=NEW_RELEASE), None, "its rollback to 25.5.0 is given back first"),
+        ("rollback", under_way("rollback", "old"), host(loaded=NEW_RELEASE), OLD_RELEASE, "step drain-required"),
+        ("upgrade", under_way("recovery", ""), host(), NEW_RELEASE, "its recovery to the same is given back first"),
+        ("rollback", under_way("recovery", ""), host(), None, "its recovery to the same is given back first"),
+        # Of one that died after it.
+        ("upgrade", under_way("upgrade", "new", **TRIED), host(config={"driver_version": "26.0"}), NEW_RELEASE, ""),
+        ("rollback", under_way("upgrade", "new", **TRIED), host(loaded=NEW_RELEASE), OLD_RELEASE, "its upgrade to 25.5.2 is ended"),
+        ("rollback", under_way("upgrade", "new", **TRIED), unreachable(), OLD_RELEASE, "its upgrade to 25.5.2 is ended"),
+        ("upgrade", under_way("rollback", "old", **TRIED), host(), NEW_RELEASE, "its rollback to 25.5.0 is ended"),
+    ],
+)
+def test_what_is_wanted_of_a_node_in_maintenance(wants, nodes, entry, release, note):
+    found = only(entry, nodes=nodes, reason=wants)
+    assert found.verdict == "in-flight" and found.order == 1
+    assert (found.target or {}).get("release", "").startswith(release or "") and bool(found.target) is bool(release)
+    assert any(note in text for text in found.notes), found.notes
+
+
+@pytest.mark.parametrize("step", ["drain-required", "validation-required"])
+def test_a_rollback_undoes_the_upgrade_that_is_under_way_and_no_older_one(step):
+    """b was not reached by it; what b had before is from the year before."""
+    before = wave_record("upgrade", OLD_RELEASE, "2025-11-20T10:00:00Z", run="r0")
+    nodes = dict(under_way("upgrade", "new", step=step), **nodes_of("b", annotations=before))
+    older = {"previous": NEW_RELEASE, "staged": {NEW_RELEASE: {"version": "24.1", "kernel": KERNEL}}, "holders": []}
+    plan = make([host("a"), host("b", upgrade=older)], nodes=nodes, reason="rollback")
+    assert [entry.verdict for entry in plan.entries] == ["in-flight", "skipped"]
+    # And when a was given back, a second rollback goes no further either.
+    last = dict(record(reason="upgrade", outcome="withdrawn", withdrawn_for="rollback", ended="2026-11-21T12:20:00Z"))
+    nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/last-maintenance": json.dumps(last)}
+    plan = make([host("a", upgrade=older), host("b", upgrade=older)], nodes=nodes, reason="rollback")
+    assert [entry.verdict for entry in plan.entries] == ["skipped", "skipped"]
+    assert "its upgrade to 25.5.2 was withdrawn before its reboot" in plan.entries[0].notes[0]
+
+
+def test_a_node_on_which_the_upgrade_failed_does_not_go_back_further():
+    """It is on the driver before already."""
+    nodes = nodes_of("a", "b", annotations=wave_record("upgrade", NEW_RELEASE, "2026-11-20T10:00:00Z"))
+    last = record(reason="upgrade", outcome="rolled-back", ended="2026-11-20T11:00:00Z")
+    nodes["b"]["metadata"]["annotations"] = {"npuops.ascend/last-maintenance": json.dumps(last)}
+    older = {"previous": NEW_RELEASE, "staged": {NEW_RELEASE: {"version": "24.1", "kernel": KERNEL}}, "holders": []}
+    plan = make([backward_of("a"), host("b", upgrade=older)], nodes=nodes, reason="rollback")
+    assert [entry.verdict for entry in plan.entries] == ["ready", "skipped"]
+
+
+def backward_of(name):
+    return dict(backward(), name=name, facts=dict(backward()["facts"], boot_id="boot-" + name))
 
 
 def test_a_record_that_nobody_can_read():

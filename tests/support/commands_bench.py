@@ -1,0 +1,151 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node of a fake fleet, and upgrade, rollback and heal as people run them: the real plan, the label, the node's cycle."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import fleet
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _due,
+    _eviction,
+    _maintenance,
+    _plan,
+    _recovery_plan,
+    _snapshot,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Recovery
+from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+from fake_fleet import CHIPS, NEW, OLD, Fate, Killed
+from maintenance_bench import LAST, Bench
+
+OLDER = "25.0.0-k-000000000000"  # what was good before OLD
+OTHER = "26.0.0-k-dddddddddddd"  # yet another one
+GUARDS = Guards(old_approvals=True)
+
+
+def version_of(release):
+    return release.partition("-")[0]
+
+
+def _digest(release):
+    return "sha256:" + release[-12:] + "0" * 52
+
+
+class Commands(Bench):
+    """``wanted``: the release that the inventory configures."""
+
+    def __init__(self, release=OLD, previous=OLDER, wanted=NEW, upgraded=False, wedged=False, **node):
+        """``upgraded``: whether its last upgrade brought ``release``."""
+        super().__init__(release=release, state=None, **node)
+        self.host.previous, self.wanted = previous, wanted
+        self._runs = itertools.count(1)
+        self.world.touch("npu-a", lambda node: node["status"]["nodeInfo"].update(containerRuntimeVersion="containerd://2.1.5"))
+        if upgraded:
+            ended = {"run": "run-0", "generation": 0, "reason": "upgrade", "outcome": "success", "times": {}}
+            ended["ended"] = ended["started"] = _maintenance.rfc3339(self.world.clock.now() - 5000)
+            ended["to"] = {"version": version_of(release), "release": release, "digest": None}
+            self.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({LAST: json.dumps(ended)}))
+        if wedged:
+            self.host.wedge()
+            self.wait(60)
+
+    # --- commands; each returns the plan's verdict and the cycle's outcome (None when nothing was due) ---
+
+    def upgrade(self, **wishes):
+        return self._roll("upgrade", **wishes)
+
+    def rollback(self, **wishes):
+        return self._roll("rollback", **wishes)
+
+    def heal(self):
+        run = "run-%d" % next(self._runs)
+        made = _recovery_plan.make([self._seen()], {"npu-a": self.node}, GUARDS, self.world.clock.now(), auto=True)
+        verdict = made.entries[0].verdict if made.entries else None
+        if not made.due:
+            return verdict, None
+        order = {"reason": "recovery", "target": {}, "purpose": Recovery(GUARDS)}
+        return verdict, self.run(run, order=order)
+
+    def command(self, name):
+        return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
+
+    def plan(self, reason="upgrade", **wishes):
+        snapshot = _snapshot.Snapshot({"npu-a": self.node}, {}, _eviction.Budgets([]))
+        wishes = _plan.Wishes(_eviction.Policy.of(), reason=reason, **dict({"auto": True}, **wishes))
+        tools = _plan.Tools(
+            resolve=lambda reference, config: _digest(self.wanted),
+            size=lambda *_args: 2**30,
+            support=lambda *_args: ([], []),
+            confirm=lambda pods: [],
+            now=self.world.clock.now(),
+        )
+        slots = self.world.slots() or {"max": 1, "halted": None, "holders": {}}
+        return _plan.make([self._seen()], snapshot, slots, wishes, tools)
+
+    def _roll(self, reason, **wishes):
+        plan = self.plan(reason, **wishes)
+        (entry,) = plan.entries
+        assert plan.green or entry.deferrable, plan.problem  # npu_upgrade_on_blocked: defer
+        for due, names in ((True, plan.due_nodes), (False, plan.settled_nodes)):
+            labels = _due.change(self.node, due) if "npu-a" in names else {}
+            if labels:
+                self.world.touch("npu-a", lambda node: _merge(node["metadata"]["labels"], labels))  # noqa: B023
+        if entry.order is None and not entry.deferrable:
+            return entry.verdict, None
+        # As the playbook hands it on.
+        target = {key: (entry.target or {}).get(key) or "" for key in ("version", "release", "digest")}
+        return entry.verdict, self.run("run-%d" % next(self._runs), order={"reason": reason, "target": target})
+
+    # --- what the plan gets to see ---
+
+    def _seen(self):
+        host, version = self.host, version_of(self.wanted)
+        if not host.up or not host.reachable:
+            return fleet.unreachable("npu-a")
+        view = host.view()
+        trial = view["trial"]["release"] if view["trial"] and view["trial"]["boot_id"] == view["boot_id"] else None
+        staged = {
+            name: {"version": version_of(name), "kernel": "k", "digest": _digest(name), "firmware": None}
+            for name in (OLDER, OLD, NEW, OTHER)
+        }
+        return fleet.host(
+            "npu-a",
+            kernel="k",
+            boot_id=host.boot_id,
+            chip_count=CHIPS,
+            uptime=view["uptime"],
+            config={"driver_version": version},
+            driver={
+                "managed": True,
+                "loaded": True,
+                "release": host.driver,
+                "good": host.good,
+                "loaded_release": host.driver,
+                "loaded_version": version_of(host.driver),
+            },
+            upgrade={"previous": host.previous, "trial": trial, "staged": staged, "holders": []},
+        )
+
+    # --- a run that dies ---
+
+    def dies(self, name, at, when="before"):
+        """The command ``name`` is killed at its mutating call number ``at``. Whether it came that far."""
+        self.world.fate = Fate(at, "kill", when)
+        try:
+            self.command(name)
+        except Killed:
+            pass
+        met, self.world.fate = self.world.fate.met, Fate()
+        return met
+
+
+def _merge(labels, changes):
+    for key, value in changes.items():
+        if value is None:
+            labels.pop(key, None)
+        else:
+            labels[key] = value
