@@ -14,6 +14,8 @@ import signal
 import subprocess
 import tempfile
 
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict
+
 
 class Result:
     """Exit status (None when it did not end in time), standard output and standard error as text."""
@@ -45,7 +47,7 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
     die (state D) is left behind, not waited for. With ``die_with_us`` the kernel kills the program when we are
     killed, so that it does not work on against whoever repeats the call. The program inherits the file
     descriptors ``pass_fds``: a lock held through one lasts as long as the program. Raises FileNotFoundError when
-    there is no such program.
+    there is no such program, and NoVerdict when there was no room for its output.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -69,9 +71,23 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
             if rc is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 _wait(process, 1)
-        out.seek(0)
-        err.seek(0)
+        for stream in (out, err):
+            _check_room(stream, argv[0])
+            stream.seek(0)
         return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
+
+
+def _check_room(stream, program):
+    """NoVerdict when the disk is full: what the program could not write looks like something it did not say."""
+    end = os.fstat(stream.fileno()).st_size
+    try:
+        os.pwrite(stream.fileno(), b"\0", end)
+        os.ftruncate(stream.fileno(), end)
+    except OSError as exc:
+        raise NoVerdict(
+            "There is no room for the output of %s in %s (%s): make some, then repeat"
+            % (program, tempfile.gettempdir(), exc.strerror)
+        ) from None
 
 
 def _die_with_parent():

@@ -21,6 +21,10 @@ class NpuError(Exception):
         self.details = details
 
 
+class NoVerdict(NpuError):
+    """The question could not be put: what went wrong tells something about this machine, nothing about its chips."""
+
+
 def one_line(text):
     """What somebody else says, to stand inside a sentence of ours: without line breaks and final full stop."""
     return " ".join(str(text or "no reason given").split()).rstrip(".")

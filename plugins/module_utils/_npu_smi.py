@@ -12,13 +12,16 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
+import signal
+import stat
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
 
 LOCK = "/run/npuops/npu-smi.lock"
 
@@ -51,6 +54,23 @@ DCMI_CODES = {
     -9001: ("no argument", "the call is wrong"),
     -9005: ("unknown command", "this npu-smi is of another version"),
 }
+# npu-smi could not get memory: the host's trouble, not the chip's.
+_OUT_OF_MEMORY = -8003
+
+# What exec says of a program that can never be started. Everything else may be different in a moment.
+_BROKEN_PROGRAM = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOEXEC,
+    errno.ELIBBAD,
+    errno.ELOOP,
+    errno.EINVAL,
+)
+# What the loader prints, in the C locale, when the machine ran short of something while it loaded good libraries.
+_SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to map segment")
 _STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
 
 _TITLE = re.compile(r"\|\s*npu-smi\s+(\S+)\s+Version:\s*(\S+)\s*\|\s*\Z")
@@ -82,15 +102,15 @@ class NpuSmi:
         """The path of npu-smi; NpuError when there is none."""
         places = (os.path.join(self.tree, "tools", "npu-smi"),) + self.fallbacks
         for path in places:
-            if os.path.isfile(path):
+            if _is_file(path):
                 return path
         raise NpuError("There is no npu-smi on this host (looked for %s)" % ", ".join(places))
 
     def run(self, *arguments):
         """What ``npu-smi <arguments>`` prints.
 
-        Raises NpuError when there is no npu-smi, it hangs, fails or cannot be started, or one still hangs.
-        The exception's details hold ``npu_smi``: {command, status, dcmi_code, output}.
+        Raises NpuError when there is no npu-smi, it hangs, fails or cannot be started, or one still hangs; NoVerdict
+        when this machine kept it from running. The exception's details hold ``npu_smi``: {command, status, dcmi_code, output}.
         """
         program = self.program()
         command = "npu-smi " + " ".join(arguments)
@@ -102,7 +122,9 @@ class NpuSmi:
                 [program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,)
             )
         except OSError as exc:
-            raise NpuError("%s cannot be started: %s" % (program, exc.strerror)) from None
+            # Without the program's name it is the fork, or the file for the output, that failed.
+            broken = exc.filename == program and exc.errno in _BROKEN_PROGRAM
+            raise (NpuError if broken else NoVerdict)("%s cannot be started: %s" % (program, exc.strerror or exc)) from None
         finally:
             os.close(fd)
         if result.timed_out:
@@ -126,9 +148,12 @@ class NpuSmi:
     def _lock(self):
         """A file descriptor that holds the lock; NpuError when another npu-smi keeps it."""
         directory = os.path.dirname(self.lock)
-        if not os.path.isdir(directory):
-            os.makedirs(directory, 0o755, exist_ok=True)
-        fd = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not os.path.isdir(directory):
+                os.makedirs(directory, 0o755, exist_ok=True)
+            fd = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise NoVerdict("The lock %s cannot be opened: %s" % (self.lock, exc.strerror)) from None
         deadline = time.monotonic() + self.lock_wait
         while True:
             try:
@@ -148,11 +173,20 @@ class NpuSmi:
 
 
 def failure(command, status, output):
-    """The NpuError for an npu-smi that ended with ``status`` and printed ``output``."""
+    """The NpuError for an npu-smi that ended with ``status`` (negative: by that signal) and printed ``output``."""
+    killed = _signal(status)
+    if killed:
+        return NoVerdict(
+            "%s was killed by %s. Look at dmesg: if the host was out of memory, it says so" % (command, killed),
+            npu_smi={"command": command, "status": status, "dcmi_code": None, "output": output[:4000]},
+        )
     shown = re.search(r"\bret(?: is |=)(-[0-9]{4})\b", output)
     code = int(shown.group(1)) if shown else _STATUSES.get(status)
     message = "%s failed with status %d" % (command, status)
-    if status == 127 and "libraries" in output:
+    short = status == 127 and _SHORTAGE.search(output)
+    if short:
+        message += ": the host is short of memory or of open files"
+    elif status == 127 and "libraries" in output:
         message += ": its libraries do not load. The driver tree is damaged or incomplete"
     elif code in DCMI_CODES:
         meaning, advice = DCMI_CODES[code]
@@ -161,9 +195,29 @@ def failure(command, status, output):
         message += " (DCMI %d)" % code
     if output:
         message += ". It printed: %s" % _excerpt(output)
-    return NpuError(
-        message, npu_smi={"command": command, "status": status, "dcmi_code": code, "output": output[:4000]}
-    )
+    kind = NoVerdict if short or code == _OUT_OF_MEMORY else NpuError
+    return kind(message, npu_smi={"command": command, "status": status, "dcmi_code": code, "output": output[:4000]})
+
+
+def _signal(status):
+    """The name of the signal that ended a program with ``status``, also as a shell around it says it; else None."""
+    number = -status if status < 0 else status - 128
+    if status >= 0 and number not in (signal.SIGKILL, signal.SIGTERM):
+        return None  # DCMI codes are in the same range, but not at these two
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
+
+
+def _is_file(path):
+    """Like os.path.isfile, which takes a shortage of memory for a file that is not there."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as exc:
+        if exc.errno in (errno.ENOMEM, errno.ENFILE, errno.EMFILE):
+            raise NoVerdict("%s cannot be looked for: %s" % (path, exc.strerror)) from None
+        return False
 
 
 def parse_info(text):

@@ -12,10 +12,12 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import collections
+import errno
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 VENDOR = "19e5"
 CLASS_PREFIX = "1200"
@@ -43,10 +45,13 @@ FAMILIES = {
 
 
 def read_functions(sysfs="/sys/bus/pci/devices"):
-    """All PCI functions of the host as a list of Function, sorted by address; empty without a PCI bus."""
+    """All PCI functions of the host as a list of Function, sorted by address; empty without a PCI bus.
+
+    Raises OSError when this machine cannot look: a chip that was not read is not a chip that is not there.
+    """
     try:
         addresses = sorted(os.listdir(sysfs))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
     functions = []
     for address in addresses:
@@ -114,5 +119,11 @@ def family_of(functions):
 
 def _hex(directory, name):
     """The hexadecimal digits in a sysfs file, lower-case and without 0x; empty when it cannot be read."""
-    text = read_text(os.path.join(directory, name), "").strip().lower()
+    try:
+        with open(os.path.join(directory, name), encoding="ascii", errors="replace") as stream:
+            text = stream.read().strip().lower()
+    except OSError as exc:
+        if exc.errno in _SHORTAGES:
+            raise
+        return ""  # a function that was just unplugged
     return text[2:] if text.startswith("0x") else text

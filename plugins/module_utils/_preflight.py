@@ -82,6 +82,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_node_agent_probe_timeout",
         "npu_node_agent_probe_failures",
         "npu_node_agent_admission_policy",
+        "npu_node_agent_scrapers",
         "npu_node_agent_monitoring",
         "npu_node_agent_monitoring_labels",
         "npu_exporter_enabled",
@@ -601,7 +602,7 @@ def permissions(namespace, device_plugin, exporter, node_agent=False, admission_
     for kind, wanted in (
         (_DAEMONSET, components),
         (_SERVICE_ACCOUNT, device_plugin or node_agent),
-        (_NETWORK_POLICY, exporter),
+        (_NETWORK_POLICY, exporter or node_agent),
     ):
         if wanted:
             needed += [(verb,) + kind + (namespace, None) for verb in ("get", "create", "patch")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -24,3 +25,12 @@ except ImportError:
     sys.path.insert(0, _TREE)
 else:
     _AnsibleCollectionFinder(paths=[_TREE])._install()
+
+
+def python_of_a_host(code, *arguments):
+    """Run ``code`` in a process of its own that has the library and nothing but the standard library beside it."""
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code, *arguments],
+        env=dict(os.environ, PYTHONPATH=_TREE, PYTHONDONTWRITEBYTECODE="1"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False,
+    )

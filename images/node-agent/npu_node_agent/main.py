@@ -17,8 +17,10 @@ from .bridge import Bridge
 from .cdi_check import Host
 from .cdi_spec import SpecFile
 from .changed import Changed
+from .guests import raise_file_limit
 from .marker import Markers
 from .metrics import Metrics
+from .notice import Notices
 from .pages import serve
 from .probe import Probe
 from .report import Reporter
@@ -39,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _run(settings) -> None:
     log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
+    raise_file_limit()
     metrics = Metrics()
     changed = Changed()
     markers = Markers(settings.run_dir, settings.boot_id_file, changed)
@@ -48,6 +51,7 @@ async def _run(settings) -> None:
     server = settings.api_server or kube.in_cluster()
     api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
     reporter = Reporter(api, settings.node_name, changed, metrics)
+    notices = Notices(api, settings.node_name, changed)
     watch = Watch(
         markers,
         Probe(
@@ -60,6 +64,7 @@ async def _run(settings) -> None:
         spec,
         Host(settings.dev_dir, settings.driver_tree),
         reporter,
+        notices,
         changed,
         metrics,
         settings.probe_interval,
@@ -69,6 +74,7 @@ async def _run(settings) -> None:
         "bridge": bridge.run,
         "watch": watch.run,
         "report": reporter.run,
+        "notices": notices.run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }
     # What is here now stays; not looking through it again keeps the garbage collector's pauses out of calls.

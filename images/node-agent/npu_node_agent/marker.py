@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import Optional
 
@@ -18,43 +19,45 @@ MAINTENANCE = "maintenance"
 # What suspending adds to the marker, and taking it back removes.
 SINCE, REASON, OUTPUT, PROBES = "since", "reason", "output", "probes"
 _ADDED = (SINCE, REASON, OUTPUT, PROBES)
+_NAMES = (READY, SUSPENDED, MAINTENANCE)
+_LONGEST = 65536  # bytes
+
+log = logging.getLogger(__name__)
 
 
 class Markers:
     """The markers of this boot, as last seen by poll().
 
-    A marker with another boot ID, or one that cannot be read, counts as absent.
+    A marker with another boot ID, or with content that is none, counts as absent. One that this process cannot look at just
+    now (no file to be had, no memory) is as it was, and is looked at again at the next poll.
     """
 
     def __init__(self, directory: str, boot_id_file: str, changed: Changed) -> None:
         self._directory = directory
         self._boot_id_file = boot_id_file
         self._changed = changed
-        self._seen: Optional[dict] = None
+        self._boot_id = ""
+        self._seen: dict[str, Optional[tuple]] = {}
+        self._contents: dict[str, Optional[dict]] = dict.fromkeys(_NAMES)
+        self._complaint = ""
         self.ready: Optional[dict] = None
         self.suspended: Optional[dict] = None
         self.maintenance = False
         self.generation = 0  # counts the changes of the three, also those made here
 
-    @property
-    def boot_id(self) -> str:
-        """This boot's ID; "" when it cannot be read, which matches no marker."""
-        try:
-            with open(self._boot_id_file, encoding="ascii") as stream:
-                return stream.read().strip()
-        except (OSError, ValueError):
-            return ""
-
     def poll(self) -> None:
         """Look again, and ring when something is different. Costs three stat calls when nothing is."""
-        seen = {name: _identity(self._path(name)) for name in (READY, SUSPENDED, MAINTENANCE)}
-        if seen == self._seen:
-            return
         before = (self.ready, self.suspended, self.maintenance)
-        self._seen = seen
-        self.ready = self._read(READY)
-        self.suspended = self._read(SUSPENDED)
-        self.maintenance = seen[MAINTENANCE] is not None
+        for name in _NAMES:
+            try:
+                self._look(name)
+            except OSError as exc:
+                self._complain("cannot look at %s, it counts as it was: %s" % (self._path(name), exc.strerror))
+                break
+        else:
+            self._complain("")
+        self.ready, self.suspended = self._contents[READY], self._contents[SUSPENDED]
+        self.maintenance = self._seen.get(MAINTENANCE) is not None
         if before != (self.ready, self.suspended, self.maintenance):
             self.generation += 1
             self._changed.notify()
@@ -75,7 +78,10 @@ class Markers:
 
     def resume(self) -> None:
         """driver-suspended becomes driver-ready as it was. Raises OSError."""
-        marker = self._read(SUSPENDED)
+        try:
+            marker, _ = self._read(SUSPENDED)
+        except FileNotFoundError:
+            marker = None
         if marker is not None:
             write_json(self._path(SUSPENDED), {key: value for key, value in marker.items() if key not in _ADDED})
             os.rename(self._path(SUSPENDED), self._path(READY))
@@ -90,19 +96,48 @@ class Markers:
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
 
-    def _read(self, name: str) -> Optional[dict]:
+    def _look(self, name: str) -> None:
+        """Read the marker again if it is another file than the last one that was read. Raises OSError, and nothing changed."""
         try:
-            with open(self._path(name), encoding="utf-8") as stream:
-                marker = json.load(stream)
-        except (OSError, ValueError):
-            return None
-        boot_id = self.boot_id
-        return marker if isinstance(marker, dict) and boot_id and marker.get("boot_id") == boot_id else None
+            found = _identity(os.stat(self._path(name)))
+            if name in self._seen and found == self._seen[name]:
+                return
+            content = None
+            if name != MAINTENANCE:  # which is one by being there
+                content, found = self._read(name)
+        except (FileNotFoundError, NotADirectoryError):
+            found = content = None
+        self._contents[name], self._seen[name] = content, found
+
+    def _read(self, name: str) -> tuple[Optional[dict], tuple]:
+        """What the marker says (None: nothing of this boot), and of which file. Raises OSError."""
+        boot_id = self._boot()
+        with open(self._path(name), "rb") as stream:
+            identity = _identity(os.fstat(stream.fileno()))
+            text = stream.read(_LONGEST + 1)
+        try:
+            marker = json.loads(text) if len(text) <= _LONGEST else None
+        except (ValueError, RecursionError):
+            marker = None
+        of_this_boot = isinstance(marker, dict) and boot_id and marker.get("boot_id") == boot_id
+        return marker if of_this_boot else None, identity
+
+    def _boot(self) -> str:
+        """This boot's ID, which stays as long as this process can live. "" where there is none. Raises OSError."""
+        if not self._boot_id:
+            try:
+                with open(self._boot_id_file, "rb") as stream:
+                    self._boot_id = stream.read(_LONGEST).decode("ascii", "replace").strip()
+            except FileNotFoundError:
+                return ""
+        return self._boot_id
+
+    def _complain(self, text: str) -> None:
+        """Log it once for as long as it lasts."""
+        if text and text != self._complaint:
+            log.error("%s", text)
+        self._complaint = text
 
 
-def _identity(path: str) -> Optional[tuple]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
+def _identity(found: os.stat_result) -> tuple:
     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size

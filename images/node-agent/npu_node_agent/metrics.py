@@ -48,7 +48,10 @@ class Metrics:
         )
         self.driver_info = Metric("gauge", "driver_info", "1; version and release of the driver that is ready.")
         self.probe_failures = Metric("gauge", "probe_failures", "Failures of npu-smi in a row, 0 after a success.")
-        self.probes = Metric("counter", "probes_total", "Probes by result.")
+        self.probes = Metric("counter", "probes_total", "Probes by result: ok, failed, occupied or undecided.")
+        self.undecided = Metric(
+            "gauge", "probes_undecided", "Probes in a row that trouble of the node itself prevented, 0 after a verdict."
+        )
         self.last_success = Metric(
             "gauge", "probe_last_success_timestamp_seconds", "When npu-smi last listed every chip, in Unix time."
         )
@@ -59,6 +62,9 @@ class Metrics:
         )
         self.devices = Metric("gauge", "devices", "Devices as the kubelet is told, by resource and health.")
         self.allocations = Metric("counter", "allocations_total", "Allocate calls by resource and result.")
+        self.connections_refused = Metric(
+            "counter", "connections_refused_total", "Connections to this page ended early, for others to have their turn."
+        )
         self.plugin_registrations = Metric(
             "counter", "plugin_registrations_total", "Registrations taken from device plugins."
         )

@@ -8,28 +8,35 @@ from __future__ import annotations
 import asyncio
 from typing import Callable
 
+from .guests import Guests
 from .metrics import Metrics
 
 _LONGEST_REQUEST = 16384
-_PATIENCE = 10  # seconds for a request to arrive and its answer to leave
+_PATIENCE = 5  # seconds for a request to arrive and its answer to leave
 
 
 async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -> None:
     """GET /metrics, /healthz (the process lives) and /readyz (``settled``) on ``address`` (host, port) until cancelled.
 
-    Raises OSError when it cannot listen.
+    Every pod of the cluster may reach it: a few connections at a time, each for a few seconds. Raises OSError when it cannot
+    listen.
     """
+    guests = Guests()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_answer(request, metrics, settled))
-                await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            writer.close()
+        with guests.admit(writer.transport):
+            metrics.connections_refused.set(guests.thrown_out)
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    request = await reader.readuntil(b"\r\n\r\n")
+                    # Until the last byte has left: a peer that does not read must not outlive its time.
+                    writer.transport.set_write_buffer_limits(0)
+                    writer.write(_answer(request, metrics, settled))
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
+            except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                pass
 
     server = await asyncio.start_server(handle, *address, limit=_LONGEST_REQUEST)
     async with server:

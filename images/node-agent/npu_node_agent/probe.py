@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _pci
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._npu_smi import NpuSmi
 
 from .background import Background
 
-OK, FAILED, OCCUPIED = "ok", "failed", "occupied"
+OK, FAILED, OCCUPIED, UNDECIDED = "ok", "failed", "occupied", "undecided"
 
 # The chip answered that somebody else holds it: neither a success nor a reason to reboot under that somebody.
 _DEVICE_OCCUPIED = -8020
@@ -23,7 +23,10 @@ _LONGEST_OUTPUT = 1000
 
 
 class Result(NamedTuple):
-    """``outcome``: OK, FAILED or OCCUPIED; ``reason`` and ``output`` are empty after a success."""
+    """``outcome``: OK, FAILED, OCCUPIED, or UNDECIDED when the node itself is in trouble and the chips were not asked.
+
+    ``reason`` and ``output`` are empty after a success.
+    """
 
     outcome: str
     reason: str = ""
@@ -42,13 +45,16 @@ class Probe:
         self._background = Background("probe")
 
     def on_pci(self) -> int:
-        """How many chips the PCI bus shows."""
+        """How many chips the PCI bus shows. Raises OSError when that cannot be told now."""
         return _pci.chip_count(_pci.chip_functions(self._pci_devices))
 
     async def run(self) -> Result:
         """Never raises, and never takes much longer than the time limit."""
         try:
             info = await self._background.call(self._npu_smi.info, self._limit)
+            expected = self.on_pci()
+        except NoVerdict as exc:
+            return Result(UNDECIDED, exc.message)
         except NpuError as exc:
             details = exc.details.get("npu_smi") or {}
             outcome = OCCUPIED if details.get("dcmi_code") == _DEVICE_OCCUPIED else FAILED
@@ -56,8 +62,9 @@ class Probe:
         except TimeoutError:
             return Result(FAILED, "npu-smi could not even be started or ended: it hangs in the kernel")
         except Exception as exc:
-            return Result(FAILED, "npu-smi cannot be run: %s" % exc)
-        listed, expected = len(info["chips"]), self.on_pci()
+            # No file, thread or memory to be had: that is this node's trouble, and a reboot of its chips no answer.
+            return Result(UNDECIDED, "npu-smi cannot be run: %s" % (exc or type(exc).__name__))
+        listed = len(info["chips"])
         if listed < expected:
             ids = ", ".join(chip["bus_id"] for chip in info["chips"]) or "none"
             return Result(FAILED, "npu-smi lists %d of %d chips" % (listed, expected), "listed: %s" % ids, listed)

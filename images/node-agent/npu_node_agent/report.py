@@ -32,6 +32,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 HEALTHY = "healthy"
 _NOT_FOUND = 404
 _EVENT_REFRESH = 15 * 60  # seconds; API servers drop Events after an hour
+_LONGEST_MESSAGE = 1024  # what the API server takes
 _RETRY_FIRST, _RETRY_LONGEST = 2.0, 60.0
 _LIMIT = 120  # seconds for one round of calls
 
@@ -73,7 +74,7 @@ class Reporter:
                     log.info("the cluster knows: %s", "wedged" if isinstance(wanted, dict) else wanted)
                 self._done, delay, complaint = wanted, self._retry, None
                 self._metrics.reports_pending.set(0)
-            except (OSError, ApiError, ValueError, KeyError) as exc:  # TimeoutError is an OSError
+            except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # also: no answer in time, no thread
                 self._metrics.reports_pending.set(1)
                 if str(exc) != complaint:
                     complaint = str(exc)
@@ -97,13 +98,14 @@ class Reporter:
 
     def _refresh_event(self, node: dict, marker: dict) -> None:
         name = event_name(self._node, str(marker.get(SINCE)))
-        now = _now()
+        now = rfc3339_now()
         try:
             event = self._api.request("GET", "%s/%s" % (EVENTS, name))
         except ApiError as exc:
             if exc.status != _NOT_FOUND:
                 raise
-            self._api.request("POST", EVENTS, new_event(node, name, marker, now))
+            message = "reason=recovery since=%s: %s" % (marker.get(SINCE), marker.get(REASON))
+            self._api.request("POST", EVENTS, new_event(node, name, EVENT_REASON, message, now))
         else:
             patch = {"count": event.get("count", 1) + 1, "lastTimestamp": now}
             self._api.request("PATCH", "%s/%s" % (EVENTS, name), patch, MERGE_PATCH)
@@ -147,8 +149,8 @@ def event_name(node: str, since: str) -> str:
     return "%s.npu-recovery.%s" % (node[:200], hashlib.sha256(since.encode()).hexdigest()[:12])
 
 
-def new_event(node: dict, name: str, marker: dict, now: str) -> dict:
-    """The Event that asks for a reboot."""
+def new_event(node: dict, name: str, reason: str, message: str, now: str) -> dict:
+    """A Warning about this node."""
     metadata = node["metadata"]
     return {
         "apiVersion": "v1",
@@ -160,8 +162,8 @@ def new_event(node: dict, name: str, marker: dict, now: str) -> dict:
             "name": metadata["name"],
             "uid": metadata.get("uid", ""),
         },
-        "reason": EVENT_REASON,
-        "message": "reason=recovery since=%s: %s" % (marker.get(SINCE), marker.get(REASON)),
+        "reason": reason,
+        "message": message[:_LONGEST_MESSAGE],
         "type": "Warning",
         "count": 1,
         "firstTimestamp": now,
@@ -186,5 +188,5 @@ def _annotations(node: dict) -> dict:
     return node["metadata"].get("annotations") or {}
 
 
-def _now() -> str:
+def rfc3339_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 
@@ -13,6 +14,7 @@ from .cdi_spec import SpecFile
 from .changed import Changed
 from .marker import SINCE, Markers
 from .metrics import Metrics
+from .notice import Notices
 from .probe import Probe
 from .report import HEALTHY, Reporter
 
@@ -23,7 +25,8 @@ _STATES = (READY, SUSPENDED, MAINTENANCE, ABSENT)
 
 
 class Watch:
-    """Probes every ``interval`` seconds; ``limit`` failures in a row make a wedge.
+    """Probes every ``interval`` seconds; ``limit`` failures in a row make a wedge. What is no verdict on the chips, because
+    the node itself could not look, neither counts nor ends such a row.
 
     The host's markers come first and do not depend on anybody; the API server is told through ``reporter``.
     """
@@ -35,6 +38,7 @@ class Watch:
         spec: SpecFile,
         host: cdi_check.Host,
         reporter: Reporter,
+        notices: Notices,
         changed: Changed,
         metrics: Metrics,
         interval: float,
@@ -45,11 +49,13 @@ class Watch:
         self._spec = spec
         self._host = host
         self._reporter = reporter
+        self._notices = notices
         self._changed = changed
         self._metrics = metrics
         self._interval = interval
         self._limit = limit
         self._failures = 0
+        self._undecided = 0
         self._generation = -1
         self._cdi_problems: list = []
 
@@ -90,12 +96,15 @@ class Watch:
         if self._markers.generation != before:
             return  # the same; the next round comes at once
         self._metrics.probes.inc(result=result.outcome)
+        self._undecided = self._undecided + 1 if result.outcome == probe.UNDECIDED else 0
         if result.outcome == probe.OK:
             self._succeeded(result, state)
         elif result.outcome == probe.FAILED:
             self._failed(result, state)
         else:
-            log.warning("probe without a verdict: %s", result.reason)
+            log.warning("probe without a verdict: %s", result.reason, extra={"undecided": self._undecided})
+            if self._undecided == self._limit:
+                self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
 
     def _succeeded(self, result: probe.Result, state: str) -> None:
         if self._failures:
@@ -142,4 +151,6 @@ class Watch:
                 1, version=str(marker.get("version") or ""), release=str(marker.get("release") or "")
             )
         self._metrics.probe_failures.set(self._failures)
-        self._metrics.chips.set(self._probe.on_pci(), source="pci")
+        self._metrics.undecided.set(self._undecided)
+        with contextlib.suppress(OSError):
+            self._metrics.chips.set(self._probe.on_pci(), source="pci")

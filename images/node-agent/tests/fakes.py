@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import resource
 import stat
 import subprocess
 import sys
@@ -318,6 +319,7 @@ class Agent:
             "log-level": "debug",
             **settings,
         }
+        self.file_limit = None  # (soft, hard) limit of open files to start with
         self.process = None
 
     def _directory(self, name):
@@ -346,12 +348,19 @@ class Agent:
         }
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "npu_node_agent", *arguments], stdout=log, stderr=log, env=environment
+                [sys.executable, "-m", "npu_node_agent", *arguments],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                preexec_fn=self._limit_files if self.file_limit else None,
             )
         wait_for(
             lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None
         )
         return self
+
+    def _limit_files(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.file_limit)
 
     def stop(self):
         """SIGTERM; returns the exit status."""

@@ -32,6 +32,9 @@ fails) printf 'DrvMngGetConsoleLogLevel failed. (ret=4)\\ndcmi module initialize
 occupied) printf 'dcmi model initialized failed, because the device is used. ret is -8020\\n'; exit 172 ;;
 fewer) head -n 12 good; tail -n 1 good ;;
 garbage) head -c 3000 /dev/urandom ;;
+killed) kill -KILL $$ ;;
+memory) printf 'dcmi module initialize failed. ret is -8003\\n'; exit 189 ;;
+loader) echo 'npu-smi: error while loading shared libraries: libc_sec.so: cannot map zero-fill pages: Cannot allocate memory'; exit 127 ;;
 hang) setsid bash -c 'while [ "$(cat mode)" = hang ]; do sleep 0.1; done' & sleep 1000 ;;
 esac
 """
@@ -178,6 +181,39 @@ def test_an_occupied_chip_is_no_failure(agent, chips, ready):
     some_probes(chips, 5)
     wait_for(lambda: "without a verdict" in agent.read_log())
     assert marker(agent, "driver-ready")
+
+
+@pytest.mark.parametrize("mode", ["killed", "memory", "loader"])
+def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mode):
+    """Nobody reboots a node because it was out of memory; but it is told: in the log, as a number, and once as an Event."""
+    agent.start()
+    wait_for(lambda: chips.runs())
+    chips.set(mode)
+    some_probes(chips, 5)
+    event = wait_for(lambda: list(api.events.values()))[0]
+    assert event["reason"] == "NPUProbeImpossible" and event["type"] == "Warning"
+    assert event["involvedObject"]["name"] == "node-1" and "cannot be probed: npu-smi info" in event["message"]
+    assert "without a verdict" in agent.read_log()
+    assert sample(agent, "probes_undecided") >= 3 and sample(agent, "probe_failures") == 0
+    assert sample(agent, 'probes_total{result="undecided"}') >= 3
+    assert marker(agent, "driver-ready") and not marker(agent, "driver-suspended")
+    chips.set("good")
+    wait_for(lambda: sample(agent, "probes_undecided") == 0)
+    assert len(api.calls("POST")) == 1 and not api.calls("PATCH")
+
+
+def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, address, chips, ready):
+    agent.settings["probe-failures"] = 6
+    chips.set("fails")
+    agent.start()
+    wait_for(lambda: (sample(agent, "probe_failures") or 0) >= 2)
+    chips.set("killed")
+    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 2)
+    before = sample(agent, "probe_failures")
+    assert before >= 2 and marker(agent, "driver-ready")
+    chips.set("fails")
+    wait_for(lambda: marker(agent, "driver-suspended"))
+    assert marker(agent, "driver-suspended")["probes"] == 6
 
 
 def test_failures_do_not_count_while_the_driver_is_not_ready_or_under_maintenance(agent, chips, ready):

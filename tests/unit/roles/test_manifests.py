@@ -38,6 +38,7 @@ AGENT = dict(
     npu_node_agent_probe_interval=60,
     npu_node_agent_probe_timeout=30,
     npu_node_agent_probe_failures=3,
+    npu_node_agent_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     npu_node_agent_monitoring_labels={"release": "prometheus"},
     __npu_node_agent_alerts={"groups": [{"name": "x", "rules": []}]},
 )
@@ -296,6 +297,12 @@ def test_node_agent():
         settings = set(re.findall(r'^ +\(?"([a-z-]+)",', stream.read(), re.M))
     for variable in container["env"]:
         assert variable["name"].replace("NPU_AGENT_", "").lower().replace("_", "-") in settings
+    # Strangers do not reach its port; it reaches the API server.
+    policy = objects["NetworkPolicy"]["spec"]
+    assert policy["podSelector"]["matchLabels"] == daemonset["metadata"]["labels"] and policy["policyTypes"] == ["Ingress"]
+    (allowed,) = policy["ingress"]
+    assert allowed["from"] == AGENT["npu_node_agent_scrapers"]
+    assert [port["port"] for port in allowed["ports"]] == [port["name"] for port in container["ports"]]
     rules = {kind: objects[kind]["rules"] for kind in ("ClusterRole", "Role")}
     assert rules == {
         "ClusterRole": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}],

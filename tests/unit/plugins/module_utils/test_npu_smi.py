@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
+from collection import python_of_a_host
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fixtures/npu-smi")
 
@@ -225,6 +227,53 @@ def test_program_of_another_machine(smi, host):
     host.program(host.root + "/driver/tools/npu-smi", "\x7fELF not really")
     with pytest.raises(NpuError, match="cannot be started"):
         smi.info()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+        OSError(errno.ENOMEM, "Cannot allocate memory", "npu-smi"),
+        # What tempfile says of a full disk.
+        FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_no_verdict(smi, monkeypatch, failure):
+    def run(*args, **kwargs):
+        raise failure
+
+    monkeypatch.setattr(_npu_smi._command, "run", run)
+    with pytest.raises(NoVerdict, match="cannot be started"):
+        smi.info()
+
+
+def test_no_room_for_its_output_is_no_verdict(smi, host):
+    """A table that breaks off because the disk is full looks like one that the driver broke off. RLIMIT_FSIZE is a small disk."""
+    full = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (%d, %d))\n"
+    code = full + (
+        "from ansible_collections.npuops.ascend.plugins.module_utils import _errors, _npu_smi\n"
+        "try: _npu_smi.NpuSmi(%r, lock=%r, fallbacks=()).info()\n"
+        "except _errors.NoVerdict as exc: print(exc)"
+    )
+    size = os.path.getsize(host.fake + "/npu-smi.out") // 2
+    result = python_of_a_host(code % (size, size, smi.tree, smi.lock))
+    assert "There is no room for the output of" in result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("script", ["kill -KILL $$", "kill -TERM $$", "exit 137", "echo ret is -8003; exit 189"])
+def test_killed_or_out_of_memory_is_no_verdict(smi, host, script):
+    host.program(host.root + "/driver/tools/npu-smi", "#!/bin/sh\n%s\n" % script)
+    with pytest.raises(NoVerdict, match="killed by SIG|out of memory"):
+        smi.info()
+
+
+def test_a_damaged_tree_is_a_verdict(smi, host):
+    host.program(host.root + "/driver/tools/npu-smi", "\x7fELF not really")
+    with pytest.raises(NpuError) as raised:
+        smi.info()
+    assert not isinstance(raised.value, NoVerdict)
 
 
 def test_place_of_packages(host):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _pci
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from collection import python_of_a_host
 
 
 def functions(host):
@@ -69,3 +70,20 @@ def test_unknown_device_id_is_named(host):
 def test_no_chips(host):
     assert _pci.family_of(functions(host)) is None
     assert _pci.chip_functions(host.fs + "/not/there") == []
+
+
+def test_a_machine_that_cannot_look_is_none_without_chips(tmp_path):
+    """Nothing was read, and so nothing is known: nobody misses a chip that nobody counted."""
+    function = tmp_path / "0000:01:00.0"
+    function.mkdir()
+    (function / "vendor").write_text("0x19e5\n")
+    code = (
+        "import resource, sys\n"
+        "from ansible_collections.npuops.ascend.plugins.module_utils import _pci\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
+        "try: print(_pci.chip_functions(sys.argv[1]))\n"
+        "except OSError as exc: print(exc.strerror)"
+    )
+    result = python_of_a_host(code, str(tmp_path))
+    assert result.stdout == "Too many open files\n", result.stderr
+    assert _pci.chip_functions(str(tmp_path / "nowhere")) == []

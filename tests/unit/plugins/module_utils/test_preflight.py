@@ -352,6 +352,7 @@ def test_permissions():
     assert ("create", "daemonsets", "apps", "ours", None) in plain
     assert not [entry for entry in plain if entry[1] in ("roles", "networkpolicies")]
     agent = _preflight.permissions("ours", False, False, True, True)
+    assert ("create", "networkpolicies", "networking.k8s.io", "ours", None) in agent
     assert ("create", "roles", "rbac.authorization.k8s.io", "default", None) in agent
     assert ("create", "clusterroles", "rbac.authorization.k8s.io", None, None) in agent
     assert ("patch", "clusterroles", "rbac.authorization.k8s.io", None, "npuops-node-agent") in agent

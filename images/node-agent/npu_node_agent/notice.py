@@ -1,0 +1,59 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events that somebody should see and nobody acts upon: what keeps the agent from its work."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Optional
+
+from .background import Background
+from .changed import Changed
+from .kube import Api, ApiError
+from .report import EVENTS, new_event, rfc3339_now
+
+log = logging.getLogger(__name__)
+
+_RETRY = 30.0  # seconds
+_LIMIT = 60  # seconds for one round of calls
+
+
+class Notices:
+    """Brings the newest notice to the API server. Does nothing without ``api`` or ``node``."""
+
+    def __init__(self, api: Optional[Api], node: str, changed: Changed) -> None:
+        self._api = api
+        self._node = node
+        self._changed = changed
+        self._pending: Optional[tuple] = None
+        self._background = Background("notice")
+
+    def tell(self, reason: str, message: str) -> None:
+        """Make an Event of ``reason`` (a word) and ``message``. One that is not out yet is replaced."""
+        self._pending = (reason, message, rfc3339_now())
+        self._changed.notify()
+
+    async def run(self) -> None:
+        """Tell until cancelled."""
+        while True:
+            await self._changed.until(lambda: bool(self._api and self._node and self._pending))
+            told = self._pending
+            try:
+                await self._background.call(lambda: self._post(*told), _LIMIT)
+            except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:
+                log.warning("cannot make an Event, trying again: %s", exc)
+                await self._changed.until(lambda: self._pending != told, _RETRY)
+                continue
+            if self._pending == told:
+                self._pending = None
+
+    def _post(self, reason: str, message: str, since: str) -> None:
+        node = self._api.request("GET", "/api/v1/nodes/" + self._node)
+        name = "%s.npu-agent.%s" % (self._node[:200], hashlib.sha256((reason + since).encode()).hexdigest()[:12])
+        try:
+            self._api.request("POST", EVENTS, new_event(node, name, reason, message, since))
+        except ApiError as exc:
+            if exc.status != 409:  # it is there already: only its answer was lost
+                raise
