@@ -187,7 +187,9 @@ class Cycle:
         def decide(node, record):
             self._purpose.check_still_due(node)
             check_skip(node)
-            before = _maintenance.unschedulable(node) and LEFT not in record["times"]
+            # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's.
+            ours = LEFT in record["times"] and _maintenance.left_cordoned(node)
+            before = _maintenance.unschedulable(node) and not ours
             return Change(self._work.due(record, _maintenance.JOBS, unschedulable=before), cordon=True)
 
         self._log.write(decide)

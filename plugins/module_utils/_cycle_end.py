@@ -181,7 +181,10 @@ class Ending:
 
 
 def _gives_cordon_back(node, record):
-    """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours."""
+    """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours.
+
+    The record says that this maintenance has cordoned it; only who is known to have done so since has a better claim.
+    """
     if record["unschedulable"] or _maintenance.is_true(_cluster.labels(node), _maintenance.LABEL_KEEP_CORDONED):
         return None
-    return False
+    return False if _maintenance.cordoned_by(node) in (None, _maintenance.CORDON_MANAGER) else None

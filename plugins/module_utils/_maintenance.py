@@ -24,6 +24,8 @@ ANNOTATION_APPROVED_BY = "npu.openfuyao.com/approved-by"
 LABEL_SKIP = "npuops.ascend/skip"
 LABEL_KEEP_CORDONED = "npuops.ascend/keep-cordoned"
 LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
+# Who maintenances are to the API server. It remembers who cordoned a node, and that is how its cordon is known to be ours.
+CORDON_MANAGER = "npuops.ascend-maintenance"
 ANNOTATION_RECORD = _cluster.ANNOTATION_MAINTENANCE
 ANNOTATION_LAST = "npuops.ascend/last-maintenance"
 
@@ -165,9 +167,23 @@ def annotated_at(node, name):
     return manager, when
 
 
+def cordoned_by(node):
+    """The program that set spec.unschedulable, as managedFields tell: None when it is not set, or they do not.
+
+    Setting what is set changes nothing, and what is taken away is nobody's: so it is who cordoned the node since it was last
+    uncordoned.
+    """
+    for entry in node["metadata"].get("managedFields") or []:
+        fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        if unschedulable(node) and "f:unschedulable" in fields and not entry.get("subresource"):
+            return entry.get("manager")
+    return None
+
+
 def left_cordoned(node):
-    """Whether its cordon is ours: its driver did not work when its last maintenance ended."""
-    return unschedulable(node) and LEFT in (last(node).get("times") or {})
+    """Whether its cordon is ours: its driver did not work when its last maintenance ended, and nobody has uncordoned and
+    cordoned it since. One of which nobody knows whose it is is not ours."""
+    return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
 
 
 # --- approval ---
@@ -302,7 +318,8 @@ class NodeLog:
         while True:
             change = decide(self.node, copy.deepcopy(self.record))
             try:
-                self.node = self._cluster.merge_patch(path_of(self.name), change.patch(self.node))
+                patch = change.patch(self.node)
+                self.node = self._cluster.merge_patch(path_of(self.name), patch, field_manager=CORDON_MANAGER)
             except (_cluster.Conflict, _cluster.NotFound):
                 if not self._accept(self._cluster.get(path_of(self.name)), change):
                     continue

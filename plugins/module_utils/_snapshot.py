@@ -71,15 +71,22 @@ def _without_collector():
 
 
 def _slim(node):
-    """The Node without what fills it: images, and who manages which field but the approval."""
+    """The Node without what fills it: images, and who manages which field but approval and cordon."""
     node.get("status", {}).pop("images", None)
-    key = "f:" + _maintenance.ANNOTATION_APPROVE
-    node["metadata"]["managedFields"] = [
-        entry
-        for entry in node["metadata"].get("managedFields") or []
-        if key in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
-    ]
+    managed = (_slim_entry(entry) for entry in node["metadata"].get("managedFields") or [])
+    node["metadata"]["managedFields"] = [entry for entry in managed if entry]
     return node
+
+
+def _slim_entry(entry):
+    """The entry of managedFields with approval and cordon only, None without them."""
+    owned, kept = entry.get("fieldsV1", {}), {}
+    key = "f:" + _maintenance.ANNOTATION_APPROVE
+    if key in owned.get("f:metadata", {}).get("f:annotations", {}):
+        kept["f:metadata"] = {"f:annotations": {key: {}}}
+    if "f:unschedulable" in owned.get("f:spec", {}):
+        kept["f:spec"] = {"f:unschedulable": {}}
+    return dict(entry, fieldsV1=kept) if kept else None
 
 
 class _Registry:

@@ -19,6 +19,7 @@ import time
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from field_owners import note_cordon
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -128,9 +129,10 @@ class World:
         return self.objects[NODES + "/" + name]
 
     def touch(self, name, change):
-        """Somebody else writes the Node."""
-        node = copy.deepcopy(self.node(name))
+        """Somebody else writes the Node, with kubectl if it is a cordon."""
+        before, node = self.node(name), copy.deepcopy(self.node(name))
         change(node)
+        note_cordon(before, node, "kubectl-cordon", self.clock.now())
         self.put(NODES + "/" + name, node)
 
     def slots(self):
@@ -200,11 +202,11 @@ class FakeCluster:
 
         return self._world.mutate("POST " + place, effect, api=True)
 
-    def merge_patch(self, path, body):
+    def merge_patch(self, path, body, field_manager="python"):
         self._world.check_light()
-        return self._world.mutate("PATCH %s %s" % (path, _told(body)), lambda: self._patch(path, body), api=True)
+        return self._world.mutate("PATCH %s %s" % (path, _told(body)), lambda: self._patch(path, body, field_manager), api=True)
 
-    def _patch(self, path, body):
+    def _patch(self, path, body, manager):
         self._world.on_write(path, body)
         item = copy.deepcopy(self._world.objects.get(path))
         if item is None:
@@ -214,6 +216,7 @@ class FakeCluster:
         if version not in (None, item["metadata"]["resourceVersion"]):
             raise _cluster.Conflict("the object has been modified")
         merge(item, body)
+        note_cordon(self._world.objects[path], item, manager, self._world.clock.now())
         self._world.put(path, item)
         return copy.deepcopy(item)
 

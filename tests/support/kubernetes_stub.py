@@ -14,6 +14,8 @@ import tempfile
 import threading
 import urllib.parse
 
+from field_owners import note_cordon
+
 _DISCOVERY = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
@@ -155,7 +157,7 @@ class ApiServer:
             del self.objects[collection][name]
             return 200, {"kind": "Status"}
         if method == "PATCH":
-            return self._patch(collection, name, body, bool(query.get("dryRun")))
+            return self._patch(collection, name, body, bool(query.get("dryRun")), query.get("fieldManager", "python"))
         return 200, item
 
     @staticmethod
@@ -164,12 +166,13 @@ class ApiServer:
         metadata = {"continue": str(start + limit)} if start + limit < len(items) else {}
         return {"metadata": metadata, "items": items[start : start + limit]}
 
-    def _patch(self, collection, name, body, dry_run):
+    def _patch(self, collection, name, body, dry_run, manager):
         self.on_patch()
         item = copy.deepcopy(self.objects[collection][name])
         if body.get("metadata", {}).pop("resourceVersion", None) not in (None, item["metadata"]["resourceVersion"]):
             return 409, {"kind": "Status", "message": "the object has been modified"}
         _merge(item, body)
+        note_cordon(self.objects[collection][name], item, manager)
         if not dry_run:
             self.put(collection, item)
         return 200, item

@@ -710,6 +710,17 @@ def test_api_away_for_good():
     bench.assert_upgraded()
 
 
+def test_a_person_who_cordons_anew_in_the_middle_keeps_the_cordon():
+    """After the reboot nobody begins again because of that; but the cordon is theirs now."""
+    bench = Bench()
+    assert bench.run(until="validation")["outcome"] == "under-way" and bench.cordoned
+    cordon(bench, False)
+    cordon(bench, True)
+    assert bench.run()["outcome"] == "done"
+    bench.assert_upgraded(cordoned=True)
+    assert any("stays cordoned" in sentence for _step, sentence in bench.said)
+
+
 def test_the_heart_beats():
     """Never older than the limit, whatever is waited for."""
     bench = Bench(pods=Pods(None, npu=30, others=30, seconds=20))

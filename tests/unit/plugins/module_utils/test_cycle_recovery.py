@@ -332,6 +332,60 @@ def test_somebody_elses_cordon_stays_when_it_does_not_help():
     assert bench.cordoned and "left-cordoned" not in bench.last["times"]
 
 
+def cordon(bench, wanted):
+    """As kubectl cordon and uncordon do."""
+    bench.world.touch("npu-a", lambda node: node["spec"].update(unschedulable=True) if wanted else node["spec"].pop("unschedulable"))
+
+
+@pytest.mark.parametrize("who", ["recovery", "upgrade"])
+def test_a_cordon_of_a_month_later_is_somebody_elses(who):
+    """The node was repaired, uncordoned and used since; that it was left cordoned once says nothing of today's cordon."""
+    bench = Wedged(incurable=True)
+    assert bench.run()["outcome"] == "failed" and bench.cordoned
+    bench.host.wedged = bench.host.incurable = False
+    bench.wait(60)
+    cordon(bench, False)
+    bench.wait(30 * 86400)
+    cordon(bench, True)
+    if who == "recovery":
+        assert bench.run(run="run-2", auto=False)["outcome"] != "done"
+    else:
+        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+        assert bench.upgrade(run="run-2")["outcome"] == "done"
+        assert any("stays cordoned" in sentence for _step, sentence in bench.said)
+    assert bench.cordoned and RECORD not in bench.annotations
+
+
+def test_a_cordon_taken_over_while_it_waits_for_its_turn_is_somebody_elses():
+    """Between the record and the cordon."""
+    bench = Wedged(incurable=True)
+    assert bench.run()["outcome"] == "failed"
+    bench.wait(1000)
+    bench.host.incurable = False
+
+    def in_between(_path, body):
+        if body.get("metadata", {}).get("labels", {}).get(STATE) == "cordon-required":
+            bench.world.on_write = lambda *_args: None
+            bench.world.clock.at(0, lambda: (cordon(bench, False), cordon(bench, True)))
+
+    bench.world.on_write = in_between
+    simulate = bench.pods.simulate
+    bench.pods.simulate = lambda: bench.world.clock.sleep(1) or simulate()
+    assert bench.run(run="run-2")["outcome"] == "done"
+    assert bench.cordoned
+
+
+def test_nobody_knows_whose_cordon_it_is():
+    """The server does not tell who set it: then it is nobody's to take away."""
+    bench = Wedged(incurable=True)
+    assert bench.run()["outcome"] == "failed"
+    bench.wait(1000)
+    bench.host.incurable = False
+    bench.world.touch("npu-a", lambda node: node["metadata"].pop("managedFields"))
+    assert bench.run(run="run-2")["outcome"] == "done"
+    assert bench.cordoned
+
+
 # --- what hangs ---
 
 

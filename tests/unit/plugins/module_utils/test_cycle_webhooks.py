@@ -35,8 +35,9 @@ class Mixed(FakeCluster):
             return super().request(method, path, body, **params)
         return self.remote.request(method, path, body=body, **params)
 
-    def merge_patch(self, path, body):
-        return super().merge_patch(path, body) if self._here(path) else self.remote.merge_patch(path, body)
+    def merge_patch(self, path, body, **params):
+        here = super() if self._here(path) else self.remote
+        return here.merge_patch(path, body, **params)
 
 
 @pytest.fixture

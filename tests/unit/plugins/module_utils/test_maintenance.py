@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import Change, NodeLog
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import PatientCluster
 from fake_fleet import Clock
+from field_owners import cordon_of
 from kubernetes_stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
@@ -228,3 +229,33 @@ def test_times():
     assert _maintenance.seconds_of("1970-01-01T00:01:00Z") == 60
     assert _maintenance.seconds_of(None) is _maintenance.seconds_of("yesterday") is None
     assert _maintenance.age({}, 5) > 10**9
+
+
+# --- whose cordon ---
+
+
+def test_the_server_is_told_who_cordons(api, log):
+    begin(log)
+    log.step(_maintenance.JOBS, cordon=True)
+    assert _maintenance.cordoned_by(item(api)) == "npuops.ascend-maintenance"
+    edit(api, lambda found: (found["spec"].pop("unschedulable"), found["metadata"].pop("managedFields")))
+    log.step(_maintenance.PODS)
+    assert _maintenance.cordoned_by(item(api)) is None
+
+
+@pytest.mark.parametrize(
+    ("manager", "cordoned", "times", "ours"),
+    [
+        ("npuops.ascend-maintenance", True, {"left-cordoned": "x"}, True),
+        ("npuops.ascend-maintenance", True, {}, False),
+        ("npuops.ascend-maintenance", False, {"left-cordoned": "x"}, False),
+        ("kubectl-cordon", True, {"left-cordoned": "x"}, False),
+        ("npuops.ascend", True, {"left-cordoned": "x"}, False),
+        (None, True, {"left-cordoned": "x"}, False),
+    ],
+)
+def test_whose_cordon_it_is(manager, cordoned, times, ours):
+    made = node("a", annotations={_maintenance.ANNOTATION_LAST: json.dumps({"run": "r", "generation": 1, "times": times})})
+    made["spec"]["unschedulable"] = cordoned
+    made["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {}}] + ([cordon_of(manager)] if manager else [])
+    assert _maintenance.left_cordoned(made) is ours

@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _p
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
 from eviction_stub import budget, pod
+from field_owners import cordon_of
 from fleet import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, unreachable
 from kubernetes_stub import node
 
@@ -21,6 +22,13 @@ RESOURCE = "huawei.com/Ascend910"
 LEFT_CORDONED = {
     "npuops.ascend/last-maintenance": '{"run": "r", "generation": 1, "times": {"left-cordoned": "2026-11-21T12:00:00Z"}}'
 }
+
+
+def cordoned(manager):
+    """A node that was left cordoned once, and is cordoned now, by ``manager``."""
+    nodes = nodes_of("a", unschedulable=True, annotations=LEFT_CORDONED)
+    nodes["a"]["metadata"]["managedFields"] = [cordon_of(manager)]
+    return nodes
 
 
 def nodes_of(*names, **kwargs):
@@ -107,7 +115,8 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
         (host(config={"driver_source": "preinstalled"}), None, "skipped", "preinstalled"),
         (host(), nodes_of("a", labels={"npuops.ascend/skip": "true"}), "skipped", "npuops.ascend/skip=true"),
         (host(), nodes_of("a", unschedulable=True), "ready", "is cordoned already and will stay so"),
-        (host(), nodes_of("a", unschedulable=True, annotations=LEFT_CORDONED), "ready", "uncordoned if this one does"),
+        (host(), cordoned("npuops.ascend-maintenance"), "ready", "uncordoned if this one does"),
+        (host(), cordoned("kubectl-cordon"), "ready", "is cordoned already and will stay so"),
         (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "does not answer any more"),
         (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
     ],

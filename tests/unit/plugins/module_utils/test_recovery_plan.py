@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _maintenance, _recovery_plan, _wedge
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+from field_owners import cordon_of
 
 NOW = 1_700_000_000
 WEDGED, LAST, RECORD, APPROVE = (
@@ -33,15 +34,17 @@ def record(reason="recovery", **fields):
     return json.dumps(dict({"run": "run-1", "generation": 1, "reason": reason, "step": "drain-required", "heartbeat": ago(5)}, **fields))
 
 
-def node(name="npu-a", ready="True", labels=None, cordoned=False, present=True, fields=None, **annotations):
+OURS, THEIRS = "npuops.ascend-maintenance", "kubectl-cordon"
+
+
+def node(name="npu-a", ready="True", labels=None, cordoned=None, present=True, fields=None, **annotations):
     keys = {"wedged": WEDGED, "last": LAST, "record": RECORD, "approve": APPROVE}
     metadata = {
         "name": name,
         "labels": dict({"openfuyao.com/npu.present": ""} if present else {}, **(labels or {})),
         "annotations": {keys[key]: value for key, value in annotations.items()},
     }
-    if fields:
-        metadata["managedFields"] = fields
+    metadata["managedFields"] = list(fields or []) + ([cordon_of(cordoned)] if cordoned else [])
     return {
         "metadata": metadata,
         "spec": {"unschedulable": True} if cordoned else {},
@@ -154,11 +157,12 @@ def test_tried_often_enough():
 
 def test_left_cordoned_and_well_again():
     left = record(outcome="failed", failure="The recovery did not help.", times={"left-cordoned": ago(500)}, recoveries=[ago(700)])
-    item = node(last=left, cordoned=True)
+    item = node(last=left, cordoned=OURS)
     assert verdict(item)[0] == verdict(item, auto=False)[0] == "give-back"
     assert plan(node(last=left)).entries == []  # somebody uncordoned it
+    assert plan(node(last=left, cordoned=THEIRS)).entries == []  # and cordoned it since
     upgrade = record("upgrade", outcome="failed", times={"left-cordoned": ago(500)})
-    assert plan(node(last=upgrade, cordoned=True)).entries == []
+    assert plan(node(last=upgrade, cordoned=OURS)).entries == []
 
 
 @pytest.mark.parametrize("driver", [{"failed": {"reason": "insmod failed"}}, {"failed": None}])
@@ -171,14 +175,14 @@ def test_a_driver_that_does_not_load_after_a_reboot_by_hand(driver):
 
 def test_a_recovery_that_left_no_driver():
     left = record(outcome="failed", times={"left-cordoned": ago(900)}, recoveries=[ago(1000)])
-    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=True))[0] == "recover"
-    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=True), guards={"attempts": 1})[0] == "given-up"
+    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=OURS))[0] == "recover"
+    assert verdict(node(wedged=wedge(boot="boot-0"), last=left, cordoned=OURS), guards={"attempts": 1})[0] == "given-up"
 
 
 def test_the_order():
     items = [
         node("a", wedged=wedge(since=10)), node("b", wedged=wedge(since=20)), node("c", record=record()),
-        node("d", last=record(times={"left-cordoned": ago(5)}, outcome="failed"), cordoned=True),
+        node("d", last=record(times={"left-cordoned": ago(5)}, outcome="failed"), cordoned=OURS),
     ]  # fmt: skip
     made = plan(*items, hosts=[host(name) for name in "abcd"])
     assert made.result()["order"] == ["c", "d", "b", "a"]

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _patience, _plan, _snapshot
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _maintenance, _patience, _plan, _snapshot
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from big_cluster import SERVICES, BigCluster
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from fake_fleet import Clock
+from field_owners import cordon_of
 from fleet import NEW_DIGEST, host
 from kubernetes_stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
+APPROVE = "npu.openfuyao.com/approve-reboot"
 
 
 @pytest.fixture
@@ -33,7 +35,9 @@ def test_what_is_kept(api):
     item["metadata"]["managedFields"] = [
         {"manager": "kubelet", "fieldsV1": {}},
         {"manager": "kubectl", "fieldsV1": fields},
+        cordon_of("npuops.ascend-maintenance"),
     ]
+    item["spec"]["unschedulable"] = True
     item["status"]["images"] = [{"names": ["x"]}]
     api.put(NODES, item)
     api.put(PODS, pod("web-1"), pod("done", phase="Succeeded"), pod("pending", node=None))
@@ -41,7 +45,8 @@ def test_what_is_kept(api):
     snapshot = _snapshot.Snapshot.read(connect(api))
     kept = snapshot.nodes["a"]
     assert "images" not in kept["status"]
-    assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["kubectl"]
+    assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["kubectl", "npuops.ascend-maintenance"]
+    assert _maintenance.cordoned_by(kept) == "npuops.ascend-maintenance" and _maintenance.annotated_at(kept, APPROVE)[0] == "kubectl"
     assert {name: [item.name for item in pods] for name, pods in snapshot.pods.items()} == {"a": ["web-1"]}
     assert snapshot.budgets.of(snapshot.pods["a"][0])[0].label == "train/web"
 
