@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _kmod, _version_info
+from ansible_collections.npuops.ascend.plugins.module_utils import _image_files, _kmod, _version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
 
 # The path of npu-smi inside a tree, and where images may have it instead (relative to their root).
 NPU_SMI = "tools/npu-smi"
@@ -27,6 +27,9 @@ LOAD_PLAN = "modules.load"
 
 # Huawei's own installer lets these fail: they serve virtual NPUs, or peers that are not on every host.
 OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng", "npu_peermem")
+
+# What may be part of a line of the load plan.
+_MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
 
 # A driver tree lies at most this many directories below the root of an image.
 _MAX_DEPTH = 8
@@ -60,20 +63,16 @@ def find(top, path=None):
             raise NpuError("The path %s leads out of the image" % path)
         if not is_tree(tree):
             raise NpuError("The image has no driver tree at %s (no version.info with lib64 beside it)" % path)
+        _image_files.check(tree)
         return tree
-    found = []
-    for directory, names, files in os.walk(top):
-        depth = directory[len(top) :].count("/")
-        if "version.info" in files and is_tree(directory):
-            found.append(directory)
-            names[:] = []
-        if depth >= _MAX_DEPTH:
-            names[:] = []
+    found = _trees(top)
     if not found:
         raise NpuError(
             "The image has no driver tree: no version.info with lib64 and libraries beside it. "
             "Is it a driver image? Build one with the playbook npuops.ascend.build_driver_image"
         )
+    for tree in found:
+        _image_files.check(tree)
     versions = {read_version(tree) for tree in found}
     if len(versions) > 1:
         inside = ", ".join(sorted("/" + os.path.relpath(tree, top) for tree in found))
@@ -81,19 +80,38 @@ def find(top, path=None):
     return min(found, key=lambda tree: (tree.count("/"), tree))
 
 
+def _trees(top):
+    """The driver trees in the image at ``top``; one inside of another does not count."""
+    found = []
+    for inside, dummy in _image_files.entries(top):
+        directory, name = os.path.split(inside)
+        if name != "version.info" or inside.count("/") > _MAX_DEPTH:
+            continue
+        path = os.path.join(top, directory).rstrip("/")
+        # What is in a directory comes before what is in the directories below it.
+        if not any(_image_files.is_inside(tree, path) for tree in found) and is_tree(path):
+            found.append(path)
+    return found
+
+
 def is_tree(path):
-    """Whether the directory ``path`` looks like a driver tree: version.info, and libraries below lib64."""
-    return os.path.isfile(os.path.join(path, "version.info")) and any(libraries(path))
+    """Whether the directory ``path`` looks like a driver tree: version.info, and libraries below lib64.
+
+    What leads out of it, or is no file, does not count.
+    """
+    return _image_files.is_file(path, os.path.join(path, "version.info")) and any(libraries(path))
 
 
 def libraries(tree):
-    """Paths of the shared libraries in lib64 of ``tree``, relative to it, sorted."""
-    found = []
-    for directory, dummy, files in os.walk(os.path.join(tree, "lib64")):
-        found.extend(
-            os.path.relpath(os.path.join(directory, name), tree) for name in files if re.search(r"\.so(\.|\Z)", name)
-        )
-    return sorted(found)
+    """Paths of the shared libraries, whatever is in their place, in lib64 of ``tree``, relative to it, sorted."""
+    top = os.path.join(tree, "lib64")
+    if not os.path.isdir(top) or not _image_files.is_inside(os.path.realpath(tree), os.path.realpath(top)):
+        return []
+    return sorted(
+        os.path.join("lib64", inside)
+        for inside, info in _image_files.entries(top)
+        if re.search(r"\.so(\.|\Z)", os.path.basename(inside)) and not stat.S_ISDIR(info.st_mode)
+    )
 
 
 def read_version(tree):
@@ -107,6 +125,8 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     ``kernel``, ``machine``: ``uname -r`` and ``uname -m`` of the host. ``version``: what is wanted, None for any.
     ``signature_demand``: why the host's kernel wants signed modules, or None. Raises NpuError saying what is wrong.
     """
+    # From here on, whatever is opened in the tree is a file, and one of the tree.
+    _image_files.check(tree)
     found_version = read_version(tree)
     if version and found_version != version:
         raise NpuError(
@@ -137,15 +157,14 @@ def _check_programs(top, tree, machine, extra):
     source = os.path.join(tree, NPU_SMI)
     if not os.path.isfile(source):
         outside = [os.path.join(top, path) for path in _NPU_SMI_ELSEWHERE]
-        source = next((path for path in outside if os.path.isfile(path) and not os.path.islink(path)), None)
+        source = next((path for path in outside if _image_files.is_file(top, path) and not os.path.islink(path)), None)
         if source is None:
             raise NpuError("The driver tree has no %s" % NPU_SMI)
         extra[NPU_SMI] = source
     for path in [source] + [os.path.join(tree, name) for name in libraries(tree)]:
         if os.path.islink(path):
             continue
-        with open(path, "rb") as stream:
-            found = _kmod.elf_machine(stream.read(20))
+        found = _kmod.elf_machine(_image_files.head(path, 20))
         if found is None and path != source and os.path.getsize(path) < 4096:
             # A linker script in a library's place.
             continue
@@ -163,7 +182,7 @@ def _modules_for(top, tree, kernel):
     """
     files = module_files(tree) or module_files(top)
     if not files:
-        raise NpuError("The image has no kernel modules (*.ko) at all")
+        raise NpuError("The image has no kernel modules (*.ko) at all%s" % _packed_otherwise(top))
     by_name = {}
     kernels = set()
     for path in files:
@@ -195,14 +214,24 @@ def _modules_for(top, tree, kernel):
 
 
 def module_files(top):
-    """All kernel module files below ``top``, sorted; links are not followed."""
+    """All kernel module files below ``top``, sorted; links are left out. NpuError for what only has a module's name."""
     found = []
-    for directory, dummy, files in os.walk(top):
-        for name in files:
-            path = os.path.join(directory, name)
-            if _kmod.is_module(name) and not os.path.islink(path):
-                found.append(path)
+    for inside, info in _image_files.entries(top):
+        if _kmod.is_module(inside) and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
+            if not stat.S_ISREG(info.st_mode):
+                told = _image_files.kind(info.st_mode)
+                raise NpuError("%s in the image is %s, no kernel module" % (_image_files.shown(inside), told))
+            found.append(os.path.join(top, inside))
     return sorted(found)
+
+
+def _packed_otherwise(top):
+    """What to say of modules that are there in a form that cannot be read."""
+    names = [inside for inside, dummy in _image_files.entries(top) if inside.endswith(_kmod.UNREADABLE_SUFFIX)]
+    if not names:
+        return ""
+    told = _image_files.shown(names[0])
+    return ". It has %s, packed with zstd, which Python cannot unpack: build the image with .ko or .ko.xz files" % told
 
 
 def normal_modules(tree):
@@ -210,7 +239,7 @@ def normal_modules(tree):
 
     The packages say it as a shell variable: mode_normal="a|b|c".
     """
-    text = read_text(os.path.join(tree, "script", "specific_func.inc")) or ""
+    text = _image_files.read_text(os.path.join(tree, "script", "specific_func.inc")) or ""
     line = re.search(r'^mode_normal="([^"]*)"', text, re.MULTILINE)
     return set(line.group(1).split("|")) if line else None
 
@@ -221,6 +250,9 @@ def load_plan(modules):
     A line is ``modprobe NAME WEIGHT`` or ``insmod PATH WEIGHT``; WEIGHT is ``required`` or ``optional``. A module
     of the kernel's own that only optional modules need is optional as well.
     """
+    for path in modules:
+        if not _MODULE_PATH.match(path):
+            raise NpuError("Kernel module %s: its path is no module's name" % _image_files.shown(path))
     dummy, ordered = _kmod.order({path: module.depends for path, module in modules.items()})
     own = {module.name for module in modules.values()}
     needed = {name for module in modules.values() for name in module.depends}

@@ -10,18 +10,30 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import os
 import re
 import struct
 import zlib
 
+from ansible_collections.npuops.ascend.plugins.module_utils import _image_files
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz")
+# Python's standard library cannot read it.
+UNREADABLE_SUFFIX = ".ko.zst"
 _SIGNATURE = b"~Module signature appended~\n"
+
+# A module has a few MiB, with what debuggers want to know some ten.
+_MAX_MODULE = 256 * 2**20
+_MAX_MODINFO = 2**20
+# What xz may take to unpack: 65 MiB are needed for the strongest packing that it has.
+_XZ_MEMORY = 128 * 2**20
+
+# What the kernel, modprobe and the load plan can do with: one word, and no option.
+_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,127}\Z")
+_KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")
 
 # e_machine of ELF -> uname -m.
 MACHINES = {3: "i686", 62: "x86_64", 183: "aarch64", 243: "riscv64", 258: "loongarch64"}
@@ -38,17 +50,28 @@ def module_name(path):
 
 
 def read_module(path):
-    """The bytes of the module in ``path``, decompressed; raises NpuError when that is impossible."""
+    """The bytes of the module in ``path``, decompressed; raises NpuError when that is impossible, or never ends."""
+    content = _image_files.read(path, _MAX_MODULE)
     try:
-        with open(path, "rb") as stream:
-            content = stream.read()
         if path.endswith(".xz"):
-            return lzma.decompress(content)
+            return _unpack(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), content, path)
         if path.endswith(".gz"):
-            return gzip.decompress(content)
+            return _unpack(zlib.decompressobj(wbits=31), content, path)
         return content
-    except (lzma.LZMAError, zlib.error, EOFError, OSError) as exc:
-        raise NpuError("Kernel module %s cannot be read: %s" % (path, exc)) from None
+    except (lzma.LZMAError, zlib.error, EOFError) as exc:
+        raise NpuError("Kernel module %s cannot be read: %s" % (_image_files.shown(path), exc)) from None
+
+
+def _unpack(decompressor, content, path):
+    unpacked = decompressor.decompress(content, _MAX_MODULE + 1)
+    if len(unpacked) > _MAX_MODULE:
+        raise NpuError(
+            "Kernel module %s unpacks to more than %d MiB; no module is that large"
+            % (_image_files.shown(path), _MAX_MODULE // 2**20)
+        )
+    if not decompressor.eof:
+        raise EOFError("its end is missing")
+    return unpacked
 
 
 def modinfo(path):
@@ -76,8 +99,11 @@ def vermagic_kernel(path):
 
 def _vermagic_kernel(fields, path):
     words = fields.get("vermagic", [""])[0].split()
-    if not words:
-        raise NpuError("Kernel module %s does not say for which kernel it was built (no vermagic)" % path)
+    if not words or not _KERNEL.match(words[0]):
+        raise NpuError(
+            "Kernel module %s does not say for which kernel it was built (%s)"
+            % (_image_files.shown(path), "its vermagic is no name of a kernel" if words else "no vermagic")
+        )
     return words[0]
 
 
@@ -89,14 +115,23 @@ class Module:
         fields = parse_modinfo(content, path)
         self.path = path
         self.name = module_name(path)
+        if not _NAME.match(self.name):
+            raise NpuError("Kernel module %s: its file's name is no module's name" % _image_files.shown(path))
         self.kernel = _vermagic_kernel(fields, path)
-        self.depends = _depends(fields)
+        self.depends = _depends(fields, path)
         self.signed = content.endswith(_SIGNATURE)
         self.machine = elf_machine(content)
 
 
-def _depends(fields):
-    return [name.replace("-", "_") for name in ",".join(fields.get("depends", [])).split(",") if name]
+def _depends(fields, path):
+    names = [name.replace("-", "_") for name in ",".join(fields.get("depends", [])).split(",") if name]
+    # They become arguments of modprobe.
+    for name in names:
+        if not _NAME.match(name):
+            raise NpuError(
+                "Kernel module %s depends on %s, which is no module's name" % (_image_files.shown(path), _image_files.shown(name))
+            )
+    return names
 
 
 def load_order(paths):
@@ -104,7 +139,7 @@ def load_order(paths):
 
     Raises NpuError naming the modules when they depend on each other in a circle, or one name comes twice.
     """
-    return order({path: _depends(modinfo(path)) for path in paths})
+    return order({path: _depends(modinfo(path), path) for path in paths})
 
 
 def order(depends):
@@ -190,11 +225,12 @@ def _section(content, wanted, path):
         sections = [header.unpack_from(content, table + index * entry_size) for index in range(count)]
         name_offset, name_size = sections[names][2:4]
         strings = content[name_offset : name_offset + name_size]
+        called = wanted.encode("ascii") + b"\0"
         for name, dummy, offset, size in sections:
-            if strings[name : strings.index(b"\0", name)] == wanted.encode("ascii"):
-                if offset + size > len(content):
+            if strings.startswith(called, name):
+                if offset + size > len(content) or size > _MAX_MODINFO:
                     raise ValueError
                 return content[offset : offset + size]
-    except (struct.error, IndexError, ValueError):
-        raise NpuError("%s is no kernel module, or damaged" % path) from None
-    raise NpuError("%s is no kernel module: it has no %s section" % (path, wanted))
+    except (struct.error, IndexError, ValueError, OverflowError):
+        raise NpuError("%s is no kernel module, or damaged" % _image_files.shown(path)) from None
+    raise NpuError("%s is no kernel module: it has no %s section" % (_image_files.shown(path), wanted))

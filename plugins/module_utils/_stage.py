@@ -15,7 +15,7 @@ import hashlib
 import os
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _ctr, _driver_tree, _kmod, _releases
+from ansible_collections.npuops.ascend.plugins.module_utils import _ctr, _driver_tree, _image_files, _kmod, _releases
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
 
@@ -260,7 +260,10 @@ def _copy_entry(entry, top, directory, target, links):
         value = os.readlink(entry.path)
         end = os.path.normpath(os.path.join(os.path.dirname(inside), value))
         if os.path.isabs(value) or end == ".." or end.startswith("../"):
-            raise NpuError("The link %s -> %s in the image leads out of the driver tree" % (inside, value))
+            raise NpuError(
+                "The link %s -> %s in the image leads out of the driver tree"
+                % (_image_files.shown(inside), _image_files.shown(value))
+            )
         os.symlink(value, path)
         links.append(path)
     elif entry.is_dir():
@@ -271,11 +274,11 @@ def _copy_entry(entry, top, directory, target, links):
     elif entry.is_file():
         _copy_file(entry.path, path)
     else:
-        raise NpuError("%s in the image is neither file, directory nor link" % inside)
+        raise NpuError("%s in the image is neither file, directory nor link" % _image_files.shown(inside))
 
 
 def _copy_file(source, target):
-    with open(source, "rb") as reader, open(target, "xb") as writer:
+    with _image_files.opened(source) as reader, open(target, "xb") as writer:
         while True:
             block = reader.read(1024 * 1024)
             if not block:

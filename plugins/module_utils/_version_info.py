@@ -11,8 +11,11 @@ from __future__ import annotations
 import os
 import re
 
+from ansible_collections.npuops.ascend.plugins.module_utils import _image_files
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+
+# It becomes part of names of files and of sentences.
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}\Z")
 
 # A word before a number ("rc1") orders before the plain number: 25.3.rc1 < 25.3.0.
 _BEFORE_RELEASE = {"alpha": -3, "beta": -2, "rc": -1}
@@ -33,12 +36,14 @@ def parse(text):
 def read(tree):
     """The version.info of the driver or firmware tree ``tree`` as a dict; NpuError without a version in it."""
     path = os.path.join(tree, "version.info")
-    text = read_text(path)
+    text = _image_files.read_text(path)
     if text is None:
         raise NpuError("%s is missing: %s is no Ascend driver tree" % (path, tree))
     info = parse(text)
     if not info.get("Version"):
         raise NpuError("%s has no line Version=: the driver tree is damaged" % path)
+    if not _VERSION.match(info["Version"]):
+        raise NpuError("%s has a version that is none: %s" % (path, _image_files.shown(info["Version"])))
     return info
 
 
