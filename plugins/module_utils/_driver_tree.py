@@ -13,7 +13,7 @@ import re
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _image_files, _kmod, _version_info
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
 
 # The path of npu-smi inside a tree, and where images may have it instead (relative to their root).
 NPU_SMI = "tools/npu-smi"
@@ -220,7 +220,7 @@ def module_files(top):
         if _kmod.is_module(inside) and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
             if not stat.S_ISREG(info.st_mode):
                 told = _image_files.kind(info.st_mode)
-                raise NpuError("%s in the image is %s, no kernel module" % (_image_files.shown(inside), told))
+                raise NpuError("%s in the image is %s, no kernel module" % (printable(inside), told))
             found.append(os.path.join(top, inside))
     return sorted(found)
 
@@ -230,7 +230,7 @@ def _packed_otherwise(top):
     names = [inside for inside, dummy in _image_files.entries(top) if inside.endswith(_kmod.UNREADABLE_SUFFIX)]
     if not names:
         return ""
-    told = _image_files.shown(names[0])
+    told = printable(names[0])
     return ". It has %s, packed with zstd, which Python cannot unpack: build the image with .ko or .ko.xz files" % told
 
 
@@ -252,7 +252,7 @@ def load_plan(modules):
     """
     for path in modules:
         if not _MODULE_PATH.match(path):
-            raise NpuError("Kernel module %s: its path is no module's name" % _image_files.shown(path))
+            raise NpuError("Kernel module %s: its path is no module's name" % printable(path))
     dummy, ordered = _kmod.order({path: module.depends for path, module in modules.items()})
     own = {module.name for module in modules.values()}
     needed = {name for module in modules.values() for name in module.depends}

@@ -25,6 +25,12 @@ class NoVerdict(NpuError):
     """The question could not be put: what went wrong tells something about this machine, nothing about its chips."""
 
 
+def printable(text, limit=300):
+    """What somebody else calls a thing, for a message: nothing in it moves a cursor, and it has an end."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
 def one_line(text):
     """What somebody else says, to stand inside a sentence of ours: without line breaks and final full stop."""
     return " ".join(str(text or "no reason given").split()).rstrip(".")

@@ -17,7 +17,7 @@ import errno
 import os
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
 
 # A driver has a few thousand entries and 1 GiB; a whole operating system around it some ten thousand more.
 MAX_ENTRIES = 500_000
@@ -65,7 +65,7 @@ def entries(top):
                 if stat.S_ISDIR(info.st_mode):
                     below.append(inside)
         except OSError as exc:
-            raise NpuError("%s in the image cannot be read: %s" % (shown(directory or "/"), exc.strerror)) from None
+            raise NpuError("%s in the image cannot be read: %s" % (printable(directory or "/"), exc.strerror)) from None
         if below and directory.count("/") >= MAX_DEPTH:
             raise NpuError("The image has directories more than %d deep: it is no driver image" % MAX_DEPTH)
         waiting.extend(reversed(below))
@@ -86,7 +86,7 @@ def check(tree):
         elif not stat.S_ISDIR(info.st_mode):
             raise NpuError(
                 "%s in the image is %s. A driver consists of files, directories and links: build the image again"
-                % (shown(inside), kind(info.st_mode))
+                % (printable(inside), kind(info.st_mode))
             )
     if size > MAX_BYTES:
         raise NpuError(
@@ -105,7 +105,7 @@ def _check_link(top, inside):
     except RecursionError:
         leads_out = True
     if leads_out:
-        raise NpuError("The link %s -> %s in the image leads out of the driver tree" % (shown(inside), shown(value)))
+        raise NpuError("The link %s -> %s in the image leads out of the driver tree" % (printable(inside), printable(value)))
 
 
 def is_inside(top, path):
@@ -142,7 +142,7 @@ def read(path, limit):
         with _said(path):
             content = stream.read(limit + 1)
     if len(content) > limit:
-        raise NpuError("%s has more than %d bytes; no driver has such a file" % (shown(path), limit))
+        raise NpuError("%s has more than %d bytes; no driver has such a file" % (printable(path), limit))
     return content
 
 
@@ -163,15 +163,9 @@ def read_text(path, limit=MAX_TEXT):
         raise
 
 
-def shown(path):
-    """A path of an image for a message: nothing in it can move the cursor, and it has an end."""
-    text = "".join(letter if letter.isprintable() else "?" for letter in path)
-    return text if len(text) <= 300 else text[:300] + "..."
-
-
 def _check_regular(path, info):
     if not stat.S_ISREG(info.st_mode):
-        raise NpuError("%s is %s, not a regular file" % (shown(path), kind(info.st_mode)))
+        raise NpuError("%s is %s, not a regular file" % (printable(path), kind(info.st_mode)))
 
 
 @contextlib.contextmanager
@@ -179,4 +173,4 @@ def _said(path):
     try:
         yield
     except OSError as exc:
-        raise NpuError("%s cannot be read: %s" % (shown(path), exc.strerror), errno=exc.errno) from None
+        raise NpuError("%s cannot be read: %s" % (printable(path), exc.strerror), errno=exc.errno) from None

@@ -17,7 +17,7 @@ import struct
 import zlib
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _image_files
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz")
@@ -59,7 +59,7 @@ def read_module(path):
             return _unpack(zlib.decompressobj(wbits=31), content, path)
         return content
     except (lzma.LZMAError, zlib.error, EOFError) as exc:
-        raise NpuError("Kernel module %s cannot be read: %s" % (_image_files.shown(path), exc)) from None
+        raise NpuError("Kernel module %s cannot be read: %s" % (printable(path), exc)) from None
 
 
 def _unpack(decompressor, content, path):
@@ -67,7 +67,7 @@ def _unpack(decompressor, content, path):
     if len(unpacked) > _MAX_MODULE:
         raise NpuError(
             "Kernel module %s unpacks to more than %d MiB; no module is that large"
-            % (_image_files.shown(path), _MAX_MODULE // 2**20)
+            % (printable(path), _MAX_MODULE // 2**20)
         )
     if not decompressor.eof:
         raise EOFError("its end is missing")
@@ -102,7 +102,7 @@ def _vermagic_kernel(fields, path):
     if not words or not _KERNEL.match(words[0]):
         raise NpuError(
             "Kernel module %s does not say for which kernel it was built (%s)"
-            % (_image_files.shown(path), "its vermagic is no name of a kernel" if words else "no vermagic")
+            % (printable(path), "its vermagic is no name of a kernel" if words else "no vermagic")
         )
     return words[0]
 
@@ -116,7 +116,7 @@ class Module:
         self.path = path
         self.name = module_name(path)
         if not _NAME.match(self.name):
-            raise NpuError("Kernel module %s: its file's name is no module's name" % _image_files.shown(path))
+            raise NpuError("Kernel module %s: its file's name is no module's name" % printable(path))
         self.kernel = _vermagic_kernel(fields, path)
         self.depends = _depends(fields, path)
         self.signed = content.endswith(_SIGNATURE)
@@ -129,7 +129,7 @@ def _depends(fields, path):
     for name in names:
         if not _NAME.match(name):
             raise NpuError(
-                "Kernel module %s depends on %s, which is no module's name" % (_image_files.shown(path), _image_files.shown(name))
+                "Kernel module %s depends on %s, which is no module's name" % (printable(path), printable(name))
             )
     return names
 
@@ -232,5 +232,5 @@ def _section(content, wanted, path):
                     raise ValueError
                 return content[offset : offset + size]
     except (struct.error, IndexError, ValueError, OverflowError):
-        raise NpuError("%s is no kernel module, or damaged" % _image_files.shown(path)) from None
-    raise NpuError("%s is no kernel module: it has no %s section" % (_image_files.shown(path), wanted))
+        raise NpuError("%s is no kernel module, or damaged" % printable(path)) from None
+    raise NpuError("%s is no kernel module: it has no %s section" % (printable(path), wanted))

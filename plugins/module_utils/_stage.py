@@ -16,7 +16,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _ctr, _driver_tree, _image_files, _kmod, _releases
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
 
 # A layer unpacks to about twice its size, and is there packed as well for a while; plus some room to breathe.
@@ -262,7 +262,7 @@ def _copy_entry(entry, top, directory, target, links):
         if os.path.isabs(value) or end == ".." or end.startswith("../"):
             raise NpuError(
                 "The link %s -> %s in the image leads out of the driver tree"
-                % (_image_files.shown(inside), _image_files.shown(value))
+                % (printable(inside), printable(value))
             )
         os.symlink(value, path)
         links.append(path)
@@ -274,7 +274,7 @@ def _copy_entry(entry, top, directory, target, links):
     elif entry.is_file():
         _copy_file(entry.path, path)
     else:
-        raise NpuError("%s in the image is neither file, directory nor link" % _image_files.shown(inside))
+        raise NpuError("%s in the image is neither file, directory nor link" % printable(inside))
 
 
 def _copy_file(source, target):

@@ -12,7 +12,7 @@ import os
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _image_files
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
 
 # It becomes part of names of files and of sentences.
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}\Z")
@@ -43,7 +43,7 @@ def read(tree):
     if not info.get("Version"):
         raise NpuError("%s has no line Version=: the driver tree is damaged" % path)
     if not _VERSION.match(info["Version"]):
-        raise NpuError("%s has a version that is none: %s" % (path, _image_files.shown(info["Version"])))
+        raise NpuError("%s has a version that is none: %s" % (path, printable(info["Version"])))
     return info
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import stat
 import subprocess
 import tempfile
 import threading
@@ -230,15 +232,36 @@ def test_reboot_that_cannot_be_queued(npu_host):
     assert reboot(npu_host, release=npu_host.new)["reason"]
 
 
+CHIP, MANAGER = os.makedev(237, 0), os.makedev(238, 0)
+TOLD = "Character devices:\n  1 mem\n 10 misc\n237 devdrv-cdev\n238 davinci_manager\n\nBlock devices:\n  7 loop\n"
+
+
+def node(host, name, device=CHIP):
+    """The character device /dev/NAME of the host, or whose link is called that."""
+    path = "%s/dev/%s" % (host.fs, name)
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.mknod(path, stat.S_IFCHR | 0o600, device)
+
+
 def hold(host, pid=4242, fds=("/dev/null", "/dev/davinci3"), maps="", exe="/usr/bin/python3.11"):
+    """What /proc says of such a process. Where it is real, its links lead to what is open whatever they are called."""
     process = "proc/%d/" % pid
+    host.write("proc/devices", TOLD)
+    for target in fds:
+        if re.match(r"/dev/davinci([0-9]+|_manager)( \(deleted\))?\Z", target) and not os.path.lexists(host.fs + target):
+            node(host, target[len("/dev/") :], MANAGER if "manager" in target else CHIP + int(re.sub("[^0-9]", "", target)))
     host.write(process + "cmdline", "/usr/bin/python3\0train.py\0--token=secret\0")
     host.write(process + "maps", maps)
     os.makedirs(os.path.join(host.fs, process, "fd"))
     if exe:
         os.symlink(exe, os.path.join(host.fs, process, "exe"))
     for number, target in enumerate(fds):
-        os.symlink(target, os.path.join(host.fs, process, "fd", str(number)))
+        os.symlink(host.fs + target, os.path.join(host.fs, process, "fd", str(number)))
+    for first, last, name in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .* (/dev/davinci[0-9]+)$", maps, re.MULTILINE):
+        link = os.path.join(host.fs, process, "map_files", "%x-%x" % (int(first, 16), int(last, 16)))
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(host.fs + name, link)
 
 
 def test_held_chip_keeps_the_host_up(npu_host):
@@ -254,7 +277,8 @@ def test_held_chip_keeps_the_host_up(npu_host):
 
 
 def test_who_holds_a_chip(npu_host):
-    mapped = "7f00-7f01 rw-s 00000000 00:05 301                        /dev/davinci12\n"
+    node(npu_host, "davinci12", CHIP + 12)
+    mapped = "00007f00-7f01 rw-s 00000000 00:05 301                        /dev/davinci12\n"
     hold(npu_host, 10, ["/dev/davinci1", "/dev/davinci0", "/dev/davinci_manager (deleted)"])
     hold(npu_host, 11, ["/dev/null"], maps="55-56 r-xp 0 08:01 1 /usr/bin/python3\n" + mapped)
     hold(npu_host, 12, ["/dev/davinci", "/home/dev/davinci0", "/dev/davinci0.log"], maps="1-2 r--p 0 08:01 1 /x/davinci0\n")
@@ -262,6 +286,54 @@ def test_who_holds_a_chip(npu_host):
     hold(npu_host, os.getpid())
     found = {entry["pid"]: entry["device"] for entry in _boot.holders(npu_host.fs)}
     assert found == {10: "davinci0, davinci1, davinci_manager", 11: "davinci12"}
+
+
+@pytest.mark.parametrize("make", [
+    lambda path: open(path, "w", encoding="utf-8").close(),
+    os.mkfifo,
+    lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3)),
+    lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(10, 229)),
+    lambda path: os.mknod(path, stat.S_IFBLK | 0o666, CHIP),
+])
+def test_what_only_has_a_chips_name_holds_nobody_up(npu_host, make):
+    """In a mount namespace of their own, users call whatever they have /dev/davinci0."""
+    # As if its node were gone: so it is not the host's own.
+    make("%s/dev/davinci7 (deleted)" % npu_host.fs)
+    node(npu_host, "davinci0")
+    hold(npu_host, 10, ["/dev/davinci7 (deleted)"])
+    assert _boot.holders(npu_host.fs) == []
+    # Nor where nothing says which numbers the driver has.
+    os.unlink(npu_host.fs + "/dev/davinci0")
+    npu_host.write("proc/devices", "Character devices:\n  1 mem\n 10 misc\n")
+    assert _boot.holders(npu_host.fs) == []
+
+
+def test_a_chip_is_known_by_its_number(npu_host):
+    """In a container it may be called otherwise. And its node may be gone, while somebody has it open."""
+    node(npu_host, "davinci3", CHIP + 3)
+    node(npu_host, "npu", CHIP + 3)
+    node(npu_host, "davinci5 (deleted)", CHIP + 5)
+    hold(npu_host, 10, ["/dev/npu"])
+    hold(npu_host, 11, ["/dev/davinci5 (deleted)"])
+    assert {entry["pid"]: entry["device"] for entry in _boot.holders(npu_host.fs)} == {10: "davinci3", 11: "davinci5"}
+    npu_host.write("proc/devices", "Character devices:\n  1 mem\n")
+    assert {entry["pid"]: entry["device"] for entry in _boot.holders(npu_host.fs)} == {10: "davinci3", 11: "davinci5"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_a_real_process_with_a_file_of_that_name_in_its_own_namespace():
+    script = "mount -t tmpfs none /dev && echo x >/dev/davinci0 && exec 3</dev/davinci0 && echo ready && read -r line"
+    with subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        assert os.readlink("/proc/%d/fd/3" % process.pid) == "/dev/davinci0"
+        assert process.pid not in [entry["pid"] for entry in _boot.holders()]
+        process.communicate(b"\n")
+
+
+def test_a_command_cannot_move_the_cursor(npu_host):
+    hold(npu_host, 10, ["/dev/davinci1"])
+    npu_host.write("proc/10/cmdline", "evil\x1b[2J\nnpu-b: ready\0")
+    assert _boot.holders(npu_host.fs)[0]["command"] == "evil?[2J?npu-b: ready"
 
 
 def test_own_open_files_are_read_from_the_real_proc(tmp_path):

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 
@@ -341,9 +342,10 @@ def test_a_trial_of_another_boot_is_over(host, text):
 
 
 def test_whose_process_has_a_chip(host):
+    os.mknod(host.fs + "/dev/davinci0", stat.S_IFCHR | 0o600, os.makedev(237, 0))
     for pid, group in ((100, "0::/kubepods.slice/kubepods-burstable.slice/x\n"), (101, "0::/user.slice\n")):
         process(host, pid, "python", "python", "train.py", cgroup=group, exe="/usr/bin/python")
         os.makedirs("%s/proc/%d/fd" % (host.fs, pid))
-        os.symlink("/dev/davinci0", "%s/proc/%d/fd/3" % (host.fs, pid))
+        os.symlink(host.fs + "/dev/davinci0", "%s/proc/%d/fd/3" % (host.fs, pid))
     holders = _host_facts.upgrade_facts(fs=host.fs)["holders"]
     assert [(entry["pid"], entry["pod"]) for entry in holders] == [(100, True), (101, False)]
