@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _maintenance,
     _parking,
     _patience,
+    _run_life,
     _selectors,
     _workloads,
 )
@@ -36,27 +37,30 @@ class ActionModule(ClusterAction):
         clock = _patience.Clock()
         cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
         parking = _parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
+        life = _run_life.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []
         if params["state"] == "parked":
-            waiting = self._park(cluster, parking, params, clock)
+            waiting = self._park(cluster, parking, life, params, clock)
         else:
             limit = _knobs.number(
                 "heartbeat_limit", params["heartbeat_limit"], _maintenance.HEARTBEAT_LIMIT, "a number of seconds"
             )
-            _parking.restore_all(cluster, parking, clock.now(), limit, params["run"])
+            _parking.restore_all(cluster, parking, life, params["run"], limit, _display.display)
         return self._result(parking.outcome, waiting)
 
-    def _park(self, cluster, parking, params, clock):
+    def _park(self, cluster, parking, life, params, clock):
         """The workloads that still have pods at the limit."""
         timeout = _knobs.number("timeout", params["timeout"], 300, "a number of seconds")
         spared = _selectors.parse(params["spare"], "spare")
         found = _workloads.find(cluster, params["resources"], params["namespace"], spared)
         _workloads.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
+        if found.workloads and not self.check_mode:
+            life.begin()
         parking.park(found.workloads)
         if self.check_mode:
             return []
-        return _parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display)
+        return _parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
 
     def _result(self, outcome, waiting):
         lines = outcome.lines()

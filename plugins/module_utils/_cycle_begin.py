@@ -134,6 +134,7 @@ class Beginning:
                     % (run, max(age, 0), self._policy.heartbeat_limit - age)
                 )
                 told = True
+            self._work.life.beat()
             self._work.clock.sleep(POLL)
             found = self._log.open()
         return found
@@ -225,6 +226,7 @@ class Beginning:
                     " ansible-playbook npuops.ascend.%s --limit %s"
                     % (" and ".join(names), " npuops.ascend.".join(playbooks), ",".join(names))
                 )
+            self._work.life.beat()
             self._work.clock.sleep(POLL)
 
     def _dead_holders(self):

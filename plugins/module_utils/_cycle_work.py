@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_purpose, _maintenance, _reboot_event, _slots
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cluster,
+    _cycle_purpose,
+    _maintenance,
+    _reboot_event,
+    _run_life,
+    _slots,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostSide
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import PAUSED
@@ -93,6 +100,7 @@ class Work:
         self.cluster = PatientCluster(cluster, self.say, clock)
         self.log = _maintenance.NodeLog(self.cluster, order.node, order.run, clock, self.still)
         limit = min(_slots.HOLDER_LIMIT, policy.heartbeat_limit)
+        self.life = _run_life.Life(self.cluster, order.namespace, order.run, clock)
         self.slots = _slots.Slots(self.cluster, order.namespace, clock, limit)
         self.host = HostSide(host, self.log, clock, self.say)
         self.pods = pods(self.cluster, self.beat, self.say)
@@ -112,6 +120,7 @@ class Work:
 
     def still(self):
         """For whoever waits: say once more what was said last, after a minute. Long silence is taken for death."""
+        self.life.beat()
         if self._said and self.clock.monotonic() - self._said[1] >= TELL:
             sentence = self._said[0]
             self.say("still: " + sentence)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _workloads
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _run_life, _workloads
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # A label to find them by, and an annotation with the memory.
@@ -163,7 +163,7 @@ class Parking:
 
     def __init__(self, cluster, run, now, dry=False):
         """``cluster``: _patience.PatientCluster; ``now``: seconds since 1970."""
-        self._cluster, self._run, self._now, self._dry = cluster.hasty, run, now, dry
+        self._cluster, self._run, self._now, self.dry = cluster.hasty, run, now, dry
         self._tried = {}
         self.outcome = Outcome()
 
@@ -270,7 +270,7 @@ class Parking:
     def _write(self, workload, path, value, mark):
         """Patch the value and the marks at once, if nobody has changed the object since it was read."""
         before = workload.value(path)
-        if not self._dry:
+        if not self.dry:
             metadata = {
                 "resourceVersion": workload.item["metadata"]["resourceVersion"],
                 "labels": {MARK: "true" if mark else None},
@@ -294,15 +294,17 @@ def notes(found, resources):
     return ["%s will be parked, and restored at the end: %s" % (count, names)]
 
 
-def restore_all(cluster, parking, now, heartbeat_limit, run):
-    """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work.
+def restore_all(cluster, parking, life, run, heartbeat_limit, say):
+    """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
+    ``heartbeat_limit`` seconds that it lives. ``life``: the _run_life.Life of ``run``.
 
     A list by label for each kind that stops, and what is parked costs a request each. That a user may not look at workloads
     is no failure: an upgrade that does not park needs no such right.
     """
     found = _all_parked(cluster, parking.outcome)
     runs = {run_of(workload) for workload in found} - {run}
-    busy = at_work(cluster, now, heartbeat_limit) - {run} if runs else ()
+    runs.discard(None)
+    busy = _run_life.living(cluster, runs, life, heartbeat_limit, cluster.clock, say) if runs else ()
     free = []
     for workload in found:
         if run_of(workload) in busy:
@@ -311,6 +313,16 @@ def restore_all(cluster, parking, now, heartbeat_limit, run):
         else:
             free.append(workload)
     parking.restore(free)
+    if not parking.dry:
+        _forget(life, runs - set(busy))
+
+
+def _forget(life, dead):
+    """The signs of life of runs of which nothing is parked that a later run should not restore at once."""
+    try:
+        life.end(dead)
+    except NpuError:
+        pass  # nobody takes a sign that does not change for life
 
 
 def run_of(workload):
@@ -352,20 +364,7 @@ def _kinds(cluster, outcome):
         return {}
 
 
-def at_work(cluster, now, heartbeat_limit):
-    """The runs that have a node in maintenance and were heard of in the last ``heartbeat_limit`` seconds."""
-    runs = set()
-    for node in cluster.each("/api/v1/nodes"):
-        try:
-            record = _maintenance.decode(node)
-        except NpuError:
-            continue  # told by whoever does something to the node
-        if record and _maintenance.age(record, now) <= heartbeat_limit:
-            runs.add(record["run"])
-    return runs
-
-
-def wait_until_stopped(cluster, workloads, clock, timeout, say):
+def wait_until_stopped(cluster, workloads, clock, timeout, say, beat):
     """Wait until none of the ``workloads`` has a pod that was not told to end. Returns those that still have at the limit.
 
     A drain waits for pods that end, but a budget speaks against one that does not. One list by label for each kind and
@@ -379,6 +378,7 @@ def wait_until_stopped(cluster, workloads, clock, timeout, say):
         if not told:
             say("waits for the pods of %s to end" % ", ".join(workload.label for workload in waiting[:3]))
             told = True
+        beat()
         clock.sleep(_POLL_SECONDS)
 
 

@@ -62,7 +62,9 @@ options:
         failure. V(300) by default.
     type: raw
   heartbeat_limit:
-    description: Seconds of silence after which another run is taken for dead, and what it had parked is restored. V(90) by default.
+    description:
+      - How many seconds to wait for a sign of life of another run that has parked something. Without any it is taken for dead, and
+        what it had parked is restored. V(90) by default.
     type: raw
 notes:
   - A HorizontalPodAutoscaler does nothing to a workload with zero replicas, and goes on when it is restored, see

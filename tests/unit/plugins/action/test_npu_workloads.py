@@ -14,12 +14,13 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_workloads import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience, _run_life
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from kubernetes_stub import WEBHOOK_DOWN, node
 from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 NO_RIGHT = 'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "a-team"'
 
 
@@ -460,15 +461,96 @@ def test_parking_goes_on_as_well(api):
     assert "guard.example.com" in result["left"][0]["reason"]
 
 
-def test_another_run_at_work_keeps_what_it_parked(api):
+# --- what another run has parked ---
+
+
+def beating(api, monkeypatch, beat):
+    """``beat()`` after every 10 s that are waited."""
+    sleep, slept = _patience.Clock.sleep, []
+
+    def waits(seconds):
+        sleep(seconds)
+        slept.append(seconds)
+        if sum(slept) >= 10:
+            slept.clear()
+            beat()
+
+    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(waits))
+
+
+@pytest.mark.parametrize("ahead", [-3600, 0, 3600])
+def test_another_run_at_work_keeps_what_it_parked(api, monkeypatch, ahead):
+    """By what its record on a node tells, whatever its clock says."""
     api.add(made("Deployment", replicas=3))
     park(api, run="run-2")
-    record = {"run": "run-2", "generation": 1, "step": "drain-required", "heartbeat": _maintenance.rfc3339(time.time() - 30)}
-    api.put("/api/v1/nodes", node("a", annotations={"npuops.ascend/maintenance": json.dumps(record)}))
-    result = restore(api)
+    record = {"run": "run-2", "generation": 1, "step": "drain-required"}
+
+    def beat():
+        record["heartbeat"] = _maintenance.rfc3339(_patience.Clock.monotonic() + time.time() + ahead)
+        api.put("/api/v1/nodes", node("a", annotations={"npuops.ascend/maintenance": json.dumps(record)}))
+
+    beat()
+    with monkeypatch.context() as patch:
+        beating(api, patch, beat)
+        result = restore(api)
     assert "run-2, which is at work" in result["left"][0]["reason"] and result["problem"] is None
     assert api.get("Deployment")["spec"]["replicas"] == 0
-    assert names(restore(api, heartbeat_limit="20")["restored"]) == ["Deployment train/x"]
+    assert names(restore(api)["restored"]) == ["Deployment train/x"]  # silent since
+
+
+def test_another_run_with_no_node_in_maintenance_keeps_what_it_parked(api, monkeypatch):
+    """It has not begun with its first one yet, or waits for people to approve."""
+    api.add(made("Deployment", replicas=3))
+    park(api, run="run-2")
+    clock = _patience.Clock()
+    life = _run_life.Life(_cluster.connect({"host": api.address, "api_key": "token"}), "npu-operator", "run-2", clock)
+    with monkeypatch.context() as patch:
+        beating(api, patch, life.beat)
+        result = restore(api)
+    assert "run-2, which is at work" in result["left"][0]["reason"] and result["problem"] is None
+    assert api.get("Deployment")["spec"]["replicas"] == 0
+    started = clock.monotonic()
+    assert names(restore(api)["restored"]) == ["Deployment train/x"]
+    assert clock.monotonic() - started >= 90
+    assert signs(api) == []
+
+
+def signs(api):
+    lease = api.objects[LEASES]["npu-maintenance"]
+    return [key for key in lease["metadata"]["annotations"] if key.startswith("npuops.ascend/parked-by.")]
+
+
+def test_the_sign_of_life_comes_before_the_first_workload_stops(api):
+    api.add(made("Deployment", replicas=3))
+    api.objects[LEASES] = {}
+    park(api)
+    writes = [path for method, path in api.requests if method in ("POST", "PATCH") and "selfsubject" not in path]
+    assert writes[0].startswith(LEASES) and "deployments" in writes[-1] and signs(api) == ["npuops.ascend/parked-by.run-1"]
+    restore(api)
+    assert signs(api) == []
+
+
+def test_own_workloads_are_not_waited_for(api):
+    api.add(made("Deployment", replicas=3))
+    park(api)
+    started = _patience.Clock.monotonic()
+    restore(api)
+    assert _patience.Clock.monotonic() - started < 60
+
+
+def test_without_our_namespace_there_is_nobody_else(api):
+    api.add(made("Deployment", replicas=3))
+    api.faults["POST", LEASES] = (404, 'namespaces "npu-operator" not found')
+    assert names(park(api, run="by hand")["parked"]) == ["Deployment train/x"]
+    assert names(restore(api)["restored"]) == ["Deployment train/x"]
+
+
+def test_a_sign_of_life_that_cannot_be_written_parks_nothing(api):
+    api.add(made("Deployment", replicas=3))
+    api.faults["POST", LEASES] = (403, 'leases is forbidden: User "u" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "npu-operator"')
+    with pytest.raises(NpuError, match='"create" on "leases.coordination.k8s.io"'):
+        park(api)
+    assert api.get("Deployment")["spec"]["replicas"] == 3
 
 
 # --- crashes ---
@@ -554,4 +636,5 @@ def test_with_nothing_parked_it_only_looks(api):
     result = restore(api)
     assert not result["changed"] and {method for method, _path in api.requests} == {"GET"}
     lists = [path for _method, path in api.requests if path not in ("/version", "/apis", "/api", "/api/v1")]
+    assert lists.pop().startswith(LEASES)  # has this run a sign of life to take back?
     assert len(lists) == len(KINDS)

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _eviction, _m
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._smoke import SmokeFailed
-from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods
+from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
 from maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
@@ -719,6 +719,58 @@ def test_a_person_who_cordons_anew_in_the_middle_keeps_the_cordon():
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded(cordoned=True)
     assert any("stays cordoned" in sentence for _step, sentence in bench.said)
+
+
+SIGN = "npuops.ascend/parked-by.run-1"
+
+
+def signs_of(bench, **run):
+    """The signs of life that a run shows on the Lease: [(when, sign)]."""
+    seen = []
+
+    def watch():
+        lease = bench.world.objects.get(LEASE)
+        sign = lease and lease["metadata"]["annotations"].get(SIGN)
+        if sign and (not seen or seen[-1][1] != sign):
+            seen.append((bench.world.clock.now(), sign))
+        bench.world.clock.at(1, watch)
+
+    watch()
+    bench.run(**run)
+    return seen, bench.world.clock.now()
+
+
+@pytest.mark.parametrize(
+    "run", [{}, {"auto": False, "approval_wait": 900}, {"max_parallel": 1, "other": True}], ids=["works", "people decide", "waits"]
+)
+def test_a_run_that_has_parked_workloads_shows_that_it_lives(run):
+    """Whatever it waits for: with a node in maintenance, without one, for its turn."""
+    bench = Bench(pods=Pods(None, npu=30, others=30, seconds=20))
+    bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {SIGN: "0"}}})
+    if run.pop("other", False):
+        record = {"run": "run-2", "generation": 1, "reason": "upgrade", "step": "drain-required"}
+        bench.world.add("npu-b")
+
+        def beat():
+            record["heartbeat"] = _maintenance.rfc3339(bench.world.clock.now())
+            over = bench.world.clock.now() > 1_700_000_900
+            value = None if over else json.dumps(record)
+            bench.world.touch("npu-b", lambda node: merge(node["metadata"]["annotations"], {RECORD: value}))
+            bench.world.clock.at(10, beat)
+
+        beat()
+        slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-2", "since": _maintenance.rfc3339(1_700_000_000)}}}
+        bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(slots)
+    seen, end = signs_of(bench, **run)
+    times = [when for when, _sign in seen] + [end]
+    assert end - times[0] > 600
+    assert max(later - earlier for earlier, later in zip(times, times[1:])) <= 45
+
+
+def test_a_run_that_has_parked_nothing_writes_no_sign():
+    bench = Bench(pods=Pods(None, npu=30, others=30, seconds=20))
+    seen, _end = signs_of(bench)
+    assert seen == []
 
 
 def test_the_heart_beats():
