@@ -1,0 +1,202 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster and its hosts say is shown and never evaluated: the playbooks themselves, with an API server and hosts that
+try to run something on the controller.
+
+A host that somebody has taken over answers a module with whatever he likes: here its Python is a script that prints it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import ansible_collections.npuops.ascend as npuops_ascend
+import hostile
+import pytest
+import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils._host_action import HostAction
+from eviction_stub import EvictionApi, pod
+from fleet import NEW_RELEASE, OLD, OLD_RELEASE, host
+from kubernetes_stub import node
+from registry_server import Registry
+
+COLLECTION = pathlib.Path(next(iter(npuops_ascend.__path__)))
+ROOT = COLLECTION.parents[2]
+NODES = "/api/v1/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
+PODS = "/api/v1/namespaces/npu-operator/pods"
+ALL_PODS = "/api/v1/pods"
+STATE = "npu.openfuyao.com/driver-upgrade-state"
+PROFILE = "910b-6.6.0-145.0.4.135-oe2403sp3"
+REPOSITORY = "mlops/ascend-driver"
+
+
+_NEAR = """
+DOCUMENTATION = "{name: near, short_description: a shell on this machine, author: us, description: x, options: {}}"
+from ansible.plugins.connection.local import Connection as Local
+class Connection(Local):
+    transport = "near"
+"""
+PLAUSIBLE, ABSURD = "plausible", "absurd"
+
+
+class Fleet:
+    """A node and its host for each form of an attack. ``kind``: PLAUSIBLE, with an attack in each free text, so that playbooks
+    come far; or ABSURD, with nothing else in it."""
+
+    def __init__(self, directory, api, registry, kind):
+        self.directory, self.api, self.registry, self.kind = directory, api, registry, kind
+        self.canary = directory / "evaluated"
+        self.texts = {"%s-%d" % (kind, number): text for number, text in enumerate(hostile.templates(self.canary))}
+        self._cluster()
+        self.answers = {name: self._answer(name, text) for name, text in self.texts.items()}
+
+    def _cluster(self):
+        for name, text in self.texts.items():
+            wedged = json.dumps({"reason": text, "since": "2026-01-01T00:00:00Z"})
+            last = json.dumps({"run": text, "generation": 1, "outcome": "failed", "failure": text, "step": text, "recoveries": []})
+            annotations = {"npuops.ascend/wedged": wedged, "npuops.ascend/last-maintenance": last, "note": text}
+            item = node(name, boot_id="boot-" + name, labels={"openfuyao.com/npu.present": ""}, annotations=annotations)
+            item["status"]["conditions"][0]["message"] = text
+            item["status"]["nodeInfo"].update(osImage=text, kernelVersion=text)
+            if self.kind == ABSURD:
+                item["metadata"]["labels"].update(hostile.everywhere(text, {STATE: "", "npuops.ascend/driver-version": "", "pool": ""}))
+                item["metadata"]["annotations"] = hostile.everywhere(text, annotations)
+                item["status"] = hostile.everywhere(text, item["status"])
+                item["spec"] = {"taints": [{"key": text, "value": text, "effect": text}]}
+            self.api.put(NODES, item)
+            agent = pod("agent-" + name, node=name, namespace="npu-operator", ready=False, labels={"app": "npu-node-agent"})
+            agent["status"].update(message=text, reason=text, containerStatuses=[{"name": text, "ready": False, "state": {
+                "waiting": {"reason": text, "message": text}}}])  # fmt: skip
+            self.api.put(PODS, agent)
+            self.api.put(ALL_PODS, pod("job-" + name, node=name, npus=8, labels={"app": text}, owner=(text, text)))
+        slots = {"max": 1, "halted": {"who": text, "why": text, "when": text}, "holders": {"gone": {"run": text, "since": text}}}
+        lease = {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
+        self.api.put(LEASES, lease)
+
+    def _answer(self, name, text):
+        """What the host says, whatever it is asked: the results of all modules at once."""
+        facts = host(name)["facts"]
+        # The host is another one than the Node's, so that its maintenance ends before it is a long one.
+        view = {"boot_id": text, "generation": 0, "driver": OLD_RELEASE, "good": OLD_RELEASE, "next": None, "previous": None,
+                "releases": [OLD_RELEASE, NEW_RELEASE], "trial": None, "holders": [], "ready": {"version": OLD}, "failed": None,
+                "loaded_version": OLD, "unit": "active", "uptime": 90000.0}  # fmt: skip
+        facts["os"]["pretty_name"] = text
+        facts["driver"]["failed"] = {"reason": text}
+        if self.kind == ABSURD:
+            facts, view = hostile.everywhere(text, facts), hostile.everywhere(text, view)
+            facts["problems"] = [text]
+        checks = [{"name": text, "passed": False, "expected": text, "seen": text, "message": text}]
+        return {"changed": False, "npu": facts, "validation": {"valid": False, "checks": checks, "msg": text}, "checks": checks,
+                "valid": False, "view": view, "queued": False, "msg": text, "warnings": [text], "release": text, "left": [text],
+                "devices": [text], "would_change": True}  # fmt: skip
+
+    def run(self, playbook, answers=None, **variables):
+        """The playbook, with hosts that answer each module with what ``answers`` has for them."""
+        hosts = {}
+        for name, answer in (answers or self.answers).items():
+            said, python = self.directory / (name + ".json"), self.directory / (name + ".python")
+            said.write_text(json.dumps(answer), encoding="utf-8")
+            python.write_text("#!/bin/sh\nexec cat '%s'\n" % said, encoding="utf-8")
+            python.chmod(0o755)
+            hosts[name] = {"ansible_connection": "near", "ansible_python_interpreter": str(python)}
+        settings = {
+            "npu_driver_version": "25.5.2",
+            "npu_driver_repository": "%s/%s" % (self.registry.address, REPOSITORY),
+            "npu_registry_plain_http": True,
+            "npu_node_agent_image": "registry.example/agent:0.1.0",
+            "npu_status_file": str(self.directory / "fleet.json"),
+            "npu_upgrade_plan_file": str(self.directory / "plan.json"),
+            "npu_upgrade_report_dir": str(self.directory / "report"),
+            "npu_upgrade_auto": True,
+            "npu_upgrade_clear_halt": True,
+            "npu_upgrade_on_blocked": "defer",
+            "npu_upgrade_pod_deletion": {"force": True, "timeout": 1},
+            "npu_upgrade_drain": {"timeout": 1},
+            "npu_recovery_auto": True,
+            "npu_recovery_storm_percent": 100,
+            "npu_rollout_timeout": 1,
+            "npu_validate_timeout": 0,
+            **variables,
+        }
+        # The controller is never rebooted, so a host that is reached as "local" has no maintenance.
+        (self.directory / "connection").mkdir(exist_ok=True)
+        (self.directory / "connection" / "near.py").write_text(_NEAR, encoding="utf-8")
+        inventory = self.directory / "hosts.yml"
+        inventory.write_text(yaml.safe_dump({"npu_nodes": {"hosts": hosts, "vars": settings}}), encoding="utf-8")
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT),
+            "ANSIBLE_CONNECTION_PLUGINS": str(self.directory / "connection"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_SHOW_CUSTOM_STATS": "1",
+            "HOME": str(self.directory),
+            "TMPDIR": str(self.directory),
+            "K8S_AUTH_HOST": self.api.address,
+            "K8S_AUTH_API_KEY": "token",
+        }
+        command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "-v", "--diff", "npuops.ascend." + playbook]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.directory, timeout=300)
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def fleet(tmp_path, request):
+    with EvictionApi() as api, Registry() as registry:
+        manifest = {"schemaVersion": 2, "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip",
+                                                    "digest": "sha256:" + "ab" * 32, "size": 2**20}]}  # fmt: skip
+        registry.put_manifest(REPOSITORY, "25.5.2-" + PROFILE, manifest)
+        api.objects["/api/v1/services"] = {}
+        yield Fleet(tmp_path, api, registry, request.param)
+
+
+@pytest.mark.parametrize("fleet", [PLAUSIBLE, ABSURD], indirect=True)
+@pytest.mark.parametrize("playbook", ["status", "install", "upgrade", "heal", "uninstall"])
+def test_what_hosts_and_nodes_say_is_shown_and_not_evaluated(fleet, playbook):
+    told = fleet.run(playbook)
+    assert not fleet.canary.exists(), told
+    assert "PLAY RECAP" in told and "Traceback" not in told, told
+    assert hostile.SHOWN in told.replace("\\", ""), told
+
+
+@pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
+@pytest.mark.parametrize("playbook", ["status", "upgrade"])
+def test_what_a_host_says_when_it_fails(fleet, playbook):
+    failures = {name: {"failed": True, "msg": text, "module_stderr": text, "exception": text, "rc": 1} for name, text in fleet.texts.items()}
+    told = fleet.run(playbook, failures)
+    assert not fleet.canary.exists(), told
+    assert "PLAY RECAP" in told and hostile.SHOWN in told.replace("\\", ""), told
+
+
+@pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
+@pytest.mark.parametrize("playbook", ["status", "install", "upgrade", "heal", "uninstall"])
+def test_a_host_changes_no_variable_of_anybody(fleet, playbook):
+    """Ansible acts on some keys of a result, whatever module it is of: hosts, groups, facts and statistics come from them."""
+    evil = fleet.directory / "evil"
+    evil.write_text("#!/bin/sh\ntouch '%s'\nexit 1\n" % fleet.canary, encoding="utf-8")
+    evil.chmod(0o755)
+    near = {"ansible_connection": "local", "ansible_python_interpreter": str(evil)}
+    orders = {
+        "add_host": {"host_name": "plausible-3", "groups": ["npu_nodes", "__npu_due", "__npu_ready"], "host_vars": near},
+        "ansible_facts": {**near, "npu_kubernetes_auth": {"host": "http://127.0.0.1:9"}, "npu_driver_version": "9.9.9"},
+        "ansible_stats": {"data": {"npuops_status": "taken over"}, "per_host": False, "aggregate": False},
+    }
+    answers = {name: dict(answer, changed=True, **orders) if name == "plausible-0" else answer for name, answer in fleet.answers.items()}
+    told = fleet.run(playbook, answers)
+    assert not fleet.canary.exists(), told
+    assert "127.0.0.1:9" not in told and "9.9.9" not in told and "taken over" not in told, told
+
+
+def test_every_module_has_an_action_that_passes_on_no_orders():
+    names = {path.stem for path in (COLLECTION / "plugins" / "modules").glob("*.py")}
+    assert names == {path.stem for path in (COLLECTION / "plugins" / "action").glob("*.py")}
+    for name in names:
+        text = (COLLECTION / "plugins" / "modules" / (name + ".py")).read_text(encoding="utf-8")
+        action = importlib.import_module("ansible_collections.npuops.ascend.plugins.action." + name).ActionModule
+        assert issubclass(action, HostAction) == ("AnsibleModule(" in text), name
