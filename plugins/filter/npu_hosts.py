@@ -13,7 +13,8 @@ author:
 description:
   - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts) and C(__npu_validation),
     its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
-  - A host that could not be reached, or whose facts could not be read, is in the list with the reason. One that has no Python
+  - A host that could not be reached, or whose facts could not be read, is in the list with the reason. So is one whose answer does
+    not have the form of facts, or is too large; nothing of it is used. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
 positional: hostvars, credentials, asked
 options:
@@ -51,6 +52,7 @@ _value:
   elements: dict
 """
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host_answer import why_not
 from ansible_collections.npuops.ascend.plugins.module_utils._preflight import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import explain
 
@@ -70,10 +72,14 @@ def _host(name, variables, credentials, asked):
         facts = python
     # Install validates by itself, when all is in place; elsewhere it comes with the facts.
     validation = _result(variables, "__npu_validation") or facts.get("validation") or {}
+    validation = {key: val for key, val in validation.items() if key != "invocation"}
+    wrong = None if facts.get("unreachable") else why_not(facts.get("npu"), validation)
+    if wrong:
+        facts, validation = {"msg": wrong}, {}
     host = {
         "name": name,
         "facts": facts.get("npu"),
-        "validation": {key: val for key, val in validation.items() if key != "invocation"} or None,
+        "validation": validation or None,
         "unreachable": bool(facts.get("unreachable") or validation.get("unreachable")),
         "error": None,
         "config": _config(variables, credentials),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.npuops.ascend.plugins.filter.npu_hosts import npu_hosts
 
 VARIABLES = {
@@ -98,3 +99,26 @@ def test_a_host_with_a_python_of_its_own_has_only_skipped_that_task():
 def test_our_python_is_missing():
     host = one({"__npu_facts": {"rc": 127, "msg": f"The module interpreter '{OURS}' was not found."}})
     assert "Run npuops.ascend.install" in host["error"]
+
+
+@pytest.mark.parametrize(("facts", "why"), [
+    ({"chip_count": "8"}, "chip_count is a text, not a number"),
+    ({"chip_count": 2**40}, "chip_count is 1099511627776, which is not between 0 and 1024"),
+    ({"chip_count": True}, "chip_count is true or false, not a number"),
+    ({"family": {"name": "910B", "accelerator": "../x"}}, "which this version does not know"),
+    ({"driver": []}, "driver is a list, not an object"),
+    ({"driver": {"tree": "/x\n---\nkind: ClusterRoleBinding"}}, "which is not a path"),
+    ({"problems": [{}]}, "problems[0] is an object, not a text"),
+    ({"upgrade": {"staged": {"r": 1}}}, "upgrade.staged.r is a number, not an object"),
+    ({"uptime": "9"}, "uptime is a text, not a number"),
+    ([], "it is a list, not an object"),
+])  # fmt: skip
+def test_facts_that_are_none(facts, why):
+    """Of this host; what they would do to the verdicts on all the others, nobody wants to know."""
+    host = one({"__npu_facts": {"npu": facts}})
+    assert host["facts"] is None and why in host["error"] and "Look whether its address leads to the right host" in host["error"]
+
+
+def test_a_validation_that_is_none():
+    host = one({"__npu_facts": {"npu": {"chip_count": 8}, "validation": {"checks": [1]}}})
+    assert (host["facts"], host["validation"]) == (None, None) and "validation.checks[0] is a number, not an object" in host["error"]
