@@ -157,6 +157,8 @@ class Cycle:
         except Withdrawn as exc:
             return ending.give_back(AWAITING, exc.message)
         except (Blocked, Skipped, _cycle_host.Held) as exc:
+            if intended and isinstance(exc, Blocked):
+                return self._stuck(exc)
             return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
         except _cycle_host.NotSent as exc:
             # In a rollback the host is neither here nor there.
@@ -353,7 +355,7 @@ class Cycle:
             if view["good"] is None:
                 return self._ending.fail("failed", "There is no good release to go back to: it stays cordoned.", False)
             if view["good"] != view["driver"] or view["going_down"]:
-                self._let_components_go()
+                self._empty_again()
                 self._log.step(_maintenance.ROLLBACK, boot_id=view["boot_id"])
                 return None
         else:
@@ -373,12 +375,19 @@ class Cycle:
         text = "It is back on %s and in service." % record["from"]["version"]
         return self._ending.fail("rolled-back", text, True)
 
-    def _let_components_go(self):
-        """They shall not be cut off in the middle; but nobody keeps a node from going back."""
+    def _empty_again(self):
+        """Nobody shall be cut off in the middle; but nobody who came onto a node in maintenance keeps it from going back.
+
+        On one that was in service with a driver on trial they do: that ends in a halt.
+        """
         try:
+            self._work.pods.evict_npu_pods()
+            self._work.pods.evict_others()
             self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
-        except (Blocked, _cluster.Failing):
-            pass
+        except (Blocked, _cluster.Failing) as exc:
+            if not self._work.marked(_maintenance.DRAIN):
+                raise
+            self._work.say("goes back in spite of that: %s" % exc.message)
 
     def _record_anew(self):
         """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
+    _cycle_host,
     _cycle_purpose,
     _maintenance,
     _recovery,
     _slots,
 )
+from ansible_collections.npuops.ascend.plugins.module_utils._cycle_adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome import (
     AWAITING,
     BUSY,
@@ -35,9 +37,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 
+# What the label says of a node with which no maintenance has begun.
+_TO_BEGIN = (_maintenance.UPGRADE, _maintenance.APPROVAL, _maintenance.FAILED)
+
+
 class Beginning:
     def __init__(self, work):
         """``work``: Work."""
+        self._adoption = Adoption(work)
         self._work, self._order, self._policy = work, work.order, work.policy
         self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
 
@@ -142,14 +149,18 @@ class Beginning:
     # --- a new one ---
 
     def _begin(self):
+        if self._adopt():
+            return None
         self._check_due(self._log.node)
         now = self._work.clock.now()
         self._purpose.check_fleet(lambda: self._work.cluster.list("/api/v1/nodes"), now)
         missing = self._missing_approval(self._log.node) and self._ask_for_approval()
         if missing:
             return self._work.outcome(AWAITING, missing)
-        view = self._work.host.view()
-        self._work.check_identity(view)
+        view = self._identified()
+        if not self._purpose.recovers and _cycle_host.on_trial(view):
+            self._adoption.adopt_trial(view, lost=False)
+            return None
         self._purpose.check_host(self._log.node, view)
         halted = self._wait_for_slot()
         if halted:
@@ -163,7 +174,33 @@ class Beginning:
         self._work.say("begins: %s" % way(self._log.record))
         return None
 
+    def _adopt(self):
+        """Take up what a maintenance left whose record is gone. True when there is a record now. Raises NotDue."""
+        node = self._log.node
+        lost = self._adoption.is_lost(node)
+        if not lost and (self._purpose.recovers or _maintenance.state(node) in _TO_BEGIN):
+            return False
+        view = self._identified()
+        if _cycle_host.on_trial(view) and not self._purpose.recovers:
+            self._adoption.adopt_trial(view, lost)
+            return True
+        if not lost:
+            self._adoption.settle(view)
+        given_back = self._adoption.give_back(view)
+        there = self._order.release == view["driver"] == view["good"]
+        asked = _maintenance.is_true(_cluster.labels(self._log.node), _maintenance.LABEL_REQUESTED)
+        if not self._purpose.recovers and (self._order.release is None or (there and not asked)):
+            raise NotDue(given_back["outcome"], given_back["reason"])
+        return False
+
+    def _identified(self):
+        view = self._work.host.view()
+        self._work.check_identity(view)
+        return view
+
     def _check_due(self, node):
+        if not self._purpose.recovers and _maintenance.state(node) is None:
+            self._adoption.settle(self._identified())
         self._purpose.check_due(node, self._work.clock.now())
         try:
             check_skip(node)

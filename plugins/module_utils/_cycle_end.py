@@ -42,11 +42,13 @@ class Ending:
         self._work.say(text, _maintenance.UNCORDON)
         return self._work.outcome(DONE)
 
-    def withdraw(self):
+    def withdraw(self, why=None):
         """What another run began for something else is given back before its intent."""
         record, order = self._log.record, self._order
-        wanted = "a %s" % order.reason if order.reason != _maintenance.reason_of(record) else "without it"
-        why = "The %s was withdrawn before its reboot: this run is %s." % (way(record), wanted)
+        wanted = "this run is a %s" % order.reason
+        if order.reason == _maintenance.reason_of(record):
+            wanted = "the host has what is wanted now"
+        why = why or "The %s was withdrawn before its reboot: %s." % (way(record), wanted)
         # A recovery takes nothing from what an upgrade has to do.
         due = order.release is not None or self._purpose.recovers
         return self.give_back(WITHDRAWN, why, state=_maintenance.UPGRADE if due else None)

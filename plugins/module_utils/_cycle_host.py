@@ -234,16 +234,23 @@ def came_without_trial(view, record):
     return not (trial and trial["release"] == record["to"]["release"] and trial["generation"] >= record["first_generation"])
 
 
+def runs(view, release):
+    """Whether the host has the release, or the one of its version that npu-driver-select takes instead after a change of kernel."""
+    if not release or not view["driver"] or view["driver"] == release:
+        return bool(release) and view["driver"] == release
+    fit = "%s-%s-" % (_maintenance.version_of(release), view["kernel"])
+    return view["driver"].startswith(fit) and not release.startswith(fit)
+
+
+def on_trial(view):
+    """Whether this boot tries a driver that nobody has confirmed."""
+    trial, driver = view["trial"], view["driver"]
+    return bool(trial and trial["release"] == driver != view["good"] and trial["boot_id"] == view["boot_id"])
+
+
 def trial_runs(view, release):
     """Whether the host is in an unconfirmed trial boot of ``release`` already: then a reboot is not needed."""
-    trial = view["trial"]
-    return bool(
-        release
-        and trial
-        and trial["release"] == release == view["driver"]
-        and trial["boot_id"] == view["boot_id"]
-        and view["good"] != release
-    )
+    return on_trial(view) and runs(view, release)
 
 
 def holders_text(holders):

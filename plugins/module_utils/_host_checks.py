@@ -191,7 +191,8 @@ class Validation:
             and driver["next"] is None,
             "%s/driver%s, no next" % (self.root, "" if self.trial else " and good name one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
-            "A trial boot is under way or ended half-way. A reboot ends it on good; %s where good is missing" % INSTALL,
+            "This boot tries a driver that nobody confirmed, or the next one would. Run npuops.ascend.upgrade: it validates the"
+            " driver and confirms it, or takes the host back to good; %s where good is missing" % INSTALL,
         )
         if driver["loaded_release"] is not None:
             self._add(

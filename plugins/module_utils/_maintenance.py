@@ -44,6 +44,8 @@ FAILED = "upgrade-failed"
 STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
 # Until the reboot is intended, which the last of them does, everything can be given back.
 BEFORE_INTENT = (CORDON, JOBS, PODS, DRAIN, REBOOT)
+# Those of a node that may be out of service.
+IN_HAND = (CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON)
 
 # Marks among the record's times that are no steps. LEFT: out of service since no driver works; until one does, the cordon
 # stays, and it is ours.
@@ -145,6 +147,24 @@ def reboot_required_label(node, record):
 def intended(record):
     """Whether the reboot is certain: the host may be anywhere, and nothing can simply be given back."""
     return record.get("boot_id") is not None or record.get("step") not in BEFORE_INTENT
+
+
+def is_lost(node, holders):
+    """Whether a maintenance had the node in its hands, and its record is gone. ``holders()``: of the slots.
+
+    Its step tells, which nothing else writes; or its slot together with components that it has paused.
+    """
+    if ANNOTATION_RECORD in _cluster.annotations(node):
+        return False
+    if state(node) in IN_HAND:
+        return True
+    paused = _cluster.labels(node).get(_cluster.LABEL_COMPONENTS) == "paused"
+    return paused and state(node) != FAILED and node["metadata"]["name"] in holders()
+
+
+def version_of(release):
+    """The version in the name of a release."""
+    return (release or "").partition("-")[0]
 
 
 def reason_of(record):

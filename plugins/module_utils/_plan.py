@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._duration import duration
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import version_of
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
 from ansible_collections.npuops.ascend.plugins.module_utils._verdict import (
@@ -31,6 +32,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._verdict import (
     DUE,
     FAILED,
     IN_FLIGHT,
+    ON_TRIAL,
     READY,
     SKIPPED,
     UNREACHABLE,
@@ -238,6 +240,7 @@ class Plan:
             text += ", %d of them later: this run is for the first of each pool" % later
         words = (
             (IN_FLIGHT, "in maintenance already"),
+            (ON_TRIAL, "on a trial that nobody confirmed"),
             (AWAITING, "awaiting approval"),
             (BLOCKED, "blocked"),
             (UNREACHABLE, "unreachable"),
@@ -266,11 +269,6 @@ class Plan:
         return "\n".join(lines)
 
 
-def version_of(release):
-    """The version in the name of a release."""
-    return (release or "").partition("-")[0]
-
-
 def make(hosts, snapshot, slots, wishes, tools):
     """The Plan.
 
@@ -285,7 +283,7 @@ def make(hosts, snapshot, slots, wishes, tools):
     sizes = _Sizes(tools)
     wave = _last_wave(entries) if wishes.reason == _maintenance.ROLLBACK_REASON else None
     for entry in entries:
-        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave)
+        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave, slots["holders"])
     room = _snapshot.Room(snapshot)
     _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, wishes, tools)
     _order(entries, wishes.canary)
@@ -308,9 +306,9 @@ def _unknown_variables(checked):
 # --- one host ---
 
 
-def _judge(entry, validation, snapshot, wishes, tools, sizes, wave):
+def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
     entry.requested = _maintenance.is_true(entry.labels, _maintenance.LABEL_REQUESTED)
-    entry.verdict = _settled(entry, wishes, tools.now, wave)
+    entry.verdict = _settled(entry, wishes, tools.now, wave, holders)
     if entry.verdict is not None:
         return
     if wishes.reason == _maintenance.ROLLBACK_REASON:
@@ -347,7 +345,7 @@ def _same_machine(entry):
     return entry.node is not None and _cluster.boot_id(entry.node) == entry.facts.get("boot_id")
 
 
-def _settled(entry, wishes, now, wave):
+def _settled(entry, wishes, now, wave, holders):
     """The verdict that needs no look at the target, or None."""
     host = entry.checked.host
     if entry.node is not None and _cluster.ANNOTATION_MAINTENANCE in entry.annotations:
@@ -364,11 +362,38 @@ def _settled(entry, wishes, now, wave):
     if _maintenance.is_true(entry.labels, _maintenance.LABEL_SKIP):
         entry.notes.append("is left out by its label %s=true" % _maintenance.LABEL_SKIP)
         return SKIPPED
+    return _left_behind(entry, wishes, holders) if entry.node is not None and _same_machine(entry) else None
+
+
+def _left_behind(entry, wishes, holders):
+    """The verdict on a node that a maintenance has left without a record, or None."""
     trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
-    if trial and trial != good and entry.node is not None:
+    if trial and trial != good:
+        entry.target = _of_trial(entry, wishes, trial, good)
         entry.notes.append("runs %s on trial, which nobody confirmed; without that its next boot is with %s" % (trial, good))
-        return IN_FLIGHT
-    return None
+        if _cluster.LABEL_PRESENT not in entry.labels:
+            entry.notes.append("has not the labels of npuops.ascend.install (was the Node made anew?): run that afterwards")
+        verdict = ON_TRIAL
+    elif _maintenance.is_lost(entry.node, lambda: holders):
+        # A rollback takes nothing further back of which nobody knows how far it was.
+        target = None if wishes.reason == _maintenance.ROLLBACK_REASON else _wanted_now(entry)
+        entry.target = target
+        if target and not entry.requested and _is_there(entry, wishes):
+            entry.target = None
+        entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first")
+        verdict = IN_FLIGHT
+    else:
+        return None
+    entry.notes += entry.checked.reasons
+    return verdict
+
+
+def _of_trial(entry, wishes, trial, good):
+    """What the host is to end on: a rollback confirms the trial of a rollback, and takes back any other."""
+    if wishes.reason == _maintenance.UPGRADE_REASON:
+        return _wanted_now(entry)
+    release = trial if trial == (entry.facts.get("upgrade") or {}).get("previous") else good
+    return _plain({"version": version_of(release), "release": release})
 
 
 def _in_flight(entry, wishes, now, wave):
@@ -719,17 +744,17 @@ def _order(entries, canaries_only):
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
     those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``."""
     due = [entry for entry in entries if entry.due]
-    seen = {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, UP_TO_DATE)}
+    seen = {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, ON_TRIAL, UP_TO_DATE)}
     for entry in sorted(due, key=lambda entry: (entry.verdict == AWAITING, entry.evictions["npu"] + entry.evictions["other"])):
         plain = entry.verdict in (READY, AWAITING) and not (entry.wedged or entry.registry or _deferred_before(entry))
         if plain and entry.pool not in seen:
             seen.add(entry.pool)
             entry.canary = True
     for entry in due:
-        entry.later = canaries_only and not entry.canary and entry.verdict != IN_FLIGHT
+        entry.later = canaries_only and not entry.canary and entry.verdict not in (IN_FLIGHT, ON_TRIAL)
 
     def rank(entry):
-        if entry.verdict == IN_FLIGHT:
+        if entry.verdict in (IN_FLIGHT, ON_TRIAL):
             return 0
         if entry.registry:
             return 5

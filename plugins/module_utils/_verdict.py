@@ -10,6 +10,7 @@ from __future__ import annotations
 
 UP_TO_DATE = "up-to-date"
 IN_FLIGHT = "in-flight"
+ON_TRIAL = "on-trial"
 READY = "ready"
 AWAITING = "awaiting-approval"
 SKIPPED = "skipped"
@@ -18,5 +19,5 @@ UNREACHABLE = "unreachable"
 FAILED = "failed"
 
 # Those that something will be done with, in this order in the sentence for people.
-DUE = (IN_FLIGHT, READY, AWAITING)
+DUE = (IN_FLIGHT, ON_TRIAL, READY, AWAITING)
 VERDICTS = DUE + (BLOCKED, UNREACHABLE, FAILED, SKIPPED, UP_TO_DATE)

@@ -185,8 +185,8 @@ hosts:
   contains:
     verdict:
       description:
-        - One of V(up-to-date), V(in-flight), V(ready), V(awaiting-approval), V(skipped), V(blocked), V(unreachable),
-          V(failed).
+        - One of V(up-to-date), V(in-flight), V(on-trial), V(ready), V(awaiting-approval), V(skipped), V(blocked),
+          V(unreachable), V(failed).
       type: str
     host:
       description: Inventory name.

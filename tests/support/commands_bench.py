@@ -19,7 +19,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Recovery
 from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
-from fake_fleet import CHIPS, NEW, OLD, Fate, Killed
+from fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
+from field_owners import cordon_of
 from maintenance_bench import LAST, Bench
 
 OLDER = "25.0.0-k-000000000000"  # what was good before OLD
@@ -49,6 +50,8 @@ class Commands(Bench):
             ended["ended"] = ended["started"] = _maintenance.rfc3339(self.world.clock.now() - 5000)
             ended["to"] = {"version": version_of(release), "release": release, "digest": None}
             self.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({LAST: json.dumps(ended)}))
+        if self.cordoned:
+            self.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of("kubectl-cordon")]))
         if wedged:
             self.host.wedge()
             self.wait(60)
@@ -93,7 +96,7 @@ class Commands(Bench):
         for due, names in ((True, plan.due_nodes), (False, plan.settled_nodes)):
             labels = _due.change(self.node, due) if "npu-a" in names else {}
             if labels:
-                self.world.touch("npu-a", lambda node: _merge(node["metadata"]["labels"], labels))  # noqa: B023
+                self.world.touch("npu-a", lambda node: merge(node["metadata"]["labels"], labels))  # noqa: B023
         if entry.order is None and not entry.deferrable:
             return entry.verdict, None
         # As the playbook hands it on.
@@ -130,6 +133,26 @@ class Commands(Bench):
             upgrade={"previous": host.previous, "trial": trial, "staged": staged, "holders": []},
         )
 
+    # --- people ---
+
+    def kubectl(self, line):
+        """What kubectl annotate, label, uncordon and delete do to the node."""
+        words = line.split()
+        verb, changes = words[1], [word for word in words[4:] if not word.startswith("--")]
+        if verb == "delete":
+            self.world.objects.pop(NODES + "/npu-a")
+            return
+
+        def change(node):
+            if verb == "uncordon":
+                merge(node["spec"], {"unschedulable": None})
+            kind = {"label": "labels", "annotate": "annotations"}.get(verb)
+            for word in changes if kind else []:
+                name, _equals, value = word.partition("=")
+                merge(node["metadata"][kind], {name.rstrip("-"): value or None})
+
+        self.world.touch("npu-a", change)
+
     # --- a run that dies ---
 
     def dies(self, name, at, when="before"):
@@ -142,10 +165,3 @@ class Commands(Bench):
         met, self.world.fate = self.world.fate.met, Fate()
         return met
 
-
-def _merge(labels, changes):
-    for key, value in changes.items():
-        if value is None:
-            labels.pop(key, None)
-        else:
-            labels[key] = value

@@ -807,13 +807,20 @@ def test_halted_before_it_began():
     assert not bench.cordoned and RECORD not in bench.annotations and bench.world.slots()["holders"] == {}
 
 
+def finished(bench):
+    """By another run: what the host and the Node say then."""
+    bench.host.driver = bench.host.good = NEW
+    changes = {"npuops.ascend/driver-version": "25.5.0"}
+    bench.world.touch("npu-a", lambda node: (node["metadata"]["labels"].pop(STATE, None), node["metadata"]["labels"].update(changes)))
+
+
 def test_another_run_finishes_the_node_while_this_one_waits_for_its_slot():
     bench = Bench()
     bench.world.add("npu-b")
     bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
     slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
     bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(slots)
-    bench.world.clock.at(30, lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE)))
+    bench.world.clock.at(30, lambda: finished(bench))
     assert bench.run()["outcome"] == "up-to-date"
     assert bench.host.boots == 0 and "npu-a" not in bench.world.slots()["holders"]
 
@@ -823,7 +830,7 @@ def test_another_run_finishes_the_node_in_the_instant_of_the_slot():
 
     class Cluster(FakeCluster):
         def request(self, *arguments, **more):
-            bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].pop(STATE, None))
+            finished(bench)
             return super().request(*arguments, **more)
 
     bench.cluster = Cluster

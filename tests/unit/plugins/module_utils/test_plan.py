@@ -354,11 +354,52 @@ def test_a_record_that_nobody_can_read():
     assert "somebody edited it" in entry.reasons[0]
 
 
-def test_a_host_on_trial_without_a_record_is_in_flight():
+@pytest.mark.parametrize(
+    ("reason", "upgrade", "config", "release"),
+    [
+        ("upgrade", {}, {}, NEW_RELEASE),
+        ("upgrade", {}, {"driver_version": OLD}, "25.5.0-%s-1b" % KERNEL),
+        ("rollback", {}, {}, OLD_RELEASE),
+        ("rollback", {"previous": NEW_RELEASE}, {}, NEW_RELEASE),  # the trial is that of a rollback
+    ],
+)
+def test_a_host_on_trial_without_a_record(reason, upgrade, config, release):
+    driver = dict(host()["facts"]["driver"], release=NEW_RELEASE, loaded_release=NEW_RELEASE)
+    nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
+    tries = host(driver=driver, config=config, upgrade=dict({"trial": NEW_RELEASE}, **upgrade))
+    plan = make([host("b"), tries], nodes, reason=reason)
+    entry = plan.entries[1]
+    assert (entry.verdict, entry.order, plan.green) == ("on-trial", 1, True)
+    assert entry.target["release"].startswith(release)
+    assert "on trial" in entry.notes[0] and not any("install" in note for note in entry.notes)
+    assert "a" not in plan.due_nodes + plan.settled_nodes
+    assert "1 on a trial that nobody confirmed" in plan.summary
+
+
+def test_a_host_on_trial_whose_node_was_made_anew():
     driver = dict(host()["facts"]["driver"], release=NEW_RELEASE, loaded_release=NEW_RELEASE)
     entry = only(host(driver=driver, upgrade={"trial": NEW_RELEASE}))
-    assert entry.verdict == "in-flight"
-    assert "on trial" in entry.notes[0]
+    assert entry.verdict == "on-trial" and "has not the labels of npuops.ascend.install" in entry.notes[1]
+    # What another machine tries says nothing about this node.
+    entry = only(host(driver=driver, upgrade={"trial": NEW_RELEASE}, boot_id="another"))
+    assert entry.verdict == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("labels", "holders", "verdict"),
+    [
+        ({STATE: "drain-required"}, {}, "in-flight"),
+        ({STATE: "uncordon-required"}, {}, "in-flight"),
+        ({"npuops.ascend/components": "paused"}, {"a": {"run": "r"}}, "in-flight"),
+        ({"npuops.ascend/components": "paused"}, {}, "up-to-date"),
+        ({"npuops.ascend/components": "enabled"}, {"a": {"run": "r"}}, "up-to-date"),
+        ({STATE: "upgrade-required"}, {"a": {"run": "r"}}, "up-to-date"),
+    ],
+)
+def test_a_node_whose_record_is_gone_is_in_flight_also_when_its_host_is_ready(labels, holders, verdict):
+    slots = {"max": 1, "halted": None, "holders": holders}
+    entry = only(host(loaded=NEW_RELEASE), nodes=nodes_of("a", labels=labels, unschedulable=True), slots=slots)
+    assert (entry.verdict, entry.target is None) == (verdict, verdict == "in-flight")
 
 
 def failed(**labels):
