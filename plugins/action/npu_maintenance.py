@@ -117,7 +117,15 @@ class ActionModule(ClusterAction):
             _cluster.connect(params),
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
             lambda cluster, beat, say: _eviction.Drain(
-                cluster, params["node"], pods, beat, say, clock.sleep, clock.monotonic, leave_stuck=recovers
+                cluster,
+                params["node"],
+                pods,
+                beat,
+                say,
+                clock.sleep,
+                clock.monotonic,
+                leave_stuck=recovers,
+                namespace=params["namespace"],
             ),
             order,
             _cycle.Policy(

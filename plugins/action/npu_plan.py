@@ -68,7 +68,7 @@ class ActionModule(HostsAction):
         cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
         _snapshot.check_readable(cluster, params["namespace"])
         missing = [entry for entry in _plan.permissions(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = _snapshot.Snapshot.read(cluster, _registries(params["hosts"]))
+        snapshot = _snapshot.Snapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
         slots = _slots.Slots(cluster, params["namespace"], _patience.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None

@@ -14,10 +14,11 @@ import os
 import socket
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _knobs, _selectors
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components, _knobs, _selectors
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._patience import pause_after
 
+NAMESPACE = "npu-operator"  # of our components, unless another one is given
 RESOURCE_PREFIX = "huawei.com/"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
@@ -155,7 +156,6 @@ class Pod:
         "name",
         "namespace",
         "node",
-        "node_selector",
         "owner",
         "phase",
         "ready",
@@ -164,14 +164,13 @@ class Pod:
         "uid",
     )
 
-    def __init__(self, item):
-        """``item``: a Pod object."""
+    def __init__(self, item, ours=NAMESPACE):
+        """``item``: a Pod object; ``ours``: the namespace of our components."""
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         self.namespace, self.name = metadata.get("namespace", "default"), metadata["name"]
         self.uid = metadata.get("uid")
         self.labels = metadata.get("labels") or {}
         self.node = spec.get("nodeName")
-        self.node_selector = spec.get("nodeSelector") or {}
         self.owner = _owner(metadata)  # (kind, name) or None
         self.terminating = metadata.get("deletionTimestamp")
         self.phase = status.get("phase")
@@ -180,14 +179,14 @@ class Pod:
         )
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = _npu_requests(spec)  # {resource: count}
-        self.kind = self._kind(metadata)
+        self.kind = self._kind(metadata, ours)
 
-    def _kind(self, metadata):
+    def _kind(self, metadata, ours):
         if self.phase in ("Succeeded", "Failed"):
             return FINISHED
         if "kubernetes.io/config.mirror" in (metadata.get("annotations") or {}):
             return MIRROR
-        if _cluster.LABEL_COMPONENTS in self.node_selector:
+        if _components.daemonset_of(metadata, ours):
             return COMPONENT
         if self.owner and self.owner[0] == "DaemonSet":
             return DAEMONSET
@@ -234,9 +233,9 @@ def _count(quantity):
     return int(text) if text.isdigit() else {"k": 1000}.get(text[-1:], 1) * int(text[:-1] or 0)
 
 
-def pods_of_node(cluster, node):
-    """The Pods (class Pod) of the node named ``node``: one request."""
-    return [Pod(item) for item in cluster.each("/api/v1/pods", field_selector="spec.nodeName=" + node)]
+def pods_of_node(cluster, node, ours=NAMESPACE):
+    """The Pods (class Pod) of the node named ``node``: one request. ``ours``: the namespace of our components."""
+    return [Pod(item, ours) for item in cluster.each("/api/v1/pods", field_selector="spec.nodeName=" + node)]
 
 
 def own_pod_name():
@@ -484,13 +483,14 @@ class Drain:
         sleep=time.sleep,
         clock=time.monotonic,
         leave_stuck=False,
+        namespace=NAMESPACE,
     ):
-        """``node``: the node's name; ``leave_stuck``: pods that were told to end and did not until the limit are left where
-        they are. Their processes may hang in a driver that does not answer."""
+        """``node``: the node's name; ``namespace``: of our components; ``leave_stuck``: pods that were told to end and did not
+        until the limit are left where they are. Their processes may hang in a driver that does not answer."""
         self._cluster, self._node, self._policy = cluster, node, policy
         self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
         self._own_pod = own_pod_name()
-        self._leave_stuck = leave_stuck
+        self._leave_stuck, self._namespace = leave_stuck, namespace
         self._said = None
 
     def simulate(self):
@@ -524,7 +524,7 @@ class Drain:
             self._give_up([_still_there(pod) for pod in remaining], timeout)
 
     def _pods(self):
-        return pods_of_node(self._cluster, self._node)
+        return pods_of_node(self._cluster, self._node, self._namespace)
 
     def _wait_until_gone(self, which, timeout, sentence):
         started = self._clock()

@@ -8,12 +8,9 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _rollout, _wedge
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components, _maintenance, _rollout, _wedge
 from ansible_collections.npuops.ascend.plugins.module_utils._duration import duration
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
-
-PLUGIN_POD_LABEL = ("name", "ascend-device-plugin-ds")
-AGENT_POD_LABEL = ("app.kubernetes.io/name", "npu-node-agent")
 
 READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
 _GOOD = (READY, NO_CHIP)
@@ -33,18 +30,18 @@ _COLUMNS = (
 
 
 def node_views(nodes, pods, now, recovery=None):
-    """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those that may
-    be the device plugin's or the node agent's; ``now``: seconds since 1970; ``recovery``: a _recovery_plan.Plan, to say what
-    becomes of wedged nodes."""
-    plugin, agent = (_by_node(pods, *label) for label in (PLUGIN_POD_LABEL, AGENT_POD_LABEL))
+    """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
+    seconds since 1970; ``recovery``: a _recovery_plan.Plan, to say what becomes of wedged nodes."""
+    plugin, agent = _by_node(pods, _components.DEVICE_PLUGINS.values()), _by_node(pods, [_components.AGENT])
     told = recovery.told() if recovery else {}
     return {
         name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()
     }
 
 
-def _by_node(pods, key, value):
-    return {_rollout.pod_node(pod): pod for pod in pods if (pod["metadata"].get("labels") or {}).get(key) == value}
+def _by_node(pods, daemonsets):
+    mine = (pod for pod in pods if _components.daemonset_of(pod["metadata"], pod["metadata"].get("namespace")) in daemonsets)
+    return {_rollout.pod_node(pod): pod for pod in mine}
 
 
 def _node_view(node, plugin_pod, agent_pod, now, recovery):

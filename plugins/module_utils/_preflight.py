@@ -14,7 +14,7 @@ import json
 import posixpath
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
@@ -651,13 +651,6 @@ def rollout_reasons(max_unavailable):
     ]
 
 
-DAEMONSETS = {
-    "huawei-Ascend910": "ascend-device-plugin-daemonset",
-    "huawei-Ascend310P": "ascend-device-plugin310p-daemonset",
-    "huawei-Ascend310": "ascend-device-plugin2-daemonset",
-}
-
-
 def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=True, node_agent=True):
     """What the cluster play needs, from results of Verdict.result() by host.
 
@@ -682,7 +675,7 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
         result["daemonsets"] = [
             {
                 "namespace": namespace,
-                "name": DAEMONSETS[accelerator],
+                "name": _components.DEVICE_PLUGINS[accelerator],
                 "nodes": [verdict["node_name"] for verdict in active if verdict["accelerator"] == accelerator],
             }
             for accelerator in accelerators
@@ -692,7 +685,7 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
             for verdict in active
         ]
     nodes = [verdict["node_name"] for verdict in active]
-    others = [(exporter, "npu-exporter"), (node_agent, "npu-node-agent")]
+    others = [(exporter, _components.EXPORTER), (node_agent, _components.AGENT)]
     result["daemonsets"] += [
         {"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed
     ]

@@ -33,10 +33,10 @@ class Snapshot:
         self.registry_nodes = registry_nodes or {}
 
     @classmethod
-    def read(cls, cluster, registries=()):
-        """``registries``: host names (with port) of the registries that driver images come from."""
+    def read(cls, cluster, registries=(), namespace=_eviction.NAMESPACE):
+        """``registries``: host names (with port) of the registries that driver images come from; ``namespace``: ours."""
         with _without_collector():
-            return cls._read(cluster, registries)
+            return cls._read(cluster, registries, namespace)
 
     def without(self, goes):
         """The same without the pods for which ``goes(pod)``."""
@@ -44,14 +44,14 @@ class Snapshot:
         return Snapshot(self.nodes, pods, self.budgets, self.registry_nodes)
 
     @classmethod
-    def _read(cls, cluster, registries):
+    def _read(cls, cluster, registries, namespace):
         nodes = {}
         for node in cluster.each("/api/v1/nodes"):
             nodes[node["metadata"]["name"]] = _slim(node)
         registry = _Registry(cluster, nodes, registries)
         pods = collections.defaultdict(list)
         for item in cluster.each("/api/v1/pods", field_selector=_RUNNING):
-            pod = _eviction.Pod(item)
+            pod = _eviction.Pod(item, namespace)
             if pod.node:
                 pods[pod.node].append(pod)
                 registry.look(pod, item)

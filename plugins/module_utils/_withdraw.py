@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components
 from ansible_collections.npuops.ascend.plugins.module_utils._all_of import AllOf
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._preflight import DAEMONSETS
 
 # Labels and annotations whose names are ours, but for two that only people put.
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
-
-COMPONENTS = frozenset(DAEMONSETS.values()) | {"npu-exporter", "npu-node-agent"}
 
 # MindCluster's device plugin writes it and never takes it away. A scheduler would believe in chips that nobody offers.
 _DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
@@ -192,7 +189,7 @@ def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
     names = {one.node_name for one in departures if one.node is not None}
     deadline = time.monotonic() + timeout
     while True:
-        pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, names)]
+        pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, namespace, names)]
         if not pods:
             return
         if time.monotonic() >= deadline:
@@ -205,7 +202,6 @@ def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
         time.sleep(interval)
 
 
-def _is_component(pod, nodes):
-    owners = pod["metadata"].get("ownerReferences") or []
-    mine = any(owner["kind"] == "DaemonSet" and owner["name"] in COMPONENTS for owner in owners)
+def _is_component(pod, namespace, nodes):
+    mine = _components.daemonset_of(pod["metadata"], namespace) is not None
     return mine and (pod.get("spec") or {}).get("nodeName") in nodes

@@ -30,7 +30,7 @@ class Time:
             if when <= self.now:
                 self.events.pop(when)()
 
-    def drain(self, cluster, node="a", leave_stuck=False, **variables):
+    def drain(self, cluster, node="a", leave_stuck=False, namespace="npu-operator", **variables):
         return _eviction.Drain(
             cluster,
             node,
@@ -40,6 +40,7 @@ class Time:
             sleep=self.sleep,
             clock=lambda: self.now,
             leave_stuck=leave_stuck,
+            namespace=namespace,
         )
 
 
@@ -56,7 +57,7 @@ def test_kinds():
     assert kinds(
         pod("done", phase="Succeeded", npus=1),
         pod("static", owner=("Node", "a"), annotations={"kubernetes.io/config.mirror": "x"}),
-        pod("plugin", owner=("DaemonSet", "plugin"), node_selector={"npuops.ascend/components": "enabled"}),
+        pod("plugin", owner=("DaemonSet", "ascend-device-plugin-daemonset"), namespace="npu-operator", npus=0),
         pod("proxy", owner=("DaemonSet", "proxy")),
         pod("train", npus=8),
         pod("vnpu", npus=1, resource="huawei.com/Ascend910-2c"),
@@ -75,6 +76,44 @@ def test_kinds():
 )
 def test_owner(owner, labels, told):
     assert _eviction.Pod(pod("web-1", owner=owner, labels=labels)).owner_text == told
+
+
+OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components": "enabled"}}
+
+
+@pytest.mark.parametrize("name", ["ascend-device-plugin310p-daemonset", "npu-exporter", "npu-node-agent"])
+def test_ours_by_their_owner(name):
+    assert kinds(pod("x", owner=("DaemonSet", name), **OURS)) == ["component"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"owner": ("ReplicaSet", "serve-5d4f"), "npus": 4, "namespace": "train"}, "npu"),
+        ({"owner": ("ReplicaSet", "serve-5d4f"), "npus": 4}, "npu"),
+        ({"owner": ("ReplicaSet", "npu-exporter")}, "other"),
+        ({"owner": None}, "other"),
+        ({"owner": ("DaemonSet", "npu-exporter"), "namespace": "train"}, "daemonset"),
+        ({"owner": ("DaemonSet", "theirs")}, "daemonset"),
+    ],
+)
+def test_a_users_pod_with_our_node_selector_is_not_ours(changed, kind):
+    """Nor one with our labels: it is evicted as any other, and budgets, owners and policies count."""
+    item = pod("x", **dict(OURS, **changed))
+    item["metadata"]["labels"]["app.kubernetes.io/name"] = "npu-node-agent"
+    assert kinds(item) == [kind]
+
+
+def test_a_users_pod_with_our_node_selector_is_evicted(api, cluster, time):
+    api.put(PODS, pod("serve-1", npus=4, node_selector=OURS["node_selector"]))
+    assert time.drain(cluster).evict_npu_pods() == 1 and api.evicted == ["serve-1"]
+
+
+def test_another_namespace_of_ours(api, cluster, time):
+    api.put(PODS, pod("x", owner=("DaemonSet", "npu-exporter"), namespace="ascend"))
+    with pytest.raises(_eviction.Blocked, match="ascend/x"):
+        time.drain(cluster, namespace="ascend").wait_components_gone(5)
+    time.drain(cluster).wait_components_gone(5)
 
 
 def test_requests_add_up():
@@ -415,10 +454,10 @@ def test_no_job_selector_waits_for_nothing(api, cluster, time):
 
 
 def test_components_leave(api, cluster, time):
-    component = pod("plugin", owner=("DaemonSet", "p"), node_selector={"npuops.ascend/components": "enabled"})
+    component = pod("plugin", owner=("DaemonSet", "npu-node-agent"), **OURS)
     api.put(PODS, component)
     time.events[4] = lambda: api.remove(component)
     time.drain(cluster).wait_components_gone(60)
     api.put(PODS, component)
-    with pytest.raises(_eviction.Blocked, match="train/plugin .*cannot go: it still runs"):
+    with pytest.raises(_eviction.Blocked, match="npu-operator/plugin .*cannot go: it still runs"):
         time.drain(cluster).wait_components_gone(5)

@@ -31,12 +31,14 @@ def host(name="a", **changes):
 
 
 def agent(on="a", ready=True):
-    return plugin(on, ready, {"app.kubernetes.io/name": "npu-node-agent"})
+    return plugin(on, ready, "npu-node-agent")
 
 
-def plugin(on="a", ready=True, labels=None):
+def plugin(on="a", ready=True, owner="ascend-device-plugin-daemonset", kind="DaemonSet"):
+    owners = [{"kind": kind, "name": owner, "controller": True}]
+    labels = {"name": "ascend-device-plugin-ds", "app.kubernetes.io/name": "npu-node-agent"}
     return {
-        "metadata": {"name": "p", "labels": labels or {"name": "ascend-device-plugin-ds"}},
+        "metadata": {"name": "p", "namespace": "npu-operator", "labels": labels, "ownerReferences": owners},
         "spec": {"nodeName": on},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
     }
@@ -202,3 +204,9 @@ def test_details_begin_with_what_the_boot_unit_says():
         "  npu_smi: 7 chips (expected: 8 chips)",
         "    -> Look at dmesg",
     ]
+
+
+def test_somebody_elses_pod_with_our_labels_is_no_component():
+    pods = [plugin(owner="theirs"), plugin(kind="ReplicaSet")]
+    assert row(pods=pods)["plugin"] == row(pods=[])["plugin"] != row()["plugin"]
+    assert row(pods=pods)["agent"] == row(pods=[])["agent"]

@@ -119,7 +119,7 @@ def test_who_stays():
 def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     def component(name, owner, node_name):
         made = pod(name, node_name)
-        made["metadata"].update(namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner}])
+        made["metadata"].update(namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner, "controller": True}])
         return made
 
     api.put(NODES, npu_node("a"))
