@@ -34,6 +34,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
     Uncordoned,
     Withdrawn,
     Work,
+    WrongHost,
     check_skip,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
@@ -54,6 +55,7 @@ _STOPS = {"cordon": _maintenance.CORDON, "reboot": _maintenance.REBOOT, "validat
 UNTIL = (*_STOPS, "done")
 
 MOST_ATTEMPTS = 3
+MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evicted again
 _COMPONENTS_LIMIT = 120  # seconds until paused components have left
 # What install and people put on a node, for a Node object that was made anew.
 _LASTING_LABELS = (
@@ -77,6 +79,8 @@ class Cycle:
         self._log, self._order, self._policy, self._purpose = self._work.log, order, policy, order.purpose
         self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
         self._ends_as_begun = self._more = False  # of a record that is cleared away
+        self._boot_id = None  # of the boot whose driver this run validates
+        self._asked = False  # whether the intent is this run's own
         self._handlers = {
             _maintenance.CORDON: self._cordon,
             _maintenance.JOBS: self._wait_for_jobs,
@@ -163,6 +167,11 @@ class Cycle:
         except _cycle_host.NotSent as exc:
             # In a rollback the host is neither here nor there.
             return ending.halt(exc) if step == _maintenance.ROLLBACK else ending.give_back(FAILED, exc.message)
+        except WrongHost as exc:
+            # Whatever it is, it is not for this host to say.
+            if intended and self._purpose.recovers:
+                return self._work.outcome(FAILED, exc.message)
+            return ending.halt(exc) if intended else ending.give_back(FAILED, exc.message)
         except _cycle_host.HostUnreachable as exc:
             return self._stuck(exc) if intended else ending.give_back(DEFERRED, exc.message)
         except NpuError as exc:
@@ -227,13 +236,16 @@ class Cycle:
         if self._log.record["boot_id"] is None:
             return self._intend()
         release = self._log.record["to"].get("release")
+        if not self._asked:
+            self._work.refuse_another_node()
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
         self._work.say("is back")
         record = self._log.record
-        if release is None or view["driver"] == release:
+        if release is None or _cycle_host.runs(view, release):
             # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
             # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
-            self._log.step(_maintenance.VALIDATION, labels=self._work.components_back() if view["ready"] else {})
+            labels = self._work.components_back() if view["ready"] else {}
+            self._log.step(_maintenance.VALIDATION, labels=labels, **self._taken(view))
         elif not _cycle_host.came_without_trial(view, record):
             return self._to_rollback(
                 "the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True
@@ -246,12 +258,23 @@ class Cycle:
             self._log.step(_maintenance.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
         return None
 
+    def _taken(self, view):
+        """What changes in the record when the host tries another release of the version: that for its new kernel."""
+        to = self._log.record["to"]
+        if not to.get("release") or view["driver"] == to["release"]:
+            return {}
+        self._work.say("its kernel is %s now: tries %s" % (view["kernel"], view["driver"]))
+        return {"to": dict(to, release=view["driver"], digest=None)}
+
     def _intend(self):
         """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
+        count = self._work.pods.evict_returned(MOST_RETURNS)
+        if count:
+            self._work.say("pods that had come back gone: %d" % count)
         view = self._work.host.wait_free()
         self._work.check_identity(view)
         if _cycle_host.trial_runs(view, self._log.record["to"].get("release")):
-            self._log.step(_maintenance.VALIDATION, guard=self._work.may_go_on)
+            self._log.step(_maintenance.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
         if view["holders"] and self._purpose.recovers:
             # Most likely they hang in the kernel, and only the reboot ends them.
@@ -276,11 +299,14 @@ class Cycle:
             return Change(self._purpose.intend(changed, self._log.now()), labels, gone)
 
         self._log.write(decide)
+        self._asked = True
 
     # --- validation, and the way back ---
 
     def _validate(self):
         to = self._log.record["to"]
+        if self._boot_id is None:
+            self._boot_id = self._work.known_host()["boot_id"]
         try:
             if not self._work.marked(VALIDATED):
                 self._check.in_order(to.get("version"), to.get("release"))
@@ -288,8 +314,12 @@ class Cycle:
                 times = dict(self._log.record["times"], **{VALIDATED: self._log.now()})
                 self._log.step(_maintenance.VALIDATION, times=times)
                 return None
-            if to.get("release") is not None:
-                self._check.confirm(to["release"])
+            if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):
+                self._boot_id, times = None, dict(self._log.record["times"])
+                del times[VALIDATED]
+                self._work.say("the host was rebooted once more: validates it again")
+                self._log.step(_maintenance.VALIDATION, times=times)
+                return None
         except Invalid as exc:
             return self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
         self._log.step(_maintenance.UNCORDON)
@@ -354,14 +384,15 @@ class Cycle:
                 view = self._work.host.view()
             if view["good"] is None:
                 return self._ending.fail("failed", "There is no good release to go back to: it stays cordoned.", False)
-            if view["good"] != view["driver"] or view["going_down"]:
+            if view["going_down"] or not _cycle_host.runs(view, view["good"]):
                 self._empty_again()
                 self._log.step(_maintenance.ROLLBACK, boot_id=view["boot_id"])
                 return None
         else:
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
         try:
-            self._check.in_order(record["to" if turned else "from"]["version"], view["good"])
+            good = view["driver"] if _cycle_host.runs(view, view["good"]) else view["good"]
+            self._check.in_order(record["to" if turned else "from"]["version"], good)
         except Invalid as exc:
             if turned:
                 self._log.step(_maintenance.ROLLBACK, failure="the driver that is confirmed does not work: %s" % exc.message)
@@ -381,8 +412,7 @@ class Cycle:
         On one that was in service with a driver on trial they do: that ends in a halt.
         """
         try:
-            self._work.pods.evict_npu_pods()
-            self._work.pods.evict_others()
+            self._work.pods.evict_returned(MOST_RETURNS)
             self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
         except (Blocked, _cluster.Failing) as exc:
             if not self._work.marked(_maintenance.DRAIN):

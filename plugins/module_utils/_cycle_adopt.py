@@ -81,8 +81,8 @@ class Adoption:
         if not _cycle_host.runs(view, order.release) or view["good"] != view["driver"]:
             raise NotDue(
                 FAILED,
-                "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which takes"
-                " it up. To leave it out: kubectl label node %s %s=true"
+                "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
+                " takes it up. To leave it out: kubectl label node %s %s=true"
                 % (order.target.get("version"), _maintenance.LABEL_STATE, view["driver"], order.node, _maintenance.LABEL_SKIP),
             )
         told = _cluster.labels(node).get(_cluster.LABEL_DRIVER_VERSION)

@@ -51,14 +51,21 @@ class Check:
         except SmokeFailed as exc:
             raise Invalid(exc.message)
 
-    def confirm(self, release):
-        """Take the release as good: the last thing to be done on the host. Raises Invalid."""
+    def confirm(self, release, boot_id):
+        """Take the release as good in the boot in which it was validated: the last thing to be done on the host.
+
+        False when the host was rebooted since, to the same driver. Raises Invalid.
+        """
         try:
-            self._work.host.confirmed(self._work.log.record["generation"], release)
+            self._work.host.confirmed(self._work.log.record["generation"], release, boot_id)
+            return True
         except HostUnreachable:
             raise
         except NpuError as exc:
-            self._same_driver(self._work.host.view(), release)
+            view = self._work.host.view()
+            self._same_driver(view, release)
+            if view["boot_id"] != boot_id:
+                return False
             raise Invalid("the release could not be confirmed: %s" % exc.message)
 
     @staticmethod

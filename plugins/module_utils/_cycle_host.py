@@ -7,7 +7,7 @@ The host itself is a port, so that the cycle can be tested without one:
 
  view(wait=None)                           what npu_boot tells with state=view, as a dict; waits for the driver so many seconds
  rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
- confirmed(generation, release)            the release is good from now on
+ confirmed(generation, release, boot_id)   the release is good from now on, unless this is another boot
  withdrawn(generation)                     no ``next`` is left
  validate(version)                         {valid, checks, msg} as npu_validate tells
 
@@ -60,11 +60,24 @@ class HostSide:
     def view(self, wait=None):
         return self._try(lambda: self._host.view(wait))
 
+    def look(self, again=False):
+        """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
+        if again or self._back is None:
+            self._back = self.view()
+        return self._back
+
+    def peek(self):
+        """The view now, or None when the host does not answer."""
+        try:
+            return self._host.view()
+        except HostUnreachable:
+            return None
+
     def validate(self, version):
         return self._try(lambda: self._host.validate(version))
 
-    def confirmed(self, generation, release):
-        self._try(lambda: self._host.confirmed(generation, release))
+    def confirmed(self, generation, release, boot_id):
+        self._try(lambda: self._host.confirmed(generation, release, boot_id))
 
     def withdrawn(self, generation):
         self._try(lambda: self._host.withdrawn(generation))
@@ -230,8 +243,10 @@ class _Seen:
 
 def came_without_trial(view, record):
     """Whether the host rebooted without trying this maintenance's release (a power loss between intent and call)."""
-    trial = view["trial"]
-    return not (trial and trial["release"] == record["to"]["release"] and trial["generation"] >= record["first_generation"])
+    trial, wanted = view["trial"], _maintenance.version_of(record["to"]["release"])
+    # After a change of kernel it is another release of the version.
+    same = trial and _maintenance.version_of(trial["release"]) == wanted
+    return not (same and trial["generation"] >= record["first_generation"])
 
 
 def runs(view, release):

@@ -175,7 +175,7 @@ class Work:
         """
         deadline, said = self.clock.monotonic() + IDENTITY_LIMIT, False
         while True:
-            view = self.host.view()
+            view = self.host.look(again=said)
             if view["boot_id"] == self.log.record["boot_id"]:
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:
@@ -188,6 +188,12 @@ class Work:
                 self.say("waits until the node tells the boot ID of the host")
                 said = True
             self.clock.sleep(POLL)
+
+    def refuse_another_node(self):
+        """Raise WrongHost when the host is certainly another node's. One that reboots now cannot be asked."""
+        view = self.host.peek()
+        if view is not None and view["boot_id"] != self.log.record["boot_id"] and self._is_another_node(view["boot_id"]):
+            self.check_identity(view)
 
     def _is_another_node(self, boot_id):
         nodes = self.cluster.list("/api/v1/nodes")

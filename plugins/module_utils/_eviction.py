@@ -515,6 +515,22 @@ class Drain:
         """Evict the rest and wait until it is gone. Returns how many pods went. Raises Blocked."""
         return self._evict(OTHER)
 
+    def evict_returned(self, rounds):
+        """Evict what came onto the emptied node since, until a look finds nothing. Returns how many pods went.
+
+        Raises Blocked, also when after so many ``rounds`` there are some again.
+        """
+        gone = 0
+        for left in range(rounds, -1, -1):
+            # What was told to end and cannot is left where that is allowed.
+            pods = [pod for pod in self._pods() if self._policy.goes(pod) and not (self._leave_stuck and pod.terminating)]
+            if not pods:
+                return gone
+            if left:
+                gone += self.evict_npu_pods() + self.evict_others()
+        why = "it tolerates the cordon and came back %d times; let its controller keep it off this node" % rounds
+        self._give_up([Blocker(RETURNING, pod, why) for pod in pods])
+
     def wait_components_gone(self, timeout):
         """Wait for the pods of the paused components to leave. Raises Blocked after ``timeout`` seconds."""
         remaining = self._wait_until_gone(

@@ -496,6 +496,7 @@ def _previous(entry):
     if manifest is None:
         entry.checked.reasons.append("its previous release %s is no longer complete on the host" % release)
         return None
+    release, manifest = _for_kernel(release, upgrade["staged"], entry.facts.get("kernel"))
     if manifest.get("kernel") != entry.facts.get("kernel"):
         entry.checked.reasons.append(
             "its previous release %s is for the kernel %s, the host runs %s"
@@ -508,6 +509,15 @@ def _previous(entry):
         "image": None,
     }
     return None
+
+
+def _for_kernel(release, staged, kernel):
+    """(the release, or the staged one of its version for the running kernel, its manifest), as npu-driver-select chooses."""
+    if staged[release].get("kernel") == kernel:
+        return release, staged[release]
+    version = version_of(release)
+    fit = [name for name in sorted(staged) if version_of(name) == version and staged[name].get("kernel") == kernel]
+    return (fit[-1], staged[fit[-1]]) if fit else (release, staged[release])
 
 
 def _last_wave(entries):

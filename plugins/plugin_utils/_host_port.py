@@ -45,8 +45,8 @@ class HostPort:
             self._reset()
         return result
 
-    def confirmed(self, generation, release):
-        self._boot(state="confirmed", generation=generation, release=release)
+    def confirmed(self, generation, release, boot_id):
+        self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)
 
     def withdrawn(self, generation):
         self._boot(state="withdrawn", generation=generation)

@@ -164,4 +164,3 @@ class Commands(Bench):
             pass
         met, self.world.fate = self.world.fate.met, Fate()
         return met
-

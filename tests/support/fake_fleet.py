@@ -247,6 +247,8 @@ class Host:
         self.driver = self.good = release
         self.next = self.previous = self.trial = None
         self.generation = 0
+        self.kernel = self.next_kernel = "k"
+        self.staged = set()  # releases for another kernel, which npu-driver-select takes in the place of one of their version
         self.boot_id = "boot-%s-0" % name
         self.boots = 0
         self.up = True
@@ -276,13 +278,18 @@ class Host:
         self.boot_id = "boot-%s-%d" % (self.name, self.boots)
         self.booted_at = self._world.clock.now()
         self.up, self.wedged, self.suspended = True, self.incurable, False
+        self.kernel = self.next_kernel
         if self.next:
-            self.driver, self.next = self.next, None
+            self.driver, self.next = self._for_kernel(self.next), None
             self.trial = {"generation": self.generation, "release": self.driver, "boot_id": self.boot_id}
             self.tries[self.driver] = self.tries.get(self.driver, 0) + 1
         elif self.good:
-            self.driver = self.good
+            self.driver = self._for_kernel(self.good)
         self._world.clock.at(5.0, self._kubelet)
+
+    def _for_kernel(self, release):
+        fit = "%s-%s-" % (release.split("-")[0], self.kernel)
+        return next((name for name in sorted(self.staged) if name.startswith(fit)), release)
 
     def wedge(self):
         """The chips stop to answer, and the node agent says so until they do again, as long as it runs."""
@@ -346,7 +353,7 @@ class Host:
             "loaded_version": self.driver.split("-")[0],
             "unit": "active" if works else "failed",
             "uptime": self._world.clock.now() - self.booted_at,
-            "kernel": "k",
+            "kernel": self.kernel,
             "going_down": self.going_down,
         }
 
@@ -376,12 +383,14 @@ class Host:
         if generation < self.generation:
             raise NpuError("Another run has taken this host over (generation %d)" % self.generation)
 
-    def confirmed(self, generation, release):
+    def confirmed(self, generation, release, boot_id):
         self._reach()
-        self._world.mutate("confirm %s" % self.name, lambda: self._confirm(generation, release), False)
+        self._world.mutate("confirm %s" % self.name, lambda: self._confirm(generation, release, boot_id), False)
 
-    def _confirm(self, generation, release):
+    def _confirm(self, generation, release, boot_id):
         self._fence(generation)
+        if boot_id != self.boot_id:
+            raise NpuError("The host was rebooted since its driver was validated (boot ID %s)" % self.boot_id)
         if self.driver != release:
             raise NpuError("The driver of this boot is %s, not %s" % (self.driver, release))
         if self.good != release:
@@ -423,6 +432,9 @@ class Pods:
 
     def evict_npu_pods(self):
         return self._evict("npu")
+
+    def evict_returned(self, _rounds):
+        return self.evict_npu_pods() + self.evict_others()
 
     def evict_others(self):
         if self.on_drain:

@@ -44,7 +44,7 @@ class Host:
         self._api.objects[NODES]["npu-a"]["status"]["nodeInfo"]["bootID"] = "boot-1"
         return {"already": False, "queued": True, "held": []}
 
-    def confirmed(self, generation, release):
+    def confirmed(self, generation, release, boot_id):
         self.calls.append(("confirmed", generation, release))
         self.good = release
 

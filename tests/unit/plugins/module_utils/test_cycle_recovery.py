@@ -202,7 +202,7 @@ def test_an_automatic_recovery_leaves_the_approval_of_an_upgrade():
 def test_an_approval_that_is_taken_back_gives_the_node_back():
     bench = Wedged()
     _approve(bench, bench.world.clock.now())
-    bench.pods.on_drain = lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].pop(APPROVE))
+    bench.pods.on_drain = lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].pop(APPROVE, None))
     assert bench.run(auto=False)["outcome"] == "awaiting-approval"
     assert bench.host.boots == 0 and STATE not in bench.labels
     bench.assert_nothing_left()

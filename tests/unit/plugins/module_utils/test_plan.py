@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
 from eviction_stub import budget, pod
 from field_owners import cordon_of
-from fleet import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, unreachable
+from fleet import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, release, unreachable
 from kubernetes_stub import node
 
 NOW = 1795264200.0  # 2026-11-21T12:30:00Z
@@ -571,6 +571,17 @@ def test_rollback_that_cannot_be(changes, verdict, text):
     entry = only(backward(**changes), reason="rollback")
     assert entry.verdict == verdict
     assert any(text in line for line in entry.reasons + entry.notes)
+
+
+def test_a_rollback_takes_the_release_of_the_version_that_is_for_the_running_kernel():
+    """The kernel changed since; npu-driver-select would take it as well."""
+    fits = release(OLD, "sha256:" + "2c" * 32)
+    staged = {
+        OLD_RELEASE: {"version": OLD, "kernel": "5.10", "digest": OLD_DIGEST},
+        fits: {"version": OLD, "kernel": KERNEL, "digest": "sha256:" + "2c" * 32},
+    }
+    entry = only(backward(staged=staged), reason="rollback")
+    assert (entry.verdict, entry.target["release"], entry.target["digest"]) == ("ready", fits, "sha256:" + "2c" * 32)
 
 
 def test_a_second_rollback_does_not_go_forward_again():
