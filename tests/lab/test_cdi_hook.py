@@ -16,6 +16,7 @@ import uuid
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cdi
 from lab import CHECKOUT
+from patience import PATIENCE
 
 HOOK = CHECKOUT / "roles" / "npu_runtime" / "files" / "npu-cdi-hook"
 TARGET = "usr/local/Ascend/driver"
@@ -63,7 +64,7 @@ class Container:
         try:
             with open(log, "wb") as stream:  # the container would keep a pipe open
                 status = subprocess.run(["runc", "create", "--bundle", self.bundle, name], stdin=subprocess.DEVNULL,
-                                        stdout=stream, stderr=stream, timeout=60, check=False).returncode
+                                        stdout=stream, stderr=stream, timeout=PATIENCE, check=False).returncode
             return subprocess.CompletedProcess([], status, log.read_text(encoding="utf-8"))
         finally:
             subprocess.run(["runc", "delete", "--force", name], capture_output=True, check=False)

@@ -16,6 +16,7 @@ import collection  # noqa: F401  pylint: disable=unused-import
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from patience import PATIENCE
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
@@ -35,7 +36,7 @@ def binaries(lab, tmp_path_factory):
         with open(paths[release], "wb") as stream:
             subprocess.run(
                 ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", node, "cat /usr/bin/containerd"],
-                stdout=stream, check=True, timeout=60,
+                stdout=stream, check=True, timeout=PATIENCE,
             )
         paths[release].chmod(0o755)
         said = subprocess.run([paths[release], "--version"], capture_output=True, text=True, check=True).stdout
@@ -104,7 +105,7 @@ class Node:
     def write(self, text, path=CONFIG):
         subprocess.run(
             ["ssh", "-F", str(self.lab.state / "ssh_config"), self.name, f"mkdir -p {pathlib.Path(path).parent}; cat > {path}"],
-            input=text, text=True, check=True, timeout=60,
+            input=text, text=True, check=True, timeout=PATIENCE,
         )
 
     def off(self, text=None):
@@ -244,7 +245,7 @@ def test_old_file_does_not_come_back_either(node17):
     text = text.replace("registry]", 'registry.mirrors."x"]\n      endpoint = ["http://x"]\n'
                         '    [plugins."io.containerd.grpc.v1.cri".registry]')
     node17.write(text)
-    result = node17.switch(timeout=5)
+    result = node17.switch(timeout=15)
     assert result["failed"] and "Even so it does not come back" in result["msg"], result
     assert result["msg"].count("cannot be set when `config_path` is provided") >= 2, result["msg"]
     assert node17.sh(f"cat {CONFIG}") == text

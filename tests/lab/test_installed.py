@@ -11,6 +11,7 @@ import pathlib
 import re
 
 import pytest
+from patience import PATIENCE
 from untouched import untouched_state
 
 # What the lab's hardware is (lab/README.md): Node name -> resource, chips, what each pod gets of it.
@@ -23,14 +24,12 @@ PLAIN_NODE = "cpu-a"
 READ_ONLY_NODE = "npu-c"
 NAMESPACE = "npu-operator"
 TEST_IMAGE = "lab/test:lab"
-# Until a plugin has registered after a reboot and the kubelet has told the API server.
-SETTLE = 180
 
 
 @pytest.mark.parametrize("node", NPU_NODES)
 def test_allocatable(lab, node):
     resource, chips = NPU_NODES[node]
-    lab.wait_for(lambda: lab.node(node)["status"]["allocatable"].get(resource) == str(chips), SETTLE,
+    lab.wait_for(lambda: lab.node(node)["status"]["allocatable"].get(resource) == str(chips), PATIENCE,
                  f"{node}: allocatable {resource} = {chips}")
 
 
@@ -60,7 +59,7 @@ def test_pod_gets_its_chip(lab, node):
             }],
         },
     }
-    lab.wait_for(lambda: resource in lab.node(node)["status"]["allocatable"], SETTLE, f"{node}: {resource}")
+    lab.wait_for(lambda: resource in lab.node(node)["status"]["allocatable"], PATIENCE, f"{node}: {resource}")
     lab.kubectl("delete", "pod", name, "--ignore-not-found", "--wait=true")
     try:
         lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
@@ -97,7 +96,7 @@ def test_exporter_answers(lab, node):
     pods = lab.wait_for(
         lambda: [pod for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node}")
                  if "npu-exporter" in pod["metadata"]["name"] and pod["status"].get("podIP")],
-        SETTLE, f"{node}: a pod of the exporter with an address")
+        PATIENCE, f"{node}: a pod of the exporter with an address")
     assert len(pods) == 1
     metrics = lab.ssh(PLAIN_NODE, f"curl -sSf --max-time 10 http://{pods[0]['status']['podIP']}:8082/metrics").stdout
     assert re.search(rf"^machine_npu_nums(\{{.*\}})? {NPU_NODES[node][1]}\b", metrics, re.MULTILINE), metrics[:2000]

@@ -13,6 +13,7 @@ import subprocess
 
 import pytest
 from lab import CHECKOUT
+from patience import PATIENCE
 
 HOST, OTHER = "npu-c", "npu-b"
 TOP = "/var/lib/npuops/python"
@@ -141,7 +142,7 @@ def test_killed_while_it_unpacks(lab):
     with subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True) as killer:
         with subprocess.Popen(install, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
                               cwd=CHECKOUT, env=lab.environment()) as run:
-            half = killer.communicate(timeout=120)[0]
+            half = killer.communicate(timeout=PATIENCE)[0]
             os.killpg(run.pid, signal.SIGKILL)
     assert ".new-" in half, "it was not killed half-way"
     assert current(lab) == before

@@ -17,6 +17,7 @@ import driver_images
 import pytest
 import registry_server
 import yaml
+from patience import PATIENCE
 
 NODES = ("npu-b", "npu-c")
 ROOT = "/var/lib/npuops-staging-test"
@@ -242,13 +243,13 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, si
     def slow(content):
         if content[:2] == b"\x1f\x8b":
             asked.set()
-            go_on.wait(60)
+            go_on.wait(PATIENCE)
         return content
 
     token.faults = [("GET", "/blobs/", slow)]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         first = pool.submit(stage, token, check=False)
-        assert asked.wait(60)
+        assert asked.wait(PATIENCE)
         credentials = lab.ssh(
             node, "stat -c %a /run/npuops/staging /run/npuops/staging/hosts/*/hosts.toml"
         ).stdout.split()

@@ -16,6 +16,7 @@ import subprocess
 
 import leftovers
 import pytest
+from patience import PATIENCE
 from rollout import reboot
 
 pytestmark = pytest.mark.last
@@ -170,7 +171,7 @@ def driver_files(lab) -> list[str]:
 
 def test_a_driver_of_the_hosts_own_serves_pods_and_is_not_touched(lab, driver_package):
     copy = ["scp", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", str(driver_package), f"{OWN}:/var/tmp/driver.run"]
-    subprocess.run(copy, check=True, timeout=60, capture_output=True)
+    subprocess.run(copy, check=True, timeout=PATIENCE, capture_output=True)
     lab.ssh(OWN, "id HwHiAiUser >/dev/null 2>&1 || useradd --create-home HwHiAiUser; sh /var/tmp/driver.run --full --quiet")
     reboot(lab, OWN)
     before = driver_files(lab)

@@ -20,9 +20,9 @@ import sys
 
 import yaml
 from lab import CHECKOUT, Lab
+from patience import PATIENCE, RUN_PATIENCE
 
 URL = "https://awx.example.com"
-PATIENCE = 600
 # A job in the process that AWX has for it: everything beside the project is in the private data directory.
 _WORKER = """
 import json, sys, ansible_runner
@@ -81,7 +81,7 @@ class Awx:
         private = self._private(f"inventory-{next(self._numbers)}")
         command = ["ansible-inventory", "-i", str(self.project / source), "--list", "--export"]
         result = subprocess.run(command, cwd=self.project, env=self._environment(private), capture_output=True, text=True, check=False,
-                                timeout=PATIENCE)
+                                timeout=RUN_PATIENCE)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -165,7 +165,7 @@ class Job:
 
     def wait(self) -> Job:
         """Wait for its end; it is the same job, with `status` and `rc`."""
-        self._process.wait(PATIENCE)
+        self._process.wait(RUN_PATIENCE)
         log = (self.private / "worker.log").read_text(encoding="utf-8", errors="replace")
         assert self._answer.exists(), log[-4000:]
         answer = json.loads(self._answer.read_text(encoding="utf-8"))
@@ -186,7 +186,7 @@ class Job:
             os.kill(pid, signal.SIGSTOP)  # or one would start another while they die
         for pid in doomed:
             os.kill(pid, signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
 
 
 def _children(pid: int) -> list[int]:

@@ -24,6 +24,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from patience import PATIENCE
+
 SUPPORT = pathlib.Path(__file__).resolve().parent
 MARK = "NPUOPS_TEST_CONTROLLER"  # environment variable by which a controller's processes are known
 SOCKET = "NPUOPS_TEST_GATE"  # environment variable with the socket that counting_ssh asks
@@ -116,6 +118,10 @@ class Gate:
                 self._go_dark()
                 return Answer.DROP if self.calls[number - 1].target == "api" else Answer.GO
             return Answer.GO
+
+    def light(self) -> None:
+        """The API can be reached again."""
+        self._dark_until = 0.0
 
     def _die(self) -> None:
         self.dead = True
@@ -211,7 +217,7 @@ class Controller:
     def kill(self) -> None:
         """SIGKILL to all of it at once; returns when none is left."""
         self.killed = True
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while pids := self.processes():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -219,7 +225,7 @@ class Controller:
             self._process.poll()  # a dead one is gone only when somebody asks
             assert time.monotonic() < end, f"processes {pids} do not die"
         # One that has given up its environment already may still be about to die.
-        self._process.wait(10)
+        self._process.wait(PATIENCE)
 
     def processes(self) -> list[int]:
         """IDs of what runs of it, zombies not counted."""

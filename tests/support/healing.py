@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 
+from patience import PATIENCE
 from rollout import run, upgrade
 
 WEDGED = "npuops.ascend/wedged"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 # A node agent that looks often.
 QUICK = {"npu_node_agent_probe_interval": 6, "npu_node_agent_probe_timeout": 5, "npu_node_agent_probe_failures": 2}
-WITHIN = 90  # seconds until a quick agent has told of a wedge, or of its end, on a busy machine
 # What tests want who are not about the guards: the hosts of the lab have the uptime of its machine, and are few.
 ANYWAY = {"npu_recovery_auto": True, "npu_recovery_attempts": 0, "npu_recovery_storm_percent": 100, "npu_recovery_min_uptime": 0}
 
@@ -39,7 +39,7 @@ def told(lab, node: str) -> dict | None:
 def wedge(lab, node: str, *fault: str) -> dict:
     """Let the chips stop to answer, until the next reboot or as the fault says, and wait until the cluster knows."""
     lab.fault(node, *(fault or ("wedge",)))
-    return lab.wait_for(lambda: told(lab, node), WITHIN, f"the cluster knows that {node} is wedged", 0.5)
+    return lab.wait_for(lambda: told(lab, node), PATIENCE, f"the cluster knows that {node} is wedged", 0.5)
 
 
 def wait_well(lab, node: str) -> None:
@@ -48,4 +48,4 @@ def wait_well(lab, node: str) -> None:
         metadata = lab.node(node)["metadata"]
         return WEDGED not in metadata.get("annotations", {}) and REBOOT_REQUIRED not in metadata["labels"]
 
-    lab.wait_for(well, WITHIN, f"the cluster knows that {node} answers again", 0.5)
+    lab.wait_for(well, PATIENCE, f"the cluster knows that {node} answers again", 0.5)

@@ -50,7 +50,7 @@ class Credentials:
             file.flush()
             self.context.load_cert_chain(file.name)
 
-    def connect(self, timeout: float | None = 30) -> http.client.HTTPConnection:
+    def connect(self, timeout: float | None = 120) -> http.client.HTTPConnection:
         """Return a connection that is not open yet."""
         if self.context is None:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
@@ -99,7 +99,7 @@ class Watch:
         self.path = path
         query = urllib.parse.urlencode({"watch": "1", "resourceVersion": revision, "allowWatchBookmarks": "true",
                                         "timeoutSeconds": str(seconds), **selectors})
-        self._connection = credentials.connect(timeout=seconds + 30)
+        self._connection = credentials.connect(timeout=seconds + 120)
         try:
             self._connection.connect()
             self._socket = self._connection.sock

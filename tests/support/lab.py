@@ -17,6 +17,7 @@ import urllib.parse
 import pytest
 import yaml
 from kube_api import KubeApi
+from patience import PATIENCE, RUN_PATIENCE
 from preloaded import Preloaded
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
@@ -80,11 +81,11 @@ class Lab:
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods?{urllib.parse.urlencode(selectors)}")["items"]
 
     def ssh(self, host: str, command: str, check: bool = True) -> subprocess.CompletedProcess:
-        """Run a shell command on a host as root, in at most a minute."""
+        """Run a shell command on a host as root."""
         return self._run(["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", host, command],
-                         check=check, timeout=60)
+                         check=check)
 
-    def playbook(self, name: str, *arguments: str, check: bool = True, timeout: float = 900,
+    def playbook(self, name: str, *arguments: str, check: bool = True, timeout: float = RUN_PATIENCE,
                  env: dict[str, str] | None = None, **variables: object) -> subprocess.CompletedProcess:
         """Run a playbook of the collection on the lab's inventory.
 
@@ -98,7 +99,7 @@ class Lab:
             command += ["-e", json.dumps(variables)]
         return self.ansible(command, check, timeout, env)
 
-    def ansible(self, command: list[str], check: bool = True, timeout: float = 120,
+    def ansible(self, command: list[str], check: bool = True, timeout: float = RUN_PATIENCE,
                 env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         """Run ansible-playbook or ansible.
 
@@ -133,7 +134,11 @@ class Lab:
 
     def fault(self, node: str, *words: str) -> None:
         """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
-        self._run([str(CHECKOUT / "lab" / "fault"), node, *words], timeout=300)
+        self._run([str(CHECKOUT / "lab" / "fault"), node, *words])
+
+    def console(self, node: str, command: str) -> str:
+        """What a shell command prints that runs on a node without its network, whatever hangs there; "" if the node is off."""
+        return self._run([str(CHECKOUT / "lab" / "console"), node, command], check=False).stdout
 
     def environment(self) -> dict[str, str]:
         """Return the environment in which commands here run."""
@@ -142,7 +147,11 @@ class Lab:
 
     @staticmethod
     def wait_for(condition, timeout: float, what: str, interval: float = 1.0):
-        """Return the first true value of `condition()`; fail saying what was awaited and the last value seen."""
+        """Return the first true value of `condition()`; fail saying what was awaited and the last value seen.
+
+        :param timeout: seconds that it may take; never less than PATIENCE, because a slow machine is no failure
+        """
+        timeout = max(timeout, PATIENCE)
         end = time.monotonic() + timeout
         while True:
             value = condition()
@@ -152,7 +161,7 @@ class Lab:
                 pytest.fail(f"{what}: not within {timeout:.0f} s, last seen {value!r}")
             time.sleep(interval)
 
-    def _run(self, command: list[str], stdin: str | None = None, check: bool = True, timeout: float = 120,
+    def _run(self, command: list[str], stdin: str | None = None, check: bool = True, timeout: float = PATIENCE,
              env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         result = subprocess.run(command, input=stdin if stdin is not None else "", capture_output=True, text=True,
                                 check=False, timeout=timeout, env={**self.environment(), **(env or {})}, cwd=CHECKOUT)

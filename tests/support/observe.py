@@ -22,6 +22,7 @@ import time
 
 from lab import CHECKOUT, Lab
 from observer import Sight, problems
+from patience import PATIENCE, RUN_PATIENCE
 from rollout import watch
 from workloads import scenario
 
@@ -57,7 +58,7 @@ def start(lab: Lab, directory: pathlib.Path, version: str, bare: bool = False) -
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen([sys.executable, __file__, "run", str(directory)], stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=log, start_new_session=True)
-    end_of_patience = time.monotonic() + 30
+    end_of_patience = time.monotonic() + PATIENCE
     while not (directory / "pid").exists():
         if process.poll() is not None or time.monotonic() > end_of_patience:
             sys.exit("the observer does not start: " + (directory / "log").read_text(encoding="utf-8"))
@@ -80,7 +81,7 @@ def follow(lab: Lab, directory: pathlib.Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     with watch(lab) as observer:
         (directory / "pid").write_text(str(os.getpid()), encoding="utf-8")
-        over.wait(3600)
+        over.wait(4 * RUN_PATIENCE)
     new = directory / "timeline.new"
     new.write_text(json.dumps({"timeline": [dataclasses.asdict(sight) for sight in observer.timeline],
                                "gaps": observer.gaps, "boots": observer.boots}), encoding="utf-8")
@@ -91,7 +92,7 @@ def end(directory: pathlib.Path) -> Recorded:
     """End the observer of a directory and return what it saw."""
     if not (directory / "timeline.json").exists():
         os.kill(int((directory / "pid").read_text(encoding="utf-8")), signal.SIGTERM)
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + PATIENCE
         while not (directory / "timeline.json").exists():
             assert time.monotonic() < patience, (directory / "log").read_text(encoding="utf-8")
             time.sleep(0.1)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kube_api import Gone, KubeApi, Watch
+from patience import PATIENCE
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
@@ -29,7 +30,6 @@ RECORD = "npuops.ascend/maintenance"
 LAST = "npuops.ascend/last-maintenance"
 SLOTS = "npuops.ascend/slots"
 LEASE = "npu-maintenance"
-PATIENCE = 60  # seconds in which a watch must be back
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Observer:
             for watch in list(self._watches.values()):
                 watch.end()
             for thread in self._threads:
-                thread.join(10)
+                thread.join(PATIENCE)
 
     @property
     def timeline(self) -> list[Sight]:
@@ -128,7 +128,8 @@ class Observer:
         return {sight.name: sight for sight in self.timeline if sight.kind == kind}
 
     def wait(self, condition, timeout: float, what: str) -> Sight:
-        """Return the first state, past or to come, of which `condition(sight)` is true."""
+        """Return the first state, past or to come, of which `condition(sight)` is true; as long as that takes, at least PATIENCE."""
+        timeout = max(timeout, PATIENCE)
         end, looked = time.monotonic() + timeout, 0
         while True:
             with self._news:
@@ -141,8 +142,13 @@ class Observer:
                 if len(self._sights) == looked:
                     self._news.wait(left)
 
-    def catch_up(self, timeout: float = 30) -> None:
-        """Wait until the watches have told everything that the API says now. What they do not tell is a gap."""
+    def catch_up(self, timeout: float = PATIENCE) -> None:
+        """Wait until the watches have told everything that the API says now. What they do not tell is a gap.
+
+        Once it has ended, it had; what the kubelets write afterwards is not its business.
+        """
+        if self._stop.is_set():
+            return
         wanted = {}
         for kind, (path, selectors) in self._lists.items():
             query = "?fieldSelector=" + selectors["fieldSelector"] if selectors else ""
@@ -170,6 +176,8 @@ class Observer:
         while not self._stop.is_set():
             try:
                 watch = self._watches[kind] = Watch(self._api.credentials, path, str(self._reached[kind]), **selectors)
+                if self._stop.is_set():  # meanwhile: who ended the watches did not know this one
+                    watch.end()
                 lost_since = None
                 for event in watch:
                     if event["type"] != "BOOKMARK":

@@ -38,7 +38,7 @@ class Preloaded:
                                              pass_fds=[listener.fileno()], env=environ)
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=600)
         self._directory.cleanup()
 
     def run(self, command: Sequence[str], cwd: os.PathLike | str, timeout: float) -> subprocess.CompletedProcess:

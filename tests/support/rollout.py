@@ -16,14 +16,13 @@ from api_proxy import ApiProxy
 from crash import Controller, Gate, GateSocket
 from lab import CHECKOUT, Lab
 from observer import APPROVAL, COMPONENTS, LAST, LEASE, RECORD, REBOOT_REQUIRED, REQUESTED, STATE, Observer, left_behind
+from patience import RUN_PATIENCE
 
 NPU_NODES = ("npu-a", "npu-b", "npu-c")
 NAMESPACE = "npu-operator"
 ROOT = "/var/lib/Ascend"
 # Two good releases; an upgrade goes from one to the other, in either direction.
 OTHER = {"25.5.0": "25.5.1", "25.5.1": "25.5.0"}
-# What a run takes: staging, drain, a reboot of the lab (10 s), the kubelet's first report.
-PATIENCE = 600
 # A record is taken over after 90 s without a heartbeat. After a kill nobody is left, so the tests need not wait as long.
 TAKEOVER = {"npu_upgrade_heartbeat_limit": 1}
 
@@ -38,7 +37,7 @@ class Run:
     def text(self) -> str:
         return self.controller.text
 
-    def wait(self, timeout: float = PATIENCE) -> int:
+    def wait(self, timeout: float = RUN_PATIENCE) -> int:
         """Its exit status."""
         return self.controller.wait(timeout)
 
@@ -92,6 +91,11 @@ class LabObserver(Observer):
 
 def watch(lab: Lab) -> LabObserver:
     return LabObserver(lab)
+
+
+def make_driver(lab: Lab, version: str, kind: str) -> None:
+    """Put a driver into the registry that is no good in the way that lab/fault calls `kind`."""
+    lab._run([str(CHECKOUT / "lab" / "driver-image"), version, kind])
 
 
 # --- what hosts say ---

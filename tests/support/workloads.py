@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 
+from patience import PATIENCE
+
 PULL_SECRET = "lab-registry"
+HELD = 3600  # seconds; longer than any test waits
+HOLDING = "trap 'while [ ! -e /hold/go ]; do sleep 0.2; done; exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 A2, DUO = "huawei.com/Ascend910", "huawei.com/Ascend310P"
 
 
@@ -17,6 +22,7 @@ class Team:
 
     def __init__(self, lab, name: str) -> None:
         self.lab, self.name = lab, name
+        self._held: dict[str, tuple[str, str]] = {}  # Deployment -> node, directory there
         self.image = str(lab.variable("npu_driver_repository")).split("/", maxsplit=1)[0] + "/lab/test:lab"
 
     def __enter__(self) -> Team:
@@ -32,14 +38,21 @@ class Team:
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}, secret)
 
     def remove(self) -> None:
-        self.lab.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", "--timeout=100s")
+        """With all that is in it, also pods that nobody has let go."""
+        self.lab.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=false")
+        if self._held:
+            self.lab.kubectl("delete", "pods", "--all", "-n", self.name, "--force", "--grace-period=0", check=False)
+        self.lab.kubectl("wait", "--for=delete", f"namespace/{self.name}", f"--timeout={PATIENCE}s")
+        for node, directory in self._held.values():
+            self.lab.ssh(node, f"rm -rf {directory}", check=False)  # it may be down
 
     def apply(self, *objects: dict) -> None:
         document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.lab.kubectl("apply", "-f", "-", stdin=json.dumps(document))
 
     def deploy(self, name: str, replicas: int = 1, node: str | None = None, chips: Mapping[str, int] | None = None,
-               ends_in: int = 0, budget: dict | None = None, wait: bool = True) -> None:
+               ends_in: int = 0, budget: dict | None = None, wait: bool = True, holds: bool = False,
+               labels: Mapping[str, str] | None = None) -> None:
         """Make a Deployment.
 
         :param node: its pods run nowhere else
@@ -47,30 +60,42 @@ class Team:
         :param ends_in: seconds a pod takes to end when it is told to
         :param budget: spec of a PodDisruptionBudget without selector, for example {"minAvailable": 1}
         :param wait: until all replicas are available
+        :param holds: pods that are told to end go on until `let_go`; they need a node
+        :param labels: of its pods
         """
-        labels = {"app": name}
+        selector = {"app": name}
         pod = {
-            "terminationGracePeriodSeconds": ends_in + 5, "imagePullSecrets": [{"name": PULL_SECRET}],
+            "terminationGracePeriodSeconds": HELD if holds else ends_in + 5, "imagePullSecrets": [{"name": PULL_SECRET}],
             "containers": [{
-                "name": "main", "image": self.image, "command": ["/bin/sh", "-c", waiting(ends_in)],
+                "name": "main", "image": self.image, "command": ["/bin/sh", "-c", HOLDING if holds else waiting(ends_in)],
                 "resources": {"limits": {resource: str(count) for resource, count in (chips or {}).items()}},
             }],
         }
+        if holds:
+            # On the host and not in the pod: a pod that comes in the place of one that was let go is let go, too, also after a reboot.
+            self._held[name] = (node, f"/var/tmp/lab-hold-{uuid.uuid4().hex}")
+            pod["volumes"] = [{"name": "hold", "hostPath": {"path": self._held[name][1], "type": "DirectoryOrCreate"}}]
+            pod["containers"][0]["volumeMounts"] = [{"name": "hold", "mountPath": "/hold"}]
         if node:
             pod["nodeSelector"] = {"kubernetes.io/hostname": node}
         metadata = {"name": name, "namespace": self.name}
         objects = [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
-            "replicas": replicas, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod}}}]
+            "replicas": replicas, "selector": {"matchLabels": selector},
+            "template": {"metadata": {"labels": {**(labels or {}), **selector}}, "spec": pod}}}]
         if budget:
             objects.append({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
-                            "spec": {"selector": {"matchLabels": labels}, **budget}})
+                            "spec": {"selector": {"matchLabels": selector}, **budget}})
         self.apply(*objects)
         if wait:
             self.wait_available(name, replicas)
             # Before this the budget's controller has not counted them, and it forbids every eviction.
             if budget:
                 self.lab.wait_for(lambda: self._counted(name, replicas), 60, f"the budget {name} knows its pods")
+
+    def let_go(self, name: str) -> None:
+        """From now on the pods of a Deployment with `holds` end when they are told to."""
+        node, directory = self._held[name]
+        self.lab.ssh(node, f"touch {directory}/go")
 
     def wait_available(self, name: str, replicas: int, timeout: float = 120) -> None:
         def available() -> bool:

@@ -13,17 +13,16 @@ import time
 
 import grpc
 import pytest
-from fakes import HEALTHY, UNHEALTHY, Kubelet, Plugin, pb, rpc, wait_for
+from fakes import HEALTHY, PATIENCE, UNHEALTHY, Kubelet, Plugin, pb, rpc, wait_for
 
 A910 = "huawei.com/Ascend910"
 A310 = "huawei.com/Ascend310P"
 FOUR = ["Ascend910-%d" % n for n in range(4)]
 
 
-def allocatable(kubelet, resource, expected, timeout=10):
+def allocatable(kubelet, resource, expected):
     wait_for(
         lambda: kubelet.allocatable(resource) == expected,
-        timeout,
         "%s = %s (last: %s)" % (resource, expected, kubelet.lists.get(resource, [None])[-1]),
     )
 
@@ -128,7 +127,7 @@ def test_errors_of_the_plugin_reach_the_kubelet_unchanged(kubelet, agent, ready,
         ("PreStartContainer", pb.PreStartContainerRequest()),
     ):
         with pytest.raises(grpc.RpcError) as raised:
-            getattr(kubelet.stub(A910), call)(request, timeout=5)
+            getattr(kubelet.stub(A910), call)(request, timeout=PATIENCE)
         assert (raised.value.code(), raised.value.details()) == (code, message)
     plugin.error = None
     kubelet.allocate(A910, "Ascend910-0")
@@ -140,29 +139,29 @@ def test_two_resources_do_not_wait_for_each_other(kubelet, agent, ready, plugins
     plugins(A310, {"Ascend310P-0": HEALTHY})
     allocatable(kubelet, A910, FOUR)
     allocatable(kubelet, A310, ["Ascend310P-0"])
-    slow.delay = 3
+    slow.goes_on.clear()
     pending = kubelet.stub(A910).Allocate.future(
         pb.AllocateRequest(container_requests=[pb.ContainerAllocateRequest(devices_ids=["Ascend910-0"])])
     )
     wait_for(lambda: slow.requests)
-    started = time.monotonic()
     kubelet.allocate(A310, "Ascend310P-0")
     ready()
     allocatable(kubelet, A910, [])
     allocatable(kubelet, A310, [])
-    assert time.monotonic() - started < 2.5 and not pending.done()
-    assert [d.name for d in pending.result(5).container_responses[0].cdi_devices] == ["huawei.com/npu=0"]
+    assert not pending.done()
+    slow.goes_on.set()
+    assert [d.name for d in pending.result(PATIENCE).container_responses[0].cdi_devices] == ["huawei.com/npu=0"]
 
 
 def test_a_call_the_kubelet_gives_up_leaves_nothing_behind(kubelet, agent, ready, plugins):
     agent.start()
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
-    plugin.delay = 1
+    plugin.goes_on.clear()
     with pytest.raises(grpc.RpcError) as raised:
         kubelet.allocate(A910, "Ascend910-0", timeout=0.3)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    plugin.delay = 0
+    plugin.goes_on.set()
     kubelet.allocate(A910, "Ascend910-0")
     assert kubelet.allocatable(A910) == FOUR
 
@@ -261,10 +260,12 @@ def test_plugin_that_dies_for_good(kubelet, agent, ready, plugins):
 
 def test_plugin_that_ends_its_stream_in_order(kubelet, agent, ready, plugins):
     agent.start()
-    plugin = plugins(retry=3)
+    plugin = plugins()
     allocatable(kubelet, A910, FOUR)
+    plugin.registers.clear()
     plugin.end_streams()
-    allocatable(kubelet, A910, [], 2)
+    allocatable(kubelet, A910, [])
+    plugin.registers.set()
     allocatable(kubelet, A910, FOUR)
     assert plugin.registrations == 2
 
@@ -277,7 +278,7 @@ def test_connections_of_a_dead_plugins_endpoint_are_dropped(kubelet, agent, read
         peer.connect(os.path.join(agent.kubelet_dir, kubelet.registrations[0].endpoint))
         peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
         plugin.stop()
-        peer.settimeout(8)
+        peer.settimeout(PATIENCE)
         with contextlib.suppress(ConnectionResetError):
             while peer.recv(4096):
                 pass
@@ -289,7 +290,7 @@ def test_agent_restart(kubelet, agent, ready, plugins, how):
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
     agent.process.send_signal(how)
-    agent.process.wait(10)
+    agent.process.wait(PATIENCE)
     allocatable(kubelet, A910, [])
     agent.start()
     allocatable(kubelet, A910, FOUR)
@@ -323,9 +324,7 @@ def test_devices_are_unhealthy_while_the_driver_is_not_ready(kubelet, agent, rea
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
     ready()
-    started = time.monotonic()
     wait_for(lambda: kubelet.devices(A910) == dict.fromkeys(FOUR, UNHEALTHY))
-    assert time.monotonic() - started < 2
     with pytest.raises(grpc.RpcError) as raised:
         kubelet.allocate(A910, "Ascend910-0")
     assert raised.value.code() == grpc.StatusCode.UNAVAILABLE and "not ready" in raised.value.details()
@@ -364,7 +363,7 @@ def test_garbage_on_the_sockets(kubelet, agent, ready, plugins):
                 peer.connect(path)
                 peer.sendall(data)
                 peer.shutdown(socket.SHUT_WR)
-                peer.settimeout(5)
+                peer.settimeout(PATIENCE)
                 try:
                     while peer.recv(4096):
                         pass
@@ -390,12 +389,12 @@ def test_registrations_that_make_no_sense_are_refused(kubelet, agent, ready, plu
             {"resource_name": "a/b/c"},
         ):
             with pytest.raises(grpc.RpcError):
-                register(pb.RegisterRequest(**{**good, **wrong}), timeout=5)
+                register(pb.RegisterRequest(**{**good, **wrong}), timeout=PATIENCE)
         raw = channel.unary_unary("/v1beta1.Registration/Register")
         with pytest.raises(grpc.RpcError):
-            raw(b"\x0a\xff\xff\xff", timeout=5)
+            raw(b"\x0a\xff\xff\xff", timeout=PATIENCE)
         with pytest.raises(grpc.RpcError) as raised:
-            channel.unary_unary("/v1beta1.Registration/Nothing")(b"", timeout=5)
+            channel.unary_unary("/v1beta1.Registration/Nothing")(b"", timeout=PATIENCE)
         assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
     assert kubelet.allocatable(A910) == FOUR and len(kubelet.registrations) == 1
 

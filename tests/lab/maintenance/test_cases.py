@@ -15,6 +15,7 @@ import yaml
 from crash import Gate
 from lab import CHECKOUT
 from observer import APPROVAL, LAST, LEASE, RECORD, STATE, VERSION
+from patience import PATIENCE
 from rollout import NAMESPACE, NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
 from workloads import A2, DUO, Team
 
@@ -50,10 +51,10 @@ def address(lab, node: str) -> str:
     return yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"][node]["ansible_host"]
 
 
-def at_step(observer, node: str, *steps: str, timeout: float = 180):
+def at_step(observer, node: str, *steps: str):
     """Wait until the record of a node says one of these steps."""
     return observer.wait(lambda sight: sight.kind == "node" and sight.name == node and not sight.gone
-                         and bool(sight.record) and sight.record["step"] in steps, timeout, f"{node} at {' or '.join(steps)}")
+                         and bool(sight.record) and sight.record["step"] in steps, PATIENCE, f"{node} at {' or '.join(steps)}")
 
 
 def untouched(observer, *nodes: str) -> list[str]:
@@ -127,7 +128,7 @@ def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
     pod = team.pods("stuck")[0]["metadata"]["uid"]
     with watch(idle) as observer, run(idle, "--limit=npu-a,npu-b", npu_driver_version=version, npu_upgrade_on_blocked="defer",
                                       npu_upgrade_drain={"timeout": 60}) as one:
-        observer.wait(lambda sight: sight.name == "npu-b" and sight.labels.get(VERSION) == version, 300, "npu-b is done")
+        observer.wait(lambda sight: sight.name == "npu-b" and sight.labels.get(VERSION) == version, PATIENCE, "npu-b is done")
         assert "maintenance-test/stuck" in one.text
         assert [found["metadata"]["uid"] for found in team.pods("stuck")] == [pod]
         idle.kubectl("delete", "pdb", "stuck", "-n", team.name)
@@ -138,7 +139,7 @@ def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
 def test_a_blocked_node_is_given_back(idle, team):
     """Free when the plan looks, blocked when it is drained: at the limit the node is given back, and nothing has rebooted."""
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=15, budget={"maxUnavailable": 1})
+    team.deploy("slow", node="npu-a", holds=True, budget={"maxUnavailable": 1})
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_on_blocked="defer",
                                       npu_upgrade_drain={"timeout": 5}, npu_upgrade_pod_deletion={"timeout": 5}) as one:
         status = one.wait()
@@ -153,7 +154,7 @@ def test_a_blocked_node_is_given_back(idle, team):
 
 def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=10)
+    team.deploy("slow", node="npu-a", holds=True)
     with watch(idle) as observer:
         with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
             at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
@@ -162,18 +163,20 @@ def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
             told = one.text[one.text.index("npu-a was interrupted in the step "):]
         assert "To go on with it: ansible-playbook npuops.ascend.upgrade." in told
         assert observer.now()["npu-a"].cordoned
+        team.let_go("slow")
         upgrade(idle, "--limit=npu-a", npu_driver_version=version, **TAKEOVER)
     assert proof(idle, observer, {"npu-a": 1}, version) == []
 
 
 def test_lost_ssh(idle, team):
-    """For half a minute, from the middle of a drain."""
+    """For half a minute, from the middle of a drain, in which the drain comes to its end."""
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=10)
+    team.deploy("slow", node="npu-a", holds=True)
     with watch(idle) as observer:
         with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
             at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
             one.ssh.lost.add(address(idle, "npu-a"))
+            team.let_go("slow")
             time.sleep(30)  # the fault itself
             one.ssh.lost.clear()
             status = one.wait()
@@ -196,12 +199,16 @@ def test_two_controllers(idle, team):
 def test_a_second_controller_comes_later(idle, team):
     """It must see that somebody is at work, and leave the node alone."""
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=20)
+    team.deploy("slow", node="npu-a", holds=True)
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
         at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
         record = observer.now()["npu-a"].record
-        upgrade(idle, "--limit=npu-a", expect=None, npu_driver_version=version)
-        assert one.wait() == 0, one.text[-4000:]
+        with run(idle, "--limit=npu-a", npu_driver_version=version) as other:
+            # Its plan is made, and the first one is still at work.
+            idle.wait_for(lambda: "VERDICT" in other.text or not other.controller.running, PATIENCE, "the second one's plan")
+            team.let_go("slow")
+            assert one.wait() == 0, one.text[-4000:]
+            other.wait()
     runs = {sight.record["run"] for sight in observer.timeline if sight.kind == "node" and sight.record}
     assert runs == {record["run"]}
     assert proof(idle, observer, {"npu-a": 1}, version) == []
@@ -210,11 +217,12 @@ def test_a_second_controller_comes_later(idle, team):
 def test_somebody_uncordons(idle, team):
     """No reboot while pods can be scheduled: it is cordoned again, or given up; the observer sees to that."""
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=10)
+    team.deploy("slow", node="npu-a", holds=True)
     with watch(idle) as observer:
         with run(idle, "--limit=npu-a", npu_driver_version=version) as one:
             at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
             idle.kubectl("uncordon", "npu-a")
+            team.let_go("slow")
             status = one.wait()
         if status != 0:
             upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_retry=True, **TAKEOVER)
@@ -225,16 +233,17 @@ def test_the_node_object_is_deleted_in_a_drain(idle, team):
     """The run stops and gives the slot back; when the kubelet has registered again, a run finishes."""
     version = target(idle, "npu-a")
     before = idle.node("npu-a")["metadata"]
-    team.deploy("slow", node="npu-a", ends_in=10)
+    team.deploy("slow", node="npu-a", holds=True)
     with run(idle, "--limit=npu-a", npu_driver_version=version) as one, watch(idle) as observer:
         at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
         idle.kubectl("delete", "node", "npu-a")
+        team.let_go("slow")
         assert one.wait() != 0
     boot = idle.ssh("npu-a", "cat /proc/sys/kernel/random/boot_id").stdout.strip()
     assert boot == before_boot(observer, "npu-a"), "it was rebooted although nobody knew whether it is drained"
     assert slots(idle)["holders"] == {}
     idle.ssh("npu-a", "systemctl restart kubelet")
-    idle.wait_for(lambda: idle.kubectl("get", "node", "npu-a", "--ignore-not-found"), 60, "npu-a is registered again")
+    idle.wait_for(lambda: idle.kubectl("get", "node", "npu-a", "--ignore-not-found"), PATIENCE, "npu-a is registered again")
     idle.playbook("install")  # its labels went with the object
     upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
     assert version_of(idle, "npu-a") == version
@@ -249,14 +258,14 @@ def test_the_node_object_is_deleted_while_it_reboots(idle):
     """A new Node object with another UID: cordoned again, validated, finished, with the one reboot it had."""
     version = target(idle, "npu-a")
     first = idle.node("npu-a")
-    idle.fault("npu-a", "slow-boot", "10")
+    idle.fault("npu-a", "no-return")  # until the object is deleted, however long that takes
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
-        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record) and bool(sight.record["boot_id"]), 180, "the intent")
-        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode != 0, 60, "npu-a is down", 0.2)
+        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE, "the intent")
+        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode != 0, PATIENCE, "npu-a is down", 0.2)
         idle.kubectl("delete", "node", "npu-a")
+        idle.fault("npu-a", "clear")
         status = one.wait()
         text = one.text
-    idle.fault("npu-a", "clear")
     if status != 0:
         idle.playbook("install")
         text += upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
@@ -287,7 +296,7 @@ def test_a_node_that_does_not_return(idle):
         upgrade(idle, "--limit=npu-b", expect=1, npu_driver_version=version, **TAKEOVER)
         assert untouched(observer, "npu-b", "npu-c") == []
         idle.fault("npu-a", "clear")
-        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode == 0, 120, "npu-a is back")
+        idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode == 0, PATIENCE, "npu-a is back")
         upgrade(idle, ALL, npu_driver_version=version, npu_upgrade_clear_halt=True, **TAKEOVER)
     assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version) == []
 
@@ -316,14 +325,16 @@ def documented(lab, begin: str) -> str:
     guide = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
     line, = (text[2:] for text in guide if text.startswith("$ " + begin))
     environ = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "PATH": f"{lab.state}/bin:{os.environ['PATH']}"}
-    return subprocess.run(["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=60, cwd=CHECKOUT).stdout
+    return subprocess.run(["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=PATIENCE, cwd=CHECKOUT).stdout
 
 
 STATES = "kubectl get nodes -l openfuyao.com/npu.present -o 'custom-columns="
 APPROVE_ALL = "kubectl get nodes -l openfuyao.com/npu.present -o name"
 
 
+@pytest.mark.core
 def test_approval_is_asked_for_and_given(idle):
+    """Then two nodes at a time are taken into maintenance: never more, and as many as that."""
     version = target(idle, *NPU_NODES)
     with watch(idle) as observer:
         text = upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
@@ -333,8 +344,9 @@ def test_approval_is_asked_for_and_given(idle):
         events = documented(idle, "kubectl get events -A")
         assert events.count("reason=upgrade") >= 3, events
         documented(idle, APPROVE_ALL)
-        upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
-    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version) == []
+        upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version, npu_upgrade_max_parallel=2)
+    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version, 2) == []
+    assert max(len(sight.slots["holders"]) for sight in observer.timeline if sight.kind == "lease") == 2
     record = last(idle, "npu-a")
     assert record["approval"]["time"] and record["approval"]["manager"], record
     assert documented(idle, STATES).count("<none>") == 3
@@ -356,7 +368,7 @@ def test_approval_while_it_waits(idle):
     version = target(idle, "npu-a")
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version,
                                       npu_upgrade_approval_wait="300") as one:
-        observer.wait(lambda sight: sight.name == "npu-a" and sight.labels.get(STATE) == "approval-required", 180, "it asks")
+        observer.wait(lambda sight: sight.name == "npu-a" and sight.labels.get(STATE) == "approval-required", PATIENCE, "it asks")
         assert not observer.now()["npu-a"].cordoned
         idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}=true")
         assert one.wait() == 0, one.text[-4000:]
@@ -366,11 +378,12 @@ def test_approval_while_it_waits(idle):
 def test_approval_withdrawn(idle, team):
     """In the middle of a drain: no reboot, and the node is given back."""
     version = target(idle, "npu-a")
-    team.deploy("slow", node="npu-a", ends_in=15)
+    team.deploy("slow", node="npu-a", holds=True)
     idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}=true")
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version) as one:
         at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
         idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}-")
+        team.let_go("slow")
         one.wait()
         text = one.text
     node = observer.now()["npu-a"]

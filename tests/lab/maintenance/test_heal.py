@@ -10,8 +10,9 @@ import time
 
 import pytest
 import yaml
-from healing import ANYWAY, QUICK, WITHIN, heal, healing, told, wait_well, wedge
+from healing import ANYWAY, QUICK, heal, healing, told, wait_well, wedge
 from observer import APPROVAL, LAST, LEASE, STATE
+from patience import PATIENCE
 from rollout import NAMESPACE, NPU_NODES, OTHER, proof, reboot, run, upgrade, version_of, watch
 from workloads import A2, Team
 
@@ -61,16 +62,16 @@ def test_a_watch_recovers_a_node_without_a_hand(well, team, capsys):
     resource, chips = CHIPS["npu-a"]
     team.deploy("train", node="npu-a", chips={resource: 2}, budget={"maxUnavailable": 1})
     with watch(lab) as observer, healing(lab, npu_recovery_watch=True, npu_recovery_watch_interval=2, **ANYWAY) as watching:
-        lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, 60, "it watches", 0.2)
+        lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, PATIENCE, "it watches", 0.2)
         lab.fault("npu-a", "wedge")
         begun = time.monotonic()
-        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record), WITHIN, "npu-a in recovery")
+        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record), PATIENCE, "npu-a in recovery")
         lab.wait_for(lambda: not told(lab, "npu-a") and LAST in lab.node("npu-a")["metadata"]["annotations"]
-                     and lab.node("npu-a")["status"]["allocatable"].get(resource) == str(chips), 180, "npu-a is back", 0.5)
+                     and lab.node("npu-a")["status"]["allocatable"].get(resource) == str(chips), PATIENCE, "npu-a is back", 0.5)
         seconds = time.monotonic() - begun
         wait_well(lab, "npu-a")
         lab.wait_for(lambda: "watches again" in watching.text and watching.text.rstrip().endswith("None of 3 NPU nodes is wedged."),
-                     60, "it watches again", 0.5)
+                     PATIENCE, "it watches again", 0.5)
         assert proof(lab, observer, {"npu-a": 1}) == [], watching.text[-3000:]
     team.wait_available("train", 1)
     with capsys.disabled():
@@ -87,10 +88,10 @@ def test_a_watch_recovers_a_host_that_joined_the_inventory_later(well, tmp_path)
     inventory.write_text(yaml.safe_dump(without), encoding="utf-8")
     with watch(lab) as observer, healing(lab, inventory=inventory, npu_recovery_watch=True, npu_recovery_watch_interval=2,
                                          **ANYWAY) as watching:
-        lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, 60, "it watches", 0.2)
+        lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, PATIENCE, "it watches", 0.2)
         inventory.write_text(whole, encoding="utf-8")
         wedge(lab, "npu-b")
-        lab.wait_for(lambda: "watches again" in watching.text, 180, "a recovery has ended", 0.5)
+        lab.wait_for(lambda: "watches again" in watching.text, PATIENCE, "a recovery has ended", 0.5)
         assert "no-host" in watching.text and "Reads the inventory anew, for npu-b:" in watching.text, watching.text[-3000:]
         wait_well(lab, "npu-b")
         assert proof(lab, observer, {"npu-b": 1}) == [], watching.text[-3000:]
@@ -124,11 +125,12 @@ def test_a_false_alarm(well):
 def test_chips_that_answer_again_during_the_drain(well, team):
     """The node goes back into service, without a reboot."""
     lab = well
-    team.deploy("slow", node="npu-b", ends_in=60)
+    team.deploy("slow", node="npu-b", holds=True)
     wedge(lab, "npu-b")
     with watch(lab) as observer, healing(lab, **ANYWAY) as one:
-        observer.wait(lambda sight: sight.name == "npu-b" and sight.cordoned, 120, "npu-b is cordoned")
+        observer.wait(lambda sight: sight.name == "npu-b" and sight.cordoned, PATIENCE, "npu-b is cordoned")
         lab.fault("npu-b", "clear")
+        # The pod holds the drain up until the agent has seen that the chips answer.
         assert one.wait() == 0, one.text
         assert "Its chips answer again" in one.text
         wait_well(lab, "npu-b")
@@ -184,11 +186,11 @@ def test_a_host_that_has_just_booted(well):
 def test_together_with_an_upgrade(well, team):
     """A recovery waits for the slot, and does not touch the node that the upgrade has, although it is wedged, too."""
     lab = well
-    team.deploy("slow", node="npu-a", ends_in=40)
+    team.deploy("slow", node="npu-a", holds=True)
     version = OTHER[version_of(lab, "npu-a")]
     with watch(lab) as observer:
         with run(lab, "--limit=npu-a", npu_driver_version=version) as upgrading:
-            observer.wait(lambda sight: sight.name == "npu-a" and sight.cordoned, 180, "npu-a is cordoned")
+            observer.wait(lambda sight: sight.name == "npu-a" and sight.cordoned, PATIENCE, "npu-a is cordoned")
             for node in ("npu-a", "npu-b"):
                 lab.fault(node, "wedge")
             wedge(lab, "npu-b")
@@ -196,6 +198,7 @@ def test_together_with_an_upgrade(well, team):
                 lab.wait_for(lambda: "waits for its turn" in one.text or not upgrading.controller.running, 60,
                              "the recovery waits", 0.2)
                 assert "waits for its turn: all 1 slot taken: npu-a" in one.text, one.text
+                team.let_go("slow")
                 assert upgrading.wait() == 0, upgrading.text
                 assert one.wait() == 0, one.text
                 assert "in-upgrade" in one.text or "npu-a" not in one.text.partition("VERDICT")[2].partition("TASK")[0], one.text
@@ -210,11 +213,12 @@ def test_together_with_an_upgrade(well, team):
 def test_a_wedge_during_an_upgrade_is_the_upgrades_failure(well, team):
     """Chips that stay away after the new driver was loaded: rolled back, halted, and left alone by heal."""
     lab = well
-    team.deploy("slow", node="npu-b", ends_in=20)
+    team.deploy("slow", node="npu-b", holds=True)
     version = OTHER[version_of(lab, "npu-b")]
     with watch(lab) as observer, run(lab, "--limit=npu-b", npu_driver_version=version) as upgrading:
-        observer.wait(lambda sight: sight.name == "npu-b" and sight.cordoned, 180, "npu-b is cordoned")
+        observer.wait(lambda sight: sight.name == "npu-b" and sight.cordoned, PATIENCE, "npu-b is cordoned")
         lab.fault("npu-b", "fewer-chips")
+        team.let_go("slow")
         assert upgrading.wait() != 0
     assert last(lab, "npu-b")["reason"] == "upgrade" and "npu-smi" in last(lab, "npu-b")["failure"]
     assert lab.node("npu-b")["metadata"]["labels"][STATE] == "upgrade-failed" and slots(lab)["halted"]

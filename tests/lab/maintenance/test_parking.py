@@ -15,6 +15,7 @@ import pytest
 from api_proxy import ApiProxy
 from crash import Controller, Fate, Gate
 from lab import CHECKOUT
+from patience import PATIENCE
 from rollout import OTHER, proof, run, upgrade, version_of, watch
 from workloads import A2, PULL_SECRET, Team, waiting
 
@@ -39,7 +40,7 @@ class Workloads(Team):
     def create(self) -> None:
         for plural, kind, replicas in (("fleets", "Fleet", ".spec.replicas"), ("gangs", "Gang", ".spec.workers.count")):
             self.apply(definition(plural, kind, replicas))
-            self.lab.kubectl("wait", "--for=condition=Established", "crd", f"{plural}.{GROUP}", "--timeout=30s")
+            self.lab.kubectl("wait", "--for=condition=Established", "crd", f"{plural}.{GROUP}", f"--timeout={PATIENCE}s")
         self.apply(*granted(self.name))
         super().create()
 
@@ -63,8 +64,8 @@ class Workloads(Team):
         self.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {**self.metadata("gang-0"), "ownerReferences": [owner]},
                     "spec": self.template("gang")["spec"]})
         self.wait_available("web", 2)
-        self.lab.wait_for(lambda: self.running() >= 7, 120, "all pods run")
-        self.lab.wait_for(lambda: self._counted("web", 2), 60, "the budget web knows its pods")
+        self.lab.wait_for(lambda: self.running() >= 7, PATIENCE, "all pods run")
+        self.lab.wait_for(lambda: self._counted("web", 2), PATIENCE, "the budget web knows its pods")
 
     def metadata(self, name: str) -> dict:
         return {"name": name, "namespace": self.name}
@@ -146,11 +147,12 @@ def act(lab, state: str, gate: Gate | None = None) -> Gate:
     """Park or restore, to the end unless the gate kills it."""
     gate = gate or Gate()
     with module(lab, gate, state=state, resources=[A2], run="run-1") as one:
-        status = one.wait(120)
+        status = one.wait(PATIENCE)
         assert gate.dead or status == 0, one.text
     return gate
 
 
+@pytest.mark.core
 def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     """A budget that would block, and somebody who scales one up meanwhile."""
     team.fill()
@@ -162,7 +164,7 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park",
                                       npu_upgrade_report_dir=str(tmp_path)) as one:
         observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
-                      300, "the reboot")
+                      PATIENCE, "the reboot")
         assert team.not_stopped() == []
         idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=2")
         assert one.wait() == 0, one.text[-6000:]
@@ -177,7 +179,7 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     mine = idle.get("deployment", "mine", "-n", team.name)
     assert mine["spec"]["replicas"] == 2 and MARK not in mine["metadata"]["annotations"]
     team.wait_available("web", 2)
-    idle.wait_for(lambda: idle.get("job", "train", "-n", team.name)["status"].get("active") == 1, 60, "the Job goes on")
+    idle.wait_for(lambda: idle.get("job", "train", "-n", team.name)["status"].get("active") == 1, PATIENCE, "the Job goes on")
 
 
 @pytest.mark.parametrize("state", ["parked", "restored"])

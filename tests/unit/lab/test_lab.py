@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
 sys.path.insert(0, LAB_SOURCE)
@@ -62,7 +63,7 @@ def test_containers_of_lab_10_are_not_those_of_lab_1(lab, monkeypatch):
 
 
 def test_steps_run_side_by_side_and_after_what_they_need(tmp_path):
-    meeting, ended = threading.Barrier(2, timeout=10), []
+    meeting, ended = threading.Barrier(2, timeout=PATIENCE), []
     graph = Graph(tmp_path)
     graph.add("last", lambda step: ended.append("last"), after=["one", "two"])
     for name in ("one", "two"):
@@ -73,13 +74,13 @@ def test_steps_run_side_by_side_and_after_what_they_need(tmp_path):
 
 def test_failed_step_ends_the_others_and_shows_its_log(tmp_path, capsys):
     graph = Graph(tmp_path)
-    graph.add("sleeps", lambda step: step.run("sleep", "60"))
+    graph.add("sleeps", lambda step: step.run("sleep", str(3 * PATIENCE)))
     graph.add("fails", lambda step: step.run("sh", "-c", "echo the reason; exit 3"))
     graph.add("never", lambda step: (tmp_path / "never").touch(), after=["fails"])
     begun = time.monotonic()
     with pytest.raises(settings.LabError, match=r"fails: .*status 3"):
         graph.run()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 2 * PATIENCE  # it did not wait for the one that sleeps
     assert "the reason" in capsys.readouterr().err
     assert not (tmp_path / "never").exists()
 
@@ -174,18 +175,18 @@ def test_credentials_are_private_and_stay(lab):
 def test_only_one_up_or_down_at_a_time(lab, monkeypatch):
     from npulab import cli
 
-    entered = threading.Event()
+    entered, waits = threading.Event(), threading.Event()
 
     def second():
         with cli._alone(lab):
             entered.set()
 
-    monkeypatch.setattr(cli.time, "sleep", lambda _: threading.Event().wait(0.01))
+    monkeypatch.setattr(cli.time, "sleep", lambda _: waits.set() or threading.Event().wait(0.01))
     with cli._alone(lab):
         thread = threading.Thread(target=second, daemon=True)
         thread.start()
-        assert not entered.wait(0.3)
-    assert entered.wait(10)
+        assert waits.wait(PATIENCE) and not entered.is_set()
+    assert entered.wait(PATIENCE)
     thread.join()
     with socket.socket(socket.AF_UNIX) as lock:
         lock.bind(f"\0{lab.name}.lock")

@@ -15,6 +15,7 @@ import time
 import jinja2
 import pytest
 import yaml
+from patience import PATIENCE
 
 ROLES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "roles"))
 SHARED = {
@@ -168,7 +169,7 @@ def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(start,
     (tmp_path / "driver-ready").touch()
 
     def sleeps():
-        output = start().communicate(timeout=60)[0]
+        output = start().communicate(timeout=PATIENCE)[0]
         assert output.startswith("-useAscendDocker=true ")
         return len((tmp_path / "noted").read_text(encoding="utf-8"))
 
@@ -183,11 +184,11 @@ def test_the_device_plugin_waits_for_the_driver_and_is_started_anew(start, tmp_p
     process = start()
     assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
     # It has looked again, and goes on waiting.
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while len((tmp_path / "noted").read_text(encoding="utf-8")) < 3:
         assert process.poll() is None and time.monotonic() < end
     (tmp_path / "driver-ready").touch()
-    assert process.communicate(timeout=60)[0] == "The driver is ready: starting anew, with its device nodes\n"
+    assert process.communicate(timeout=PATIENCE)[0] == "The driver is ready: starting anew, with its device nodes\n"
     assert process.returncode == 0
 
 

@@ -13,6 +13,7 @@ import urllib.parse
 import pytest
 import yaml
 from observer import LAST, LEASE, RECORD, SLOTS, STATE, Observer, Sight, left_behind, problems
+from patience import PATIENCE
 
 
 class Story:
@@ -231,7 +232,7 @@ def test_it_sees_every_state(api, kubeconfig):
             api.change()
             if number == 10:
                 api.break_watches()  # it goes on where it was
-        observer.wait(lambda sight: sight.revision == 30, 10, "the last change")
+        observer.wait(lambda sight: sight.revision == 30, PATIENCE, "the last change")
     assert [sight.revision for sight in observer.timeline] == [5, *range(11, 31)]
     assert observer.problems(1, {}) == []
 
@@ -239,11 +240,20 @@ def test_it_sees_every_state(api, kubeconfig):
 def test_forgotten_history_is_a_gap(api, kubeconfig):
     with Observer(kubeconfig, "ns") as observer:
         api.change()
-        observer.wait(lambda sight: sight.revision == 11, 10, "the change")
+        observer.wait(lambda sight: sight.revision == 11, PATIENCE, "the change")
         api.oldest = 1000
         api.break_watches()
         api.change()
     assert any("gap" in line for line in observer.problems(1, {}))
+
+
+def test_what_happens_after_its_end_is_not_waited_for(api, kubeconfig):
+    with Observer(kubeconfig, "ns") as observer:
+        api.change()
+    api.change()
+    observer.catch_up(timeout=0)
+    assert observer.problems(1, {}) == []
+    assert max(sight.revision for sight in observer.timeline) == 11
 
 
 def test_what_the_watch_does_not_tell_is_a_gap(api, kubeconfig):

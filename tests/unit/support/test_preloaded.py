@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from patience import PATIENCE
 from preloaded import Preloaded
 
 PLAYBOOK = """
@@ -86,7 +87,7 @@ def test_it_ends_with_who_has_started_it(place):
     script = "import os, sys; from preloaded import Preloaded; one = Preloaded(dict(os.environ)); print(one._process.pid, flush=True)"
     path = os.path.dirname(os.path.abspath(sys.modules["preloaded"].__file__))
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while os.path.exists("/proc/%s" % done.stdout.strip()):
         assert time.monotonic() < end
         time.sleep(0.1)

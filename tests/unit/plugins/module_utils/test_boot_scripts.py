@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from fake_host import FILES, KERNEL, NPU_SMI, Host
+from patience import PATIENCE
 
 # Each shell there is, once: sh is a link to one of the others.
 SHELLS = list(
@@ -24,7 +25,7 @@ SHELLS = list(
 OTHER_KERNEL = "6.6.0-145.0.4.135.oe2403sp3.x86_64"
 
 
-def run(host, script, *arguments, shell=("sh",), env=None, timeout=60):
+def run(host, script, *arguments, shell=("sh",), env=None, timeout=PATIENCE):
     return subprocess.run(
         list(shell) + [os.path.join(FILES, script)] + list(arguments),
         env=dict(host.env, **(env or {})),
@@ -479,7 +480,7 @@ def test_npu_smi_lists_fewer_chips(ready_host):
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_npu_smi_hangs(ready_host, shell):
     ready_host.set("hang")
-    assert run(ready_host, "npu-driver", "load", shell=shell, timeout=30).returncode == 1
+    assert run(ready_host, "npu-driver", "load", shell=shell).returncode == 1
     assert "hangs" in reason(ready_host)
 
 

@@ -12,6 +12,7 @@ import threading
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cri
+from patience import PATIENCE
 
 DATA, HEADERS, SETTINGS, PING, GOAWAY = 0, 1, 4, 6, 7
 
@@ -73,7 +74,7 @@ def serve(tmp_path):
 
     yield start
     for listener, thread in servers:
-        thread.join(10)
+        thread.join(PATIENCE)
         listener.close()
 
 
@@ -108,7 +109,7 @@ def test_daemon_that_hangs(serve):
 @pytest.mark.parametrize("answer", [b"", frame(GOAWAY, 0, 0), frame(3, 0, 1, b"\0\0\0\0"), b"HTTP/1.1 400 Bad Request\r\n"])
 def test_other_ends(serve, answer):
     with pytest.raises(_cri.CriError):
-        _cri.status(serve(answer, close=True)[0], timeout=1)
+        _cri.status(serve(answer, close=True)[0], timeout=PATIENCE)
 
 
 def test_nobody_listens(tmp_path):

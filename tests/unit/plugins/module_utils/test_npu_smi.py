@@ -170,9 +170,13 @@ def test_unknown_status():
 def smi(host):
     host.chips(2)
     host.link("driver", host.release("a"))
-    return _npu_smi.NpuSmi(
-        host.root + "/driver", timeout=1, lock=host.fs + "/run/npuops/npu-smi.lock", lock_wait=0.2, fallbacks=()
-    )
+    return npu_smi(host)
+
+
+def npu_smi(host, **limits):
+    """With limits that no machine is too slow for."""
+    limits = dict({"timeout": 300, "lock_wait": 300}, **limits)
+    return _npu_smi.NpuSmi(host.root + "/driver", lock=host.fs + "/run/npuops/npu-smi.lock", fallbacks=(), **limits)
 
 
 def test_info_finds_its_libraries(smi, host):
@@ -188,10 +192,8 @@ def test_failure_of_the_program(smi, host):
 
 def test_hang_ends_at_the_limit(smi, host):
     host.set("hang")
-    start = time.monotonic()
     with pytest.raises(NpuError, match="hangs") as caught:
-        smi.info()
-    assert time.monotonic() - start < 5
+        npu_smi(host, timeout=1).info()
     assert caught.value.details["npu_smi"]["status"] is None
     # It could be killed, so the next one is let in.
     host.unset("hang")
@@ -201,11 +203,12 @@ def test_hang_ends_at_the_limit(smi, host):
 def test_no_second_one_beside_one_that_cannot_be_killed(smi, host):
     """A process in state D keeps the lock it inherited; the kernel lets go of it only when the process ends."""
     smi.info()
+    smi = npu_smi(host, lock_wait=0.2)
     host.forget_calls()
     with open(smi.lock, "r+", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         os.utime(smi.lock, (time.time() - 300, time.time() - 300))
-        with pytest.raises(NpuError, match="running for 30[0-9] s"):
+        with pytest.raises(NpuError, match="running for 3[0-9]{2} s"):
             smi.info()
     assert host.calls == []
 

@@ -16,6 +16,7 @@ import traceback
 import pytest
 
 import registry_server
+from patience import PATIENCE
 from ansible_collections.npuops.ascend.plugins.module_utils import _registry
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import (
@@ -109,7 +110,7 @@ def token():
 
 
 def client(registry, **more):
-    options = {"username": registry.username, "password": registry.password, "plain_http": True, "timeout": 5}
+    options = {"username": registry.username, "password": registry.password, "plain_http": True, "timeout": PATIENCE}
     options.update(more)
     return RegistryClient(registry.address, **options)
 

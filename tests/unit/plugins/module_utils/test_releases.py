@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _releases
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
+from patience import PATIENCE
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
@@ -201,7 +202,7 @@ def test_the_lock_excludes_other_processes_and_dies_with_its_holder(layout):
                 pass
         holder.kill()
         holder.wait()
-        with layout.lock(timeout=10):
+        with layout.lock(timeout=PATIENCE):
             pass
     finally:
         holder.kill()

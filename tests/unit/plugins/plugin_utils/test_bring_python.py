@@ -16,6 +16,7 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _python_runtime
+from patience import PATIENCE
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[4]
 SCRIPT = (CHECKOUT / "plugins/plugin_utils/bring_python.sh").read_text(encoding="utf-8")
@@ -32,7 +33,7 @@ case "$1 $2 ${3:-}" in
     cp -p "$NPU_HOST_ROOT"/run/npuops/python/hosts/r/hosts.toml "$STATE/hosts.toml"
     tr '\0' ' ' <"/proc/$PPID/cmdline" >"$STATE/cmdline"
     if [ -e "$STATE/pull-fails" ]; then cat "$STATE/pull-fails" >&2; exit 1; fi
-    if [ -e "$STATE/pull-hangs" ]; then : >"$STATE/pulling"; exec sleep 60; fi # from here on no process is new
+    if [ -e "$STATE/pull-hangs" ]; then : >"$STATE/pulling"; exec sleep 3600; fi # from here on no process is new
     echo r/agent@digest >"$STATE/images"
     ;;
 "images mount "*) cp -a "$STATE/root/." "$4/" ;;
@@ -99,7 +100,7 @@ def end_of(process):
     """(stdout, stderr) of a process that ends in time, or none of its session is left."""
     with process:
         try:
-            return process.communicate(timeout=30)
+            return process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             kill_session(process.pid, signal.SIGKILL)
             raise
@@ -189,7 +190,7 @@ def test_interrupted_while_pulling(host, number):
     host.bring()
     (host.state / "pull-hangs").touch()
     process = host.start("bring", name="2-b", image="r/agent@digest", registry="r", hosts_toml=HOSTS_TOML)
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not (host.state / "pulling").exists():
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.02)
@@ -206,7 +207,7 @@ def test_interrupted_while_pulling(host, number):
 def test_half_of_the_script_does_nothing(host):
     text = _python_runtime.script_for(SCRIPT, "bring", name="1-a", image="r/agent@digest", registry="r", hosts_toml=HOSTS_TOML)
     half = text[: text.index("main </dev/null")]
-    subprocess.run(["sh", "-s"], input=half, text=True, env=host.env, check=False, timeout=30)
+    subprocess.run(["sh", "-s"], input=half, text=True, env=host.env, check=False, timeout=PATIENCE)
     assert not host.top.exists()
 
 

@@ -15,6 +15,7 @@ import types
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+from patience import PATIENCE
 
 
 class Scene:
@@ -137,12 +138,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
 if {forks} and os.fork():
     sys.stdin.read()  # the parent, until it is killed
     os._exit(0)
-_watch.run(["/bin/sh", "-c", "echo $$; exec sleep 600"], lambda line: print(line, flush=True))
+_watch.run(["/bin/sh", "-c", "echo $$; exec sleep 3600"], lambda line: print(line, flush=True))
 """
 
 
 def _gone(pid):
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while os.path.exists("/proc/%d" % pid):
         with open("/proc/%d/stat" % pid, encoding="utf-8") as stream:
             if stream.read().rpartition(")")[2].split()[0] == "Z":
@@ -161,5 +162,5 @@ def test_a_run_ends_with_the_watch(forks, how):
         pid = int(process.stdout.readline())
         assert os.path.exists("/proc/%d" % pid)
         process.send_signal(how)
-        process.wait(20)
+        process.wait(PATIENCE)
         assert _gone(pid)
