@@ -55,7 +55,11 @@ class Adoption:
         """Whose record is gone and whose host was not rebooted, or has a confirmed driver: back into service."""
         self._slots.hold(self._order.node, self._order.run)
         driver = _driver(view["driver"])
-        self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, _maintenance.JOBS, True)))
+        lost = self.is_lost(self._log.node)
+        self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, _maintenance.JOBS, lost)))
+        if view["next"] or view["going_down"]:
+            # A reboot that is on its way takes place, but shall try nothing.
+            self._work.host.withdrawn(self._log.record["generation"])
         return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is gone.")
 
     def _record(self, node, view, before, target, step, lost):

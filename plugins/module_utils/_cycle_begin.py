@@ -184,7 +184,7 @@ class Beginning:
         if _cycle_host.on_trial(view) and not self._purpose.recovers:
             self._adoption.adopt_trial(view, lost)
             return True
-        if not lost:
+        if not lost and not view["next"]:
             self._adoption.settle(view)
         given_back = self._adoption.give_back(view)
         there = self._order.release == view["driver"] == view["good"]

@@ -374,13 +374,14 @@ def _left_behind(entry, wishes, holders):
         if _cluster.LABEL_PRESENT not in entry.labels:
             entry.notes.append("has not the labels of npuops.ascend.install (was the Node made anew?): run that afterwards")
         verdict = ON_TRIAL
-    elif _maintenance.is_lost(entry.node, lambda: holders):
+    elif _maintenance.is_lost(entry.node, lambda: holders) or entry.driver.get("next"):
         # A rollback takes nothing further back of which nobody knows how far it was.
         target = None if wishes.reason == _maintenance.ROLLBACK_REASON else _wanted_now(entry)
         entry.target = target
         if target and not entry.requested and _is_there(entry, wishes):
             entry.target = None
-        entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first")
+        armed = "; its next boot would try %s" % entry.driver["next"] if entry.driver.get("next") else ""
+        entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first%s" % armed)
         verdict = IN_FLIGHT
     else:
         return None

@@ -188,7 +188,8 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due.
+    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due, as host and Node say.
+    - V(withdrawn), what another run had begun was given back before its reboot, and nothing else is wanted of the node.
     - V(awaiting-approval), nobody approved the reboot; the node is in service.
     - V(deferred), something keeps the node from being emptied; it is in service again and due still.
     - V(failed), it did not work. After the reboot the node has the label state C(upgrade-failed); before, it is in service again.

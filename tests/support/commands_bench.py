@@ -127,6 +127,7 @@ class Commands(Bench):
                 "loaded": True,
                 "release": host.driver,
                 "good": host.good,
+                "next": host.next,
                 "loaded_release": host.driver,
                 "loaded_version": version_of(host.driver),
             },

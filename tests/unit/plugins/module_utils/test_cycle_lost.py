@@ -165,6 +165,29 @@ def test_without_a_target_a_trial_is_validated():
     bench.assert_nothing_left()
 
 
+def test_what_the_next_boot_would_try_is_taken_back_when_it_is_not_wanted_any_more():
+    """The run died inside of the call that reboots the host."""
+    bench = Commands()
+    rebooted = bench.host.rebooted
+
+    def half_way(*_arguments):
+        bench.host.next = NEW
+        raise Killed()
+
+    bench.host.rebooted = half_way
+    with pytest.raises(Killed):
+        bench.upgrade()
+    bench.host.rebooted = rebooted
+    for command in giving_up():
+        bench.kubectl(command)
+    bench.wanted = OLD
+    (entry,) = bench.plan().entries
+    assert entry.verdict == "in-flight" and "its next boot would try %s" % NEW in entry.notes[0]
+    assert bench.upgrade()[1]["outcome"] == "withdrawn"
+    assert bench.host.next is None and bench.host.boots == 0 and bench.upgrade() == ("up-to-date", None)
+    bench.assert_nothing_left()
+
+
 # --- garbage in the record, and what the message says then ---
 
 
