@@ -164,7 +164,8 @@ class Image:
         try:
             there, document = self.client.image(self.repository, self.tag)
             if there.digest != self.digest:
-                there_config = self.client.blob(self.repository, document["config"]["digest"])
+                digest = document.get("config", {}).get("digest")
+                there_config = self.client.blob(self.repository, digest) if _registry.is_digest(digest) else None
                 # The packed layer depends on the version of zlib, what is in it does not.
                 if (
                     there_config != self.config

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import hashlib
 import http.client
-import json
 import os
 import re
 import socket
@@ -23,7 +23,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils import _registry_documents, _registry_http
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._registry_documents import is_digest
 
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -36,6 +38,9 @@ MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
 
 # What a manifest or a token answer may have at most; a larger one is no such thing.
 _MAX_DOCUMENT = 4 * 1024 * 1024
+_MAX_TOKEN = 64 * 1024
+# Seconds for a request and its answer, whatever comes in between. What is uploaded takes as long as it takes.
+_MAX_SECONDS = 120
 _MAX_TAG_PAGES = 10
 _MAX_NEAR_TAGS = 8
 
@@ -46,7 +51,6 @@ _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0
 _REGISTRY = re.compile(_HOST + r"(?::[0-9]{1,5})?\Z")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\Z")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 
 class RegistryError(NpuError):
@@ -85,11 +89,6 @@ class Reference(collections.namedtuple("Reference", "registry repository tag dig
         if self.digest:
             text += "@" + self.digest
         return text
-
-
-def is_digest(text):
-    """Whether ``text`` is a sha256 digest as registries write it."""
-    return bool(text and _DIGEST.match(text))
 
 
 def parse_reference(text):
@@ -150,7 +149,8 @@ class RegistryClient:
         self._password = password
         self._headers = {}
         self._ca_file = ca_file
-        self._opener = None
+        self._context = None
+        self._opener = _registry_http.Opener(self._tls_context, plain_http)
 
     # Reading
 
@@ -161,10 +161,10 @@ class RegistryClient:
         try:
             with self._request("HEAD", path, repository, headers=headers) as response:
                 digest = response.headers.get("Docker-Content-Digest")
-                size = response.headers.get("Content-Length", "")
+                size = _registry_documents.number(response.headers.get("Content-Length"))
                 media_type = (response.headers.get("Content-Type") or "").partition(";")[0]
-            if is_digest(digest) and size.isdigit() and (not is_digest(reference) or digest == reference):
-                return Descriptor(digest, media_type, int(size))
+            if is_digest(digest) and size is not None and (not is_digest(reference) or digest == reference):
+                return Descriptor(digest, media_type, size)
         except ImageNotFound:
             raise self._not_found(repository, reference) from None
         except _MethodRefused:
@@ -177,19 +177,25 @@ class RegistryClient:
         From an index the manifest for Linux on ``machine`` (``uname -m``; default: this one) is taken.
         """
         descriptor, document = self._get_manifest(repository, reference)
-        if descriptor.media_type not in INDEXES and "manifests" not in document:
+        if not _registry_documents.is_index(document):
             return descriptor, document
         wanted = architecture(machine)
         seen = []
-        for entry in document.get("manifests", []):
-            platform = entry.get("platform") or {}
-            seen.append("%s/%s" % (platform.get("os"), platform.get("architecture")))
-            if platform.get("os") == "linux" and platform.get("architecture") == wanted and is_digest(entry["digest"]):
-                return self._get_manifest(repository, entry["digest"])
+        for entry in document["manifests"]:
+            platform = _registry_documents.platform(entry)
+            seen.append("%s/%s" % platform)
+            if platform == ("linux", wanted):
+                return self._image_in_index(repository, reference, entry["digest"])
         raise ImageNotFound(
             "%s has no image for linux/%s, only %s"
-            % (self._spell(repository, reference), wanted, ", ".join(seen) or "an empty list")
+            % (self._spell(repository, reference), wanted, printable(", ".join(seen)) or "an empty list")
         )
+
+    def _image_in_index(self, repository, reference, digest):
+        descriptor, document = self._get_manifest(repository, digest)
+        if _registry_documents.is_index(document):
+            raise RegistryError("%s is an index of indexes, not of images" % self._spell(repository, reference))
+        return descriptor, document
 
     def blob(self, repository, digest):
         """The content (bytes) of a small blob, an image's configuration for instance; its digest is checked."""
@@ -210,10 +216,14 @@ class RegistryClient:
             with self._request("GET", path, repository) as response:
                 document = self._json(self._read(response), "list of tags")
                 link = re.match(r'\s*<([^>]+)>\s*;\s*rel="?next"?', response.headers.get("Link") or "")
-            tags.extend(tag for tag in document.get("tags") or [] if isinstance(tag, str))
+            found = document.get("tags")
+            tags.extend(tag for tag in (found if isinstance(found, list) else []) if isinstance(tag, str) and _TAG.match(tag))
             if not link:
                 break
-            path = urllib.parse.urljoin(self.base + path, link.group(1))
+            try:
+                path = urllib.parse.urljoin(self.base + path, link.group(1))
+            except ValueError:
+                break
             if not path.startswith(self.base + "/"):
                 break
             path = path[len(self.base) :]
@@ -252,8 +262,11 @@ class RegistryClient:
             location = response.headers.get("Location")
         if not location:
             raise RegistryError("Registry %s began an upload without saying where to" % self.registry)
-        url = urllib.parse.urljoin(self.base + path, location)
-        url += ("&" if urllib.parse.urlsplit(url).query else "?") + urllib.parse.urlencode({"digest": digest})
+        try:
+            url = urllib.parse.urljoin(self.base + path, location)
+            url += ("&" if urllib.parse.urlsplit(url).query else "?") + urllib.parse.urlencode({"digest": digest})
+        except ValueError:
+            raise RegistryError("Registry %s began an upload to a URL that is none" % self.registry) from None
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         with self._request("PUT", url, repository, headers=headers, actions="pull,push", data=stream):
             return True
@@ -267,17 +280,30 @@ class RegistryClient:
 
     # Inside
 
-    def _call(self, request):
-        """Send the request. The authorities to trust are read when there is something to ask: it takes its time."""
-        if self._opener is None:
+    def _call(self, request, watch):
+        """Send the request."""
+        try:
+            return self._opener.open(request, self.timeout, watch)
+        except urllib.error.HTTPError:
+            raise
+        except _registry_http.Refused as exc:
+            raise RegistryError(
+                "Registry %s sends its clients to %s; refused" % (self.registry, printable(str(exc)))
+            ) from None
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            raise RegistryUnreachable(self._why(exc, request.full_url, watch)) from None
+
+    def _tls_context(self):
+        """The authorities to trust are read when there is something to ask: it takes its time."""
+        if self._context is None:
             context = ssl.create_default_context()
             if self._ca_file:
                 try:
                     context.load_verify_locations(self._ca_file)
                 except (OSError, ssl.SSLError) as exc:
                     raise NpuError("The registry's CA file %s cannot be used: %s" % (self._ca_file, exc)) from None
-            self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
-        return self._opener.open(request, timeout=self.timeout)
+            self._context = context
+        return self._context
 
     def _get_manifest(self, repository, reference):
         headers = {"Accept": ", ".join(MANIFESTS + INDEXES)}
@@ -295,12 +321,14 @@ class RegistryClient:
                 % (self.registry, self._spell(repository, reference))
             )
         document = self._json(content, "manifest of %s" % self._spell(repository, reference))
-        if "layers" not in document and "manifests" not in document:
+        media_type = _registry_documents.media_type(document, media_type)
+        problem = _registry_documents.problem(document)
+        if problem:
             raise RegistryError(
-                "%s is no image that this collection can read (media type %s)"
-                % (self._spell(repository, reference), document.get("mediaType", media_type) or "unknown")
+                "%s is no image that this collection can read (media type %s): %s"
+                % (self._spell(repository, reference), printable(media_type) or "unknown", problem)
             )
-        return Descriptor(digest, document.get("mediaType", media_type), len(content)), document
+        return Descriptor(digest, media_type, len(content)), document
 
     def _not_found(self, repository, reference):
         """The ImageNotFound for ``reference``, with the tags a person may have meant."""
@@ -324,39 +352,43 @@ class RegistryClient:
     def _spell(self, repository, reference):
         return "%s/%s%s%s" % (self.registry, repository, "@" if is_digest(reference) else ":", reference)
 
+    @contextlib.contextmanager
     def _request(self, method, path, repository, headers=None, actions="pull", data=None):
-        """One request, with one answer to an authentication challenge; returns the open response."""
+        """One request, with one answer to an authentication challenge; the open response as long as the context lasts."""
+        with _registry_http.Watch(None if data else _MAX_SECONDS) as watch:
+            with self._response(watch, method, path, repository, headers or {}, actions, data) as response:
+                response.watch = watch
+                yield response
+
+    def _response(self, watch, method, path, repository, headers, actions, data):
         for attempt in (1, 2):
             header = self._headers.get((repository, actions))
             if attempt == 2 and hasattr(data, "seek"):
                 data.seek(0)
             try:
-                return self._open(method, urllib.parse.urljoin(self.base, path), headers or {}, header, data)
+                return self._open(watch, method, urllib.parse.urljoin(self.base, path), headers, header, data)
             except urllib.error.HTTPError as exc:
                 with exc:
                     challenge = exc.headers.get_all("WWW-Authenticate") or []
                     if exc.code == 401 and attempt == 1:
-                        self._headers[(repository, actions)] = self._answer(challenge, repository, actions)
+                        self._headers[(repository, actions)] = self._answer(challenge, repository, actions, watch)
                         continue
                     raise self._error(exc, method, repository) from None
 
-    def _open(self, method, url, headers, authorization, data):
+    def _open(self, watch, method, url, headers, authorization, data):
         request = urllib.request.Request(url, data=data, headers=headers, method=method)
         if authorization and url.startswith(self.base + "/"):
             # Unredirected: a blob may be delivered by a store that must not see our credentials.
             request.add_unredirected_header("Authorization", authorization)
-        try:
-            return self._call(request)
-        except urllib.error.HTTPError:
-            raise
-        except (OSError, http.client.HTTPException) as exc:
-            raise RegistryUnreachable(self._why(exc, url)) from None
+        return self._call(request, watch)
 
-    def _why(self, exc, url):
+    def _why(self, exc, url, watch):
         """A sentence about a request that got no answer."""
         reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
         where = "Registry %s" % self.registry
-        host = urllib.parse.urlsplit(url).netloc
+        host = printable(urllib.parse.urlsplit(url).netloc)
+        if watch.is_over:
+            return "%s did not come to the end of its answer within %d seconds" % (where, watch.seconds)
         if not url.startswith(self.base + "/"):
             where += " (its %s)" % host
         if isinstance(reason, ssl.SSLCertVerificationError):
@@ -409,32 +441,36 @@ class RegistryClient:
             content = exc.read(10000).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException):
             return ""
-        try:
-            errors = json.loads(content).get("errors") or []
-            text = "; ".join(str(error.get("message") or error.get("code") or "") for error in errors)
-        except (ValueError, AttributeError, TypeError):
+        errors = (_registry_documents.parse(content.encode("utf-8")) or {}).get("errors")
+        if isinstance(errors, list):
+            said = [error.get("message") or error.get("code") or "" for error in errors if isinstance(error, dict)]
+            text = "; ".join(str(words)[:200] for words in said)
+        else:
             text = content if "<" not in content else ""
-        text = " ".join(text.split())[:200]
+        text = printable(" ".join(text.split()), 200)
         return " (%s)" % text if text else ""
 
     def _read(self, response):
         try:
             content = response.read(_MAX_DOCUMENT + 1)
-        except (OSError, http.client.HTTPException) as exc:
+        # A chunk's size that is no number is a ValueError.
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            if response.watch.is_over:
+                raise RegistryUnreachable(self._why(exc, self.base, response.watch)) from None
             raise RegistryUnreachable(
                 "Registry %s broke off in the middle of an answer (%s)" % (self.registry, type(exc).__name__)
             ) from None
         if len(content) > _MAX_DOCUMENT:
             raise RegistryError("Registry %s sent a document of more than %d bytes" % (self.registry, _MAX_DOCUMENT))
+        if response.watch.is_over:
+            # What was cut off looks like an end where nothing says how long it is.
+            raise RegistryUnreachable(self._why(None, self.base, response.watch))
         return content
 
     def _json(self, content, what):
-        try:
-            document = json.loads(content.decode("utf-8"))
-            if isinstance(document, dict):
-                return document
-        except ValueError:
-            pass
+        document = _registry_documents.parse(content)
+        if document is not None:
+            return document
         raise RegistryError(
             "Registry %s sent a %s that is no JSON object; is there a proxy or a web page in its place?"
             % (self.registry, what)
@@ -444,7 +480,7 @@ class RegistryClient:
         pair = "%s:%s" % (self._username, self._password or "")
         return "Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii")
 
-    def _answer(self, challenges, repository, actions):
+    def _answer(self, challenges, repository, actions, watch):
         """The Authorization header that answers a 401, or None when there is nothing to answer with."""
         bearer = next((text for text in challenges if text.lower().startswith("bearer ")), None)
         if bearer is None:
@@ -454,30 +490,32 @@ class RegistryClient:
             for name, quoted, plain in re.findall(r'([A-Za-z_]+)=(?:"([^"]*)"|([^\s,"]+))', bearer[7:])
         )
         realm = fields.get("realm", "")
-        if not realm.startswith(("https://", "http://")):
-            raise RegistryError("Registry %s asks for a token without naming a token service" % self.registry)
+        try:
+            _registry_http.check_url(realm, plain_http=True)
+            service = urllib.parse.urlsplit(realm).netloc
+        except (_registry_http.Refused, ValueError):
+            raise RegistryError("Registry %s asks for a token without naming a token service" % self.registry) from None
         if realm.startswith("http://") and not self.plain_http and self._username:
             raise RegistryError(
                 "Registry %s wants the password sent to %s, which is not encrypted; refused"
-                % (self.registry, urllib.parse.urlsplit(realm).netloc)
+                % (self.registry, printable(service))
             )
         query = {"scope": "repository:%s:%s" % (repository, actions)}
         if fields.get("service"):
             query["service"] = fields["service"]
         url = realm + ("&" if "?" in realm else "?") + urllib.parse.urlencode(query)
-        request = urllib.request.Request(url)
-        if self._username:
-            request.add_unredirected_header("Authorization", self._basic())
         try:
-            with self._call(request) as response:
+            request = urllib.request.Request(url)
+            if self._username:
+                request.add_unredirected_header("Authorization", self._basic())
+            with self._call(request, watch) as response:
+                response.watch = watch
                 document = self._json(self._read(response), "token")
         except urllib.error.HTTPError as exc:
             with exc:
                 raise self._error(exc, "GET", repository) from None
-        except (OSError, http.client.HTTPException) as exc:
-            raise RegistryUnreachable(self._why(exc, url)) from None
         token = document.get("token") or document.get("access_token")
-        if not isinstance(token, str) or not re.match(r"[!-~]+\Z", token):
+        if not isinstance(token, str) or len(token) > _MAX_TOKEN or not re.match(r"[!-~]+\Z", token):
             raise RegistryError("The token service of registry %s sent no token" % self.registry)
         return "Bearer " + token
 

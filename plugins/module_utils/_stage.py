@@ -101,14 +101,11 @@ class Stager:
     def check(self):
         """Raise NpuError for what can be known before the pull. Sets ``size``: bytes to fetch."""
         manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
-        try:
-            self.size = sum(int(layer["size"]) for layer in manifest["layers"])
-        except (KeyError, TypeError, ValueError):
-            raise NpuError("The manifest of %s does not tell the size of its layers" % self.reference) from None
+        self.size = sum(layer["size"] for layer in manifest["layers"])
         built_for = (manifest.get("annotations") or {}).get("npuops.ascend/kernel")
         if built_for and built_for != self.kernel:
             raise NpuError(
-                "%s was built for kernel %s, this host runs %s" % (self.reference, built_for, self.kernel),
+                "%s was built for kernel %s, this host runs %s" % (self.reference, printable(built_for), self.kernel),
                 kernel=self.kernel,
                 kernels=[built_for],
             )

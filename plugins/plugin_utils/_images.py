@@ -21,7 +21,7 @@ def size(reference_text, digest, config, machine):
     """Bytes of the layers of the image with that digest for a host whose ``uname -m`` is ``machine``. Raises NpuError."""
     reference = parse_reference(reference_text)
     _descriptor, manifest = _client(reference, config).image(reference.repository, digest, machine)
-    return sum(int(layer.get("size", 0)) for layer in manifest.get("layers") or [])
+    return sum(layer["size"] for layer in manifest["layers"])
 
 
 def _client(reference, config):

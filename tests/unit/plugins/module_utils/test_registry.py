@@ -277,7 +277,7 @@ def test_credentials_do_not_follow_an_upload_to_another_server(basic):
 def test_the_password_is_not_sent_in_the_clear_when_the_registry_itself_uses_tls():
     one = RegistryClient("r.example", "alice", "s3cret")
     with pytest.raises(RegistryError, match="not encrypted; refused"):
-        one._answer(['Bearer realm="http://auth.example/token",service="x"'], REPOSITORY, "pull")
+        one._answer(['Bearer realm="http://auth.example/token",service="x"'], REPOSITORY, "pull", None)
 
 
 @pytest.mark.parametrize(
