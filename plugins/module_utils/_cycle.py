@@ -336,7 +336,7 @@ class Cycle:
 
         That is where it came from, unless it has confirmed its own already.
         """
-        record, view = self._log.record, self._work.known_host()
+        view, record = self._work.known_host(self._policy.reboot_timeout), self._log.record
         if view["good"] is not None and view["good"] == record["to"].get("release"):
             self._ends_as_begun = True
             return None

@@ -37,8 +37,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import LEFT, PAUSED, Change
 
 
-# What the label says of a node with which no maintenance has begun.
-_TO_BEGIN = (_maintenance.UPGRADE, _maintenance.APPROVAL, _maintenance.FAILED)
+# What the label says of a node with which a maintenance may begin: its host is asked then.
+_TO_BEGIN = (_maintenance.UPGRADE, _maintenance.APPROVAL)
 
 
 class Beginning:
@@ -89,7 +89,7 @@ class Beginning:
         # Nothing is wanted any more: the version was set back, say.
         pointless = not self._purpose.recovers and self._order.release is None
         if _maintenance.intended(found):
-            self._work.clears = other or _maintenance.TURNED in found["times"]
+            self._work.clears = other or _maintenance.TURNED in (found.get("times") or {})
             self._go_on(found)
             return None
         if not other and not pointless:
@@ -154,7 +154,10 @@ class Beginning:
         self._check_due(self._log.node)
         now = self._work.clock.now()
         self._purpose.check_fleet(lambda: self._work.cluster.list("/api/v1/nodes"), now)
-        missing = self._missing_approval(self._log.node) and self._ask_for_approval()
+        missing = self._missing_approval(self._log.node)
+        if missing and self._adopt_unapproved():
+            return None
+        missing = missing and self._ask_for_approval()
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._identified()
@@ -185,13 +188,24 @@ class Beginning:
             self._adoption.adopt_trial(view, lost)
             return True
         if not lost and not view["next"]:
-            self._adoption.settle(view)
+            if _maintenance.state(node) is None:
+                self._adoption.settle(view)
+            return False
         given_back = self._adoption.give_back(view)
         there = self._order.release == view["driver"] == view["good"]
         asked = _maintenance.is_true(_cluster.labels(self._log.node), _maintenance.LABEL_REQUESTED)
         if not self._purpose.recovers and (self._order.release is None or (there and not asked)):
             raise NotDue(given_back["outcome"], given_back["reason"])
         return False
+
+    def _adopt_unapproved(self):
+        """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
+        view = None if self._purpose.recovers else self._work.host.peek()
+        if view is None or not _cycle_host.on_trial(view):
+            return False
+        self._work.check_identity(view)
+        self._adoption.adopt_trial(view, lost=False)
+        return True
 
     def _identified(self):
         view = self._work.host.view()

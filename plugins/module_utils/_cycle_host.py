@@ -57,13 +57,13 @@ class HostSide:
 
     # --- with patience ---
 
-    def view(self, wait=None):
-        return self._try(lambda: self._host.view(wait))
+    def view(self, wait=None, patience=None):
+        return self._try(lambda: self._host.view(wait), patience)
 
-    def look(self, again=False):
+    def look(self, again=False, patience=None):
         """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
         if again or self._back is None:
-            self._back = self.view()
+            self._back = self.view(patience=patience)
         return self._back
 
     def peek(self):
@@ -89,8 +89,9 @@ class HostSide:
         except HostUnreachable:
             return 0
 
-    def _try(self, call):
-        deadline, said = self._clock.monotonic() + self._patience, False
+    def _try(self, call, patience=None):
+        patience = self._patience if patience is None else patience
+        deadline, said = self._clock.monotonic() + patience, False
         while True:
             try:
                 # A call may last as long as the beat is late.
@@ -99,10 +100,10 @@ class HostSide:
             except HostUnreachable as exc:
                 if self._clock.monotonic() >= deadline:
                     raise HostUnreachable(
-                        "The host did not answer for %d s: %s" % (self._patience, exc.message)
+                        "The host did not answer for %d s: %s" % (patience, exc.message)
                     )
                 if not said:
-                    self._say("the host does not answer (%s); trying for %d s" % (exc.message.rstrip("."), self._patience))
+                    self._say("the host does not answer (%s); trying for %d s" % (exc.message.rstrip("."), patience))
                     said = True
                 self._clock.sleep(POLL * 2)
             else:

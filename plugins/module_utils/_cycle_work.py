@@ -168,25 +168,27 @@ class Work:
                 % (self.order.node, self.order.node, view["boot_id"], boot_id)
             )
 
-    def known_host(self):
+    def known_host(self, patience=None):
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
 
-        Raises WrongHost.
+        ``patience``: seconds for a host that may be rebooting. Raises WrongHost.
         """
-        deadline, said = self.clock.monotonic() + IDENTITY_LIMIT, False
+        deadline = None
         while True:
-            view = self.host.look(again=said)
+            view = self.host.look(again=deadline is not None, patience=patience)
             if view["boot_id"] == self.log.record["boot_id"]:
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:
                 self.check_identity(view)
                 return view
             except WrongHost:
-                if self.clock.monotonic() >= deadline or self._is_another_node(view["boot_id"]):
+                over = deadline is not None and self.clock.monotonic() >= deadline
+                if over or self._is_another_node(view["boot_id"]):
                     raise
-            if not said:
+            if deadline is None:
+                # From now on: the host may have taken its time to come back.
+                deadline = self.clock.monotonic() + IDENTITY_LIMIT
                 self.say("waits until the node tells the boot ID of the host")
-                said = True
             self.clock.sleep(POLL)
 
     def refuse_another_node(self):

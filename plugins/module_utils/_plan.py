@@ -521,6 +521,10 @@ def _for_kernel(release, staged, kernel):
     return (fit[-1], staged[fit[-1]]) if fit else (release, staged[release])
 
 
+# Where a record has the driver that an upgrade brought, which a rollback takes back.
+_WAVE = {_maintenance.UPGRADE_REASON: "to", _maintenance.ROLLBACK_REASON: "from"}
+
+
 def _last_wave(entries):
     """(version, run) of what the last upgrade among these hosts brought, also when some of them went back since; or None.
 
@@ -530,12 +534,13 @@ def _last_wave(entries):
     newest = None
     for entry in entries:
         record = _record_of(entry)
-        if record and record.get("reason") == _maintenance.UPGRADE_REASON:
+        key = _WAVE.get((record or {}).get("reason"))
+        if key:
             # One that is under way is the last one.
-            newest = (float("inf"), (record.get("to") or {}).get("version"), record["run"])
+            newest = (float("inf"), (record.get(key) or {}).get("version"), record["run"])
             continue
         last = _maintenance.last(entry.node) if entry.node else {}
-        key = {_maintenance.UPGRADE_REASON: "to", _maintenance.ROLLBACK_REASON: "from"}.get(last.get("reason"))
+        key = _WAVE.get(last.get("reason"))
         over = _maintenance.seconds_of(last.get("ended"))
         counts = last.get("outcome") == "success" or _withdrawn_by_rollback(last)
         if key and over is not None and counts and (newest is None or over > newest[0]):

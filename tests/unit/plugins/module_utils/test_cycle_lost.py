@@ -154,6 +154,20 @@ def test_an_upgrade_to_another_driver_goes_back_first():
     bench.assert_nothing_left()
 
 
+@pytest.mark.parametrize("state", ["approval-required", "upgrade-required", "upgrade-failed"])
+def test_to_validate_a_trial_needs_no_approval(state):
+    """Whatever the label says."""
+    bench = Commands()
+    on_trial(bench)
+    for command in giving_up():
+        bench.kubectl(command)
+    bench.kubectl("kubectl label node npu-a %s=%s" % (STATE, state))
+    assert bench.plan(auto=False).entries[0].verdict == "on-trial"
+    assert bench.run("run-9", auto=False)["outcome"] == "done"
+    assert (bench.host.good, bench.host.boots) == (NEW, 1) and STATE not in bench.labels
+    bench.assert_nothing_left()
+
+
 def test_without_a_target_a_trial_is_validated():
     """The registry does not answer, say."""
     bench = Commands()

@@ -217,6 +217,28 @@ def test_a_rollback_while_the_host_goes_down_to_try_the_new_driver():
     assert_at_rest(bench, OLD)
 
 
+def test_a_rollback_waits_for_a_host_that_boots_slowly():
+    bench = Commands()
+    bench.host.BOOT_SECONDS = 900.0
+    rebooted = bench.host.rebooted
+
+    def then_die(*arguments):
+        rebooted(*arguments)
+        raise Killed()
+
+    bench.world.after_write = lambda: None
+    bench.host.rebooted = then_die
+    with pytest.raises(Killed):
+        bench.upgrade()
+    del bench.host.rebooted
+    bench.wait(120)
+    assert not bench.host.up
+    bench.running = None
+    assert bench.rollback()[1]["outcome"] == "done"
+    assert_at_rest(bench, OLD)
+    assert bench.host.boots == 2
+
+
 def test_an_upgrade_to_yet_another_driver_over_a_trial_of_a_rollback():
     """Back to what was confirmed, then on to what is wanted."""
     bench = Commands(release=NEW, previous=OLD, upgraded=True, wanted=OTHER)

@@ -325,6 +325,10 @@ def test_a_rollback_undoes_the_upgrade_that_is_under_way_and_no_older_one(step):
     older = {"previous": NEW_RELEASE, "staged": {NEW_RELEASE: {"version": "24.1", "kernel": KERNEL}}, "holders": []}
     plan = make([host("a"), host("b", upgrade=older)], nodes=nodes, reason="rollback")
     assert [entry.verdict for entry in plan.entries] == ["in-flight", "skipped"]
+    # Nor does a rollback that goes on with one that turned it back.
+    turned = under_way("rollback", "old", step="rollback-required", times={"turned-back": "2026-11-21T12:00:00Z"})["a"]
+    plan = make([host("a"), host("b", upgrade=older)], nodes=dict(nodes, a=turned), reason="rollback")
+    assert [entry.verdict for entry in plan.entries] == ["in-flight", "skipped"]
     # And when a was given back, a second rollback goes no further either.
     last = dict(record(reason="upgrade", outcome="withdrawn", withdrawn_for="rollback", ended="2026-11-21T12:20:00Z"))
     nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/last-maintenance": json.dumps(last)}
