@@ -281,14 +281,23 @@ class Beginning:
             self._work.clock.sleep(POLL)
 
     def _dead_holders(self):
-        """[(name, playbook that goes on with it)] of all nodes with a slot, when dead runs left all of them; else []."""
-        dead = []
+        """[(name, playbook that goes on with it)] of all nodes with a slot, when dead runs left all of them; else [].
+
+        Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
+        """
+        dead, unreadable = [], None
         for name in sorted(self._slots.view()["holders"]):
             node = self._work.cluster.get(_maintenance.path_of(name))
-            record = node and _maintenance.decode(node)
+            try:
+                record = node and _maintenance.decode(node)
+            except NpuError as exc:
+                unreadable = exc
+                continue
             if not record or _maintenance.age(record, self._work.clock.now()) <= _maintenance.HEARTBEAT_LIMIT:
                 return []
             dead.append((name, _cycle_purpose.playbook_of(record)))
+        if unreadable:
+            raise unreadable
         return dead
 
     # --- approval ---

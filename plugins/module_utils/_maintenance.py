@@ -13,7 +13,7 @@ import copy
 import json
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _record
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # Contract (names people use with kubectl).
@@ -55,6 +55,7 @@ TURNED = "turned-back"
 
 # Why a node is in maintenance. A recovery has no target.
 UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
+REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
 
 # Seconds. A record is beaten every 10 s, and no host call lasts longer than 60 s.
 HEARTBEAT_LIMIT = 90
@@ -83,9 +84,10 @@ def rfc3339(seconds):
 def seconds_of(text):
     """The inverse; None for what is no such time."""
     try:
-        return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+        seconds = calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
     except (TypeError, ValueError):
         return None
+    return seconds if seconds >= 0 else None
 
 
 # --- what a Node tells ---
@@ -101,24 +103,36 @@ def decode(node, annotation=ANNOTATION_RECORD):
     if text is None:
         return None
     try:
-        record = json.loads(text)
-        if not isinstance(record["run"], str) or not isinstance(record["generation"], int):
-            raise ValueError("run or generation")
-        return record
-    except (ValueError, KeyError, TypeError):
-        if annotation != ANNOTATION_RECORD:
-            return None  # history; nothing depends on it
-        name = node["metadata"]["name"]
-        raise NpuError(
-            "The annotation %s of the node %s cannot be read: somebody edited it. Look whether the node is cordoned and"
-            " what its label %s says, then remove the annotation (kubectl annotate node %s %s-) and run again."
-            % (annotation, name, LABEL_STATE, name, annotation)
-        )
+        return _record.parse(text, STEPS, REASONS)
+    except _record.Misfit as exc:
+        raise _unreadable(node, annotation, exc)
+
+
+def check(node):
+    """Raise NpuError when something is written on the Node that cannot be read, and that decides what may be done to it."""
+    for annotation in (ANNOTATION_RECORD, ANNOTATION_LAST):
+        decode(node, annotation)
+
+
+def _unreadable(node, annotation, why):
+    name = node["metadata"]["name"]
+    text = (
+        "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it: then use"
+        " that one." % (annotation, name, why)
+    )
+    if annotation == ANNOTATION_RECORD:
+        text += " Otherwise look whether the node is cordoned and what its label %s says, then remove" % LABEL_STATE
+    else:
+        text += " Otherwise look why the node was in maintenance last, then remove"
+    return NpuError("%s the annotation (kubectl annotate node %s %s-) and run again." % (text, name, annotation))
 
 
 def last(node):
-    """The record of the maintenance that ended last, {} without one."""
-    return decode(node, ANNOTATION_LAST) or {}
+    """The record of the maintenance that ended last; {} without one, and when it cannot be read, which ``check`` tells."""
+    try:
+        return decode(node, ANNOTATION_LAST) or {}
+    except NpuError:
+        return {}
 
 
 def state(node):
@@ -231,7 +245,7 @@ def approval(node, now, max_age=0, not_before=None):
         return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
     if since is not None and not_before is not None and since < not_before:
         return None, "its approval of %s is older than the trouble it would cure: %s" % (when, again)
-    return {"time": when, "manager": manager, "by": values.get(ANNOTATION_APPROVED_BY)}, None
+    return {"time": when, "manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}, None
 
 
 # --- the record, and the one way to write it ---
@@ -242,7 +256,7 @@ class Change:
     cordon (None: as it is)."""
 
     def __init__(self, record, labels=None, annotations=None, cordon=None):
-        self.record = record
+        self.record = _record.bounded(record)
         self.labels = dict(labels or {})
         self.annotations = dict(annotations or {})
         self.cordon = cordon
@@ -305,7 +319,11 @@ class NodeLog:
         if node is None:
             raise Gone(_gone(self.name))
         self.node, self._uid = node, node["metadata"].get("uid")
-        return decode(node)
+        record = decode(node)
+        if record is None:
+            # A new one is numbered, and recoveries are counted, by what ended last.
+            check(node)
+        return record
 
     def look(self):
         """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
@@ -313,7 +331,10 @@ class NodeLog:
         return self.node
 
     def adopt(self, record):
-        """Go on with the record that ``open`` found."""
+        """Go on with the record that ``open`` found. Raises NpuError when it lacks what that takes."""
+        missing = _record.missing(record)
+        if missing:
+            raise _unreadable(self.node, ANNOTATION_RECORD, "it lacks %s" % ", ".join(missing))
         self.record, self.started = record, record.get("started")
         self._written = self._clock.monotonic()
 
@@ -443,4 +464,4 @@ def new_record(node, run, now, generation, reason, from_driver, target, recoveri
 
 def ended(record, outcome, now):
     """The annotation last-maintenance of a record that ends now."""
-    return encode(dict(record, outcome=outcome, ended=now))
+    return encode(_record.bounded(dict(record, outcome=outcome, ended=now)))

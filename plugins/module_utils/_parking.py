@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _run_life, _workloads
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _record, _run_life, _workloads
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 # A label to find them by, and an annotation with the memory.
@@ -44,7 +44,7 @@ class Mark:
         if not workload.marked:
             return None
         try:
-            entry = json.loads(_cluster.annotations(workload.item)[MARK])
+            entry = _record.mark(_cluster.annotations(workload.item).get(MARK), workload.kind.off)
             mark = cls(entry["run"], entry["since"], entry["uid"], entry["restore"])
             if mark.path[0] != "spec" or (workload.kind.built_in and mark.path != workload.kind.field):
                 raise ValueError("restore")

@@ -350,6 +350,8 @@ def _settled(entry, wishes, now, wave, holders):
     host = entry.checked.host
     if entry.node is not None and _cluster.ANNOTATION_MAINTENANCE in entry.annotations:
         return _in_flight(entry, wishes, now, wave)
+    if entry.node is not None and _unreadable(entry):
+        return BLOCKED
     if host.get("unreachable"):
         entry.reasons = list(entry.checked.reasons)
         return UNREACHABLE
@@ -395,6 +397,16 @@ def _of_trial(entry, wishes, trial, good):
         return _wanted_now(entry)
     release = trial if trial == (entry.facts.get("upgrade") or {}).get("previous") else good
     return _plain({"version": version_of(release), "release": release})
+
+
+def _unreadable(entry):
+    """Whether nobody knows what became of the node last; why is among its reasons then."""
+    try:
+        _maintenance.check(entry.node)
+    except NpuError as exc:
+        entry.reasons.append(one_line(exc.message))
+        return True
+    return False
 
 
 def _in_flight(entry, wishes, now, wave):

@@ -155,6 +155,8 @@ def _judge(entry, host, guards, now, auto, approval_max_age):
     """(verdict, why)."""
     node = entry.node
     try:
+        # How often it was tried stands in what ended last.
+        _maintenance.check(node)
         record = _maintenance.decode(node)
     except NpuError as exc:
         return BLOCKED, one_line(exc.message)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _recovery_plan, _verdict
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
@@ -69,7 +70,11 @@ class Row:
         self.check_mode = host["outcome"] == _cycle_outcome.CHECK_MODE
         self.node_name = planned.get("node") or self.name
         self.node = node
-        record, self.last = self._records(node, run)
+        self.unreadable = None  # why nobody can tell what became of the node
+        try:
+            record, self.last = self._records(node, run)
+        except NpuError as exc:
+            record, self.last, self.unreadable = None, False, one_line(exc.message)
         self.record = record or {}
         before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
         self.before, self.after = before.get("version"), after.get("version")
@@ -87,6 +92,7 @@ class Row:
         if _maintenance.ANNOTATION_RECORD in values:
             found = _maintenance.decode(node)
             return (found, False) if found["run"] == run else (None, False)
+        _maintenance.check(node)
         last = _maintenance.last(node)
         return (last, True) if last.get("run") == run else (None, False)
 
@@ -109,6 +115,8 @@ class Row:
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]
+        if self.unreadable:
+            return _cycle_outcome.FAILED, ". ".join(text.rstrip(".") for text in (reason, self.unreadable) if text)
         if outcome == _cycle_outcome.DONE:
             return _DONE.get(self.record.get("reason"), SUCCESS), None
         if outcome == _cycle_outcome.FAILED and self.last and self.record.get("outcome") == "rolled-back":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import json
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _record
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 LEASE = "npu-maintenance"
@@ -156,14 +156,13 @@ class Slots:
         if lease is not None:
             text = _cluster.annotations(lease).get(ANNOTATION)
             try:
-                slots.update(**json.loads(text or "{}"))
-                if not all(isinstance(holder["run"], str) for holder in slots["holders"].values()):
-                    raise ValueError(text)
-            except (ValueError, TypeError, KeyError, AttributeError):
+                slots.update(_record.slots(text or "{}"))
+            except _record.Misfit as exc:
                 raise Refused(
-                    "The annotation %s of the Lease %s/%s cannot be read: somebody edited it. Look which nodes have the"
-                    " annotation %s; when none is in maintenance, kubectl -n %s delete lease %s and run again."
-                    % (ANNOTATION, self._namespace, LEASE, _maintenance.ANNOTATION_RECORD, self._namespace, LEASE)
+                    "The annotation %s of the Lease %s/%s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend"
+                    " wrote it: then use that one. Otherwise look which nodes have the annotation %s; when none is in maintenance,"
+                    " kubectl -n %s delete lease %s and run again."
+                    % (ANNOTATION, self._namespace, LEASE, exc, _maintenance.ANNOTATION_RECORD, self._namespace, LEASE)
                 )
         return lease, slots
 

@@ -9,10 +9,12 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 from __future__ import annotations
 
 import dataclasses
-import json
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _record
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import one_line
+
+# Characters of a reason that are shown.
+_REASON = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +45,12 @@ def of(node):
     if text is None:
         return None
     try:
-        told = json.loads(text)
-        reason, since, boot_id = one_line(told["reason"]), told["since"], told.get("boot_id")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        reason, since, boot_id = one_line(text), None, None
+        told = _record.wedge(text)
+        reason, since, boot_id = told["reason"], told["since"], told.get("boot_id")
+    except _record.Misfit:
+        reason, since, boot_id = text, None, None
+    reason = one_line(reason)
+    reason = reason if len(reason) <= _REASON else reason[:_REASON] + "..."
     if _maintenance.seconds_of(since) is None:
         since = _maintenance.annotated_at(node, _cluster.ANNOTATION_WEDGED)[1]
     return Wedge(since, reason, boot_id)

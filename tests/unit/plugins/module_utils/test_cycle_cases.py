@@ -876,6 +876,27 @@ def test_a_dead_run_in_another_node_has_the_slot():
     assert bench.host.boots == 0 and list(bench.world.slots()["holders"]) == ["npu-b"]
 
 
+def test_nobody_can_read_whose_the_other_node_is():
+    bench = Bench()
+    bench.world.add("npu-b", annotations={RECORD: '{"run": "run-9", "generation": 1, "times": 5}'})
+    other = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
+    bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
+    bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(other)
+    with pytest.raises(NpuError, match="npuops.ascend/maintenance of the node npu-b cannot be read: times is a number, not an object"):
+        bench.run()
+    assert bench.host.boots == 0 and list(bench.world.slots()["holders"]) == ["npu-b"]
+
+
+@pytest.mark.parametrize("annotation", [RECORD, "npuops.ascend/last-maintenance"])
+def test_nobody_can_read_what_became_of_the_node(annotation):
+    """Nothing is written to it: a newer version may know."""
+    text = '{"run": "run-9", "generation": 1, "step": "levitation-required"}'
+    bench = Bench(annotations={annotation: text})
+    with pytest.raises(NpuError, match="step is 'levitation-required', which this version does not know"):
+        bench.run()
+    assert bench.host.boots == 0 and bench.world.objects["/api/v1/nodes/npu-a"]["metadata"]["annotations"][annotation] == text
+
+
 def test_skipped():
     bench = Bench(labels={"npuops.ascend/skip": "true"})
     assert bench.run()["outcome"] == "deferred"

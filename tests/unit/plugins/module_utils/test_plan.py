@@ -355,7 +355,7 @@ def test_a_record_that_nobody_can_read():
     nodes = nodes_of("a", annotations={"npuops.ascend/maintenance": "{"})
     entry = only(host(), nodes=nodes)
     assert entry.verdict == "blocked"
-    assert "somebody edited it" in entry.reasons[0]
+    assert "Somebody edited it" in entry.reasons[0]
 
 
 @pytest.mark.parametrize(
