@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import hashlib
 import json
 import os
 import re
@@ -101,8 +102,11 @@ class Layout:
             return None
         return manifest if isinstance(manifest, dict) else None
 
-    def damage(self, name):
-        """Why release ``name`` is not what was committed (a file that is gone or has another size), or None."""
+    def damage(self, name, thorough=False):
+        """Why release ``name`` is not what was committed, or None: a file that is gone or has another size.
+
+        ``thorough``: or another content, for which all of it is read.
+        """
         manifest = self.manifest(name)
         if manifest is None:
             return "release %s is not complete" % name
@@ -114,7 +118,18 @@ class Layout:
                 return "%s of release %s is missing" % (path, name)
             if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
                 return "%s of release %s was changed" % (path, name)
+        if thorough:
+            return next((text for text in map(lambda path: self._rot(name, manifest, path), manifest.get("files", {})) if text), None)
         return None
+
+    def _rot(self, name, manifest, path):
+        """Why the file ``path`` of the release has another content than it was committed with, or None."""
+        try:
+            if file_digest(os.path.join(self.tree(name), path)) == manifest["files"][path]:
+                return None
+        except OSError as exc:
+            return "%s of release %s cannot be read (%s)" % (path, name, exc.strerror)
+        return "%s of release %s was changed" % (path, name)
 
     # Links
 
@@ -286,6 +301,22 @@ class Layout:
                 used.add(name)
         return used
 
+    def discard(self, name):
+        """Remove the damaged release ``name`` so that it can be staged again; hold the lock.
+
+        Refused (NpuError) while it is what runs or validated last, or a mount names it. Other links stay: they name it again
+        as soon as it is back.
+        """
+        if name in self.running():
+            raise NpuError("Release %s is in use: a link in %s or a mount names it" % (name, self.root), release=name)
+        self._remove(name)
+
+    def running(self):
+        """Names of the releases that programs may be using: what was loaded, what validated last, and what is mounted."""
+        used = {self.target("driver"), self.target("good")} | self.mounted()
+        used.discard(None)
+        return used
+
     def _remove(self, entry):
         """Remove ``releases/<entry>`` so that no interruption leaves half a release under its name."""
         path = os.path.join(self.releases_dir, entry)
@@ -298,6 +329,16 @@ class Layout:
             shutil.rmtree(path)
         else:
             os.unlink(path)
+
+
+def file_digest(path):
+    """The SHA-256 of the file ``path``, in hexadecimal digits."""
+    sha256 = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as stream:
+        for block in iter(lambda: stream.read(1024 * 1024), b""):
+            sha256.update(block)
+    return sha256.hexdigest()
 
 
 def fsync_tree(top):

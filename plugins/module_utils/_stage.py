@@ -11,7 +11,6 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 
@@ -36,7 +35,7 @@ class Stager:
     ``image``: reference; ``digest``: what its tag was resolved to, None to ask the registry; ``version``: what
     version.info must say, None for any; ``root``: where releases lie; ``kernel``: ``uname -r``, None for the running
     one; ``path``: of the tree inside the image, None to look for it; ``timeout``: seconds, for the pull and for
-    waiting for another run.
+    waiting for another run; ``verify``: whether what is staged already is read and compared with what it was.
     """
 
     def __init__(
@@ -54,6 +53,7 @@ class Stager:
         containerd_address="/run/containerd/containerd.sock",
         ctr=None,
         timeout=1800,
+        verify=False,
     ):
         self.reference = parse_reference(image)
         if digest and self.reference.digest and digest != self.reference.digest:
@@ -65,6 +65,7 @@ class Stager:
         self.kernel = kernel or os.uname().release
         self.path = path
         self.timeout = timeout
+        self.verify = verify
         self.ca_file = ca_file
         self.client = RegistryClient(self.reference.registry, username, password, plain_http, ca_file)
         self.containerd_address = containerd_address
@@ -79,10 +80,10 @@ class Stager:
         self.release = self._find()
         if self.release is None:
             return "%s (%s) is not staged for kernel %s" % (self.reference, self.digest, self.kernel)
-        damage = self.layout.damage(self.release)
+        damage = self.layout.damage(self.release, self.verify)
         if damage is None:
             return None
-        if self.release in self.layout.in_use():
+        if self.release in self.layout.running():
             raise NpuError(
                 "The staged driver is damaged: %s. It is in use, so it is not replaced under running programs. "
                 "Stop what uses it, remove %s and the links to it, and repeat"
@@ -117,9 +118,9 @@ class Stager:
             # Another run may have done it while we waited.
             self.release = self._find()
             if self.release is not None:
-                if self.layout.damage(self.release) is None:
+                if self.layout.damage(self.release, self.verify) is None:
                     return self.release
-                self.layout.remove(self.release)
+                self.layout.discard(self.release)
             containerd = _ctr.Containerd(self.containerd_address, self.ctr)
             with containerd.session(self.timeout):
                 image = containerd.pull(
@@ -295,11 +296,7 @@ def digests(tree):
             if os.path.islink(path):
                 continue
             inside = os.path.relpath(path, tree)
-            sha256 = hashlib.sha256()
-            with open(path, "rb") as stream:
-                for block in iter(lambda: stream.read(1024 * 1024), b""):
-                    sha256.update(block)
-            files[inside] = sha256.hexdigest()
+            files[inside] = _releases.file_digest(path)
             sizes[inside] = os.path.getsize(path)
     return files, sizes
 

@@ -37,8 +37,20 @@ attributes:
 options:
   image:
     description:
-      - Reference of the driver image, with a tag, a digest or both. Required with O(state=present).
+      - Reference of the driver image, with a tag, a digest or both. O(state=present) needs it, or O(release).
     type: str
+  release:
+    description:
+      - In place of O(image), the name of a release that is on the host. Staged again, if it has to be, it is from the image that it
+        was made from.
+    type: str
+  verify:
+    description:
+      - Whether all files of a release that is staged already are read, and compared with what they were when it was staged. If one
+        of them is not, the release is staged again. Without it, only their sizes are compared.
+      - A release that is loaded, that validated last or that a mount names is not replaced. That it is damaged is then a failure.
+    type: bool
+    default: false
   digest:
     description:
       - What the tag of O(image) was resolved to, C(sha256:) and 64 digits. Default is to ask the registry now.
@@ -163,8 +175,20 @@ from ansible_collections.npuops.ascend.plugins.module_utils._releases import Lay
 from ansible_collections.npuops.ascend.plugins.module_utils._stage import Stager
 
 
+def of_release(options):
+    """The options, with what the release was made from."""
+    name = options["release"]
+    manifest = Layout(options["root"]).manifest(name)
+    if manifest is None or not all(isinstance(manifest.get(key), str) for key in ("image", "digest", "version", "kernel")):
+        raise NpuError(
+            "Release %s is not complete on this host, and what it was made from is not known. Set npu_driver_version to a version"
+            " that is in the registry and run npuops.ascend.upgrade" % name
+        )
+    return dict(options, **{key: manifest[key] for key in ("image", "digest", "version", "kernel")})
+
+
 def present(module):
-    options = module.params
+    options = of_release(module.params) if module.params["release"] else module.params
     stager = Stager(
         options["image"],
         digest=options["digest"],
@@ -179,6 +203,7 @@ def present(module):
         containerd_address=options["containerd_address"],
         ctr=options["ctr"],
         timeout=options["timeout"],
+        verify=options["verify"],
     )
     layout = stager.layout
     before = layout.releases()
@@ -243,6 +268,8 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "image": {"type": "str"},
+            "release": {"type": "str"},
+            "verify": {"type": "bool", "default": False},
             "digest": {"type": "str"},
             "version": {"type": "str"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
@@ -258,7 +285,8 @@ def main():
             "prune": {"type": "bool", "default": False},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
-        required_if=[("state", "present", ["image"])],
+        required_if=[("state", "present", ["image", "release"], True)],
+        mutually_exclusive=[("image", "release")],
         supports_check_mode=True,
     )
     # A lost connection or a stopped job shall not leave credentials and a mount behind.

@@ -410,6 +410,55 @@ def test_damage_is_repaired_unless_the_release_is_in_use(host, basic, tmp_path):
         host.stage(basic)
 
 
+def flip(path):
+    """One bit is another; size and times are what they were."""
+    info = path.stat()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(bytes(content))
+    path.chmod(stat.S_IMODE(info.st_mode))
+    os.utime(str(path), ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def cut(path):
+    path.chmod(0o644)
+    os.truncate(str(path), path.stat().st_size - 1)
+
+
+def hang(path):
+    path.unlink()
+    os.mkfifo(str(path))
+
+
+@pytest.mark.parametrize("damage", [flip, cut, hang, lambda path: path.unlink()])
+@pytest.mark.parametrize("file", ["lib64/driver/libdcmi.so", "host/drv_pcie_host.ko", "modules.load", "version.info"])
+def test_what_is_staged_is_verified_and_staged_again(host, basic, tmp_path, damage, file):
+    publish(basic, tmp_path)
+    name = host.stage(basic)
+    path = host.root / "releases" / name / "driver" / file
+    before = path.read_bytes()
+    assert host.stager(basic, verify=True).reason() is None
+    # What a rollback goes back to is named by a link, and replaced all the same.
+    host.stager(basic).layout.point("previous", name)
+    damage(path)
+    assert file in host.stager(basic, verify=True).reason()
+    assert host.stage(basic, verify=True) == name and path.read_bytes() == before
+    assert host.stager(basic, verify=True).reason() is None
+    assert host.stager(basic).layout.target("previous") == name
+
+
+@pytest.mark.parametrize("link", ["driver", "good"])
+def test_what_runs_is_not_replaced_even_if_it_is_damaged(host, basic, tmp_path, link):
+    publish(basic, tmp_path)
+    name = host.stage(basic)
+    host.stager(basic).layout.point(link, name)
+    flip(host.root / "releases" / name / "driver/lib64/driver/libdcmi.so")
+    assert host.stager(basic).reason() is None
+    with pytest.raises(NpuError, match="damaged.*libdcmi.so.*in use"):
+        host.stage(basic, verify=True)
+
+
 def test_contradicting_digests(host, basic):
     with pytest.raises(NpuError, match="contradict"):
         host.stager(basic, image="r.example/a@sha256:" + "a" * 64, digest="sha256:" + "b" * 64)
