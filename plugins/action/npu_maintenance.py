@@ -64,6 +64,9 @@ class ActionModule(ClusterAction):
         "root": {"type": "path", "default": "/var/lib/Ascend"},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
         "failure": {"type": "str"},
+        "pool": {"type": "str"},
+        "proved": {"type": "bool", "default": False},
+        "in_flight": {"type": "list", "elements": "str", "default": []},
         "heartbeat_limit": {"type": "int", "default": _maintenance.HEARTBEAT_LIMIT},
     }
     _requires_connection = True
@@ -112,6 +115,9 @@ class ActionModule(ClusterAction):
             namespace=params["namespace"],
             job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
+            pool=params["pool"] or "",
+            proved=params["proved"],
+            in_flight=tuple(params["in_flight"]),
         )
         return _cycle.Cycle(
             _cluster.connect(params),

@@ -60,10 +60,10 @@ class ActionModule(HostsAction):
             approval_max_age=_knobs.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
             max_parallel=_knobs.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
             retry=_knobs.flag("npu_upgrade_retry", params["retry"], False),
+            clear_halt=_knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False),
             canary=_knobs.flag("npu_upgrade_canary", params["canary"], False),
             park=_knobs.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
         )
-        clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
         on_blocked = _knobs.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
         cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
         _snapshot.check_readable(cluster, params["namespace"])
@@ -81,8 +81,6 @@ class ActionModule(HostsAction):
         if found:
             plan.cluster_notes += _parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
-        if plan.halted and not clear_halt:
-            plan.cluster_reasons.append(_slots.halted_text(plan.halted).rstrip("."))
         return _result(plan, on_blocked)
 
 

@@ -11,7 +11,7 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_host, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_host, _maintenance, _slots
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_begin import Beginning
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_check import Check
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending
@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome impor
     DEFERRED,
     FAILED,
     DONE,
+    HALTED,
     UNDER_WAY,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_purpose import Recovered, Recovery, Upgrade
@@ -160,7 +161,9 @@ class Cycle:
             return ending.give_back(ANSWERS, "Its chips answer again.")
         except Withdrawn as exc:
             return ending.give_back(AWAITING, exc.message)
-        except (Blocked, Skipped, _cycle_host.Held) as exc:
+        except _slots.Halted as exc:
+            return ending.give_back(HALTED, exc.message)
+        except (Blocked, Skipped, _cycle_host.Held, _slots.NotYet) as exc:
             if intended and isinstance(exc, Blocked):
                 return self._stuck(exc)
             return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
@@ -185,9 +188,7 @@ class Cycle:
     # --- until the node is empty ---
 
     def _cordon(self):
-        halted = self._work.slots.halted()
-        if halted:
-            return self._ending.give_back("halted", halted)
+        self._work.check_slot()
         blockers = self._work.pods.simulate()
         if blockers:
             text = "; ".join(blocker.text for blocker in blockers)
@@ -276,6 +277,7 @@ class Cycle:
         if _cycle_host.trial_runs(view, self._log.record["to"].get("release")):
             self._log.step(_maintenance.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
+        self._work.check_slot()
         if view["holders"] and self._purpose.recovers:
             # Most likely they hang in the kernel, and only the reboot ends them.
             self._work.say("reboots although %s" % _cycle_host.held_text(view["holders"]))

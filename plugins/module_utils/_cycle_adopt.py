@@ -35,7 +35,7 @@ class Adoption:
         else:
             stays = _cycle_host.runs(view, order.release)
         tried, before = _driver(driver), _driver(good)
-        self._slots.hold(order.node, order.run)
+        self._slots.hold(order.node, order.run, pool=self._work.pool(tried) if stays else None)
 
         def decide(node, _none):
             step = _maintenance.VALIDATION if stays else _maintenance.ROLLBACK

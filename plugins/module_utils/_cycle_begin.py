@@ -8,6 +8,8 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 
 from __future__ import annotations
 
+import random
+
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _cycle_host,
@@ -27,7 +29,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._cycle_outcome impor
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_end import Ending
 from ansible_collections.npuops.ascend.plugins.module_utils._cycle_work import (
-    POLL,
     TELL,
     Skipped,
     check_skip,
@@ -39,6 +40,17 @@ from ansible_collections.npuops.ascend.plugins.module_utils._maintenance import 
 
 # What the label says of a node with which a maintenance may begin: its host is asked then.
 _TO_BEGIN = (_maintenance.UPGRADE, _maintenance.APPROVAL)
+# Seconds.
+SILENCE_POLL = 5
+LOOK = 30  # after which who waits for a slot looks at its node again
+_TURN_PAUSES = 2, 15
+
+
+def turn_pause(waited):
+    """Seconds until it is asked for a slot again: a twentieth of what was ``waited``, within bounds. Never quite the same, so that
+    many who began to wait together do not ask together."""
+    least, most = _TURN_PAUSES
+    return min(max(waited / 20, least), most) * random.uniform(0.8, 1.2)
 
 
 class Beginning:
@@ -119,30 +131,30 @@ class Beginning:
                     )
                 )
             )
-        self._slots.hold(self._order.node, self._order.run, self._purpose.recovers)
+        self._slots.hold(self._order.node, self._order.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
         if foreign:
             self._work.say("goes on with the maintenance that the run %s left" % found["run"])
 
     def _wait_for_silence(self, found):
-        """Wait until a foreign record is so old that its run must be dead; returns it, or None when it has ended.
+        """Wait until nothing is heard of the run with this record, by the own monotonic clock: then it must be dead. What its
+        machine took for the time does not count. Returns the record, or None when it has ended.
 
         Raises Lost as soon as its run shows that it lives.
         """
-        run, beat, told = found["run"], found["heartbeat"], False
+        sign, clock, limit = _sign(found), self._work.clock, self._policy.heartbeat_limit
+        started, told = clock.monotonic(), False
         while found is not None and found["run"] != self._order.run:
-            if (found["run"], found["heartbeat"]) != (run, beat):
+            if _sign(found) != sign:
                 raise _maintenance.Lost(_maintenance.lost_text(self._order.node, found, self._order.run))
-            age = _maintenance.age(found, self._work.clock.now())
-            if age > self._policy.heartbeat_limit:
+            left = limit - (clock.monotonic() - started)
+            if left <= 0:
                 break
             if not told:
-                self._work.say(
-                    "the run %s was here %d s ago: waits for a sign of life, at most %d s"
-                    % (run, max(age, 0), self._policy.heartbeat_limit - age)
-                )
+                text = "the run %s has the node, and was last heard of at %s: waits %d s for a sign of life"
+                self._work.say(text % (found["run"], found.get("heartbeat"), limit))
                 told = True
             self._work.life.beat()
-            self._work.clock.sleep(POLL)
+            clock.sleep(min(SILENCE_POLL, left))
             found = self._log.open()
         return found
 
@@ -165,7 +177,7 @@ class Beginning:
             self._adoption.adopt_trial(view, lost=False)
             return None
         self._purpose.check_host(self._log.node, view)
-        halted = self._wait_for_slot()
+        halted = self._wait_for_slot(view)
         if halted:
             return self._work.outcome(HALTED, halted)
         try:
@@ -249,56 +261,51 @@ class Beginning:
 
     # --- a slot ---
 
-    def _wait_for_slot(self):
+    def _wait_for_slot(self, view):
         """None with a slot; the sentence about a halt otherwise."""
-        told, when, dead_since = None, 0.0, None
+        clock, pool = self._work.clock, self._work.pool(self._order.target)
+        if pool and view["good"] == self._order.target["release"]:
+            pool = None  # it has proved itself on this very node
+        told, when, looked, started = None, 0.0, None, clock.monotonic()
         while True:
             try:
                 why = self._slots.take(
-                    self._order.node, self._order.run, self._policy.max_parallel, self._purpose.most_at_once
+                    self._order.node,
+                    self._order.run,
+                    self._policy.max_parallel,
+                    self._purpose.most_at_once,
+                    self._order.reason,
+                    pool,
+                    self._order.in_flight,
                 )
             except _slots.Halted as exc:
                 return exc.message
             if why is None:
                 return None
-            # Another run may have begun with this very node.
-            self._check_due(self._log.look())
-            now = self._work.clock.monotonic()
+            now = clock.monotonic()
+            if looked is None or now - looked >= LOOK:
+                # Another run may have begun with this very node.
+                self._check_due(self._log.look())
+                looked = now
             if why != told or now - when >= TELL:
                 self._work.say("waits for its turn: %s" % why)
                 told, when = why, now
-            dead = self._dead_holders()
-            dead_since = (now if dead_since is None else dead_since) if dead else None
-            # In this run, somebody else may be about to go on with one of them.
-            if dead and now - dead_since > _maintenance.HEARTBEAT_LIMIT + TELL:
-                names, playbooks = [name for name, _playbook in dead], sorted({playbook for _name, playbook in dead})
-                raise NpuError(
-                    "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
-                    " ansible-playbook npuops.ascend.%s --limit %s"
-                    % (" and ".join(names), " npuops.ascend.".join(playbooks), ",".join(names))
-                )
+            self._refuse_dead(why.holders)
             self._work.life.beat()
-            self._work.clock.sleep(POLL)
+            clock.sleep(turn_pause(now - started))
 
-    def _dead_holders(self):
-        """[(name, playbook that goes on with it)] of all nodes with a slot, when dead runs left all of them; else [].
-
-        Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
-        """
-        dead, unreadable = [], None
-        for name in sorted(self._slots.view()["holders"]):
-            node = self._work.cluster.get(_maintenance.path_of(name))
-            try:
-                record = node and _maintenance.decode(node)
-            except NpuError as exc:
-                unreadable = exc
-                continue
-            if not record or _maintenance.age(record, self._work.clock.now()) <= _maintenance.HEARTBEAT_LIMIT:
-                return []
-            dead.append((name, _cycle_purpose.playbook_of(record)))
-        if unreadable:
-            raise unreadable
-        return dead
+    def _refuse_dead(self, holders):
+        """Raise NpuError when all of these were left by runs that died. In this run, somebody else may be about to go on."""
+        limit = max(_maintenance.HEARTBEAT_LIMIT, self._policy.heartbeat_limit) + TELL
+        records = self._slots.dead(holders, limit)
+        if records:
+            playbooks = sorted({_cycle_purpose.playbook_of(record) for record in records.values()})
+            raise NpuError(
+                "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
+                " ansible-playbook npuops.ascend.%s --limit %s"
+                % (" and ".join(records), " npuops.ascend.".join(playbooks), ",".join(records)),
+                no_slot=True,
+            )
 
     # --- approval ---
 
@@ -317,18 +324,24 @@ class Beginning:
         if any(_cluster.labels(self._log.node).get(name) != value for name, value in labels.items()):
             self._log.write(lambda _node, _none: Change(None, labels))
         self._work.tell_event()
-        deadline, told = self._work.clock.monotonic() + self._policy.approval_wait, False
+        clock, told = self._work.clock, False
+        started = clock.monotonic()
         while True:
             node = self._log.look()
             self._check_due(node)
-            missing = self._missing_approval(node)
-            if not missing or self._work.clock.monotonic() >= deadline:
+            missing, waited = self._missing_approval(node), clock.monotonic() - started
+            if not missing or waited >= self._policy.approval_wait:
                 return missing
             if not told:
                 self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, missing))
                 told = True
             self._work.still()
-            self._work.clock.sleep(POLL)
+            clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))
+
+
+def _sign(record):
+    """What changes as long as a run is at work on a node."""
+    return record["run"], record.get("generation"), record.get("heartbeat")
 
 
 def other_purpose(name, found):

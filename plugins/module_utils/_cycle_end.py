@@ -36,7 +36,7 @@ class Ending:
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
 
         self._log.write(decide)
-        self._slots.give(self._order.node, self._order.run)
+        self._slots.give(self._order.node, self._order.run, works=record["to"].get("release"))
         stays = _maintenance.unschedulable(self._log.node)
         text = "done: %s%s" % (way(record), "; it stays cordoned, as somebody wants" if stays else "")
         self._work.say(text, _maintenance.UNCORDON)
@@ -102,7 +102,7 @@ class Ending:
             self._work.smoke.remove()
         most = self._work.policy.max_failures
         if not healthy or 0 < most <= self._failures() + 1:
-            self._slots.halt("the run " + self._order.run, reason)
+            self._slots.halt("the run " + self._order.run, reason, record["reason"])
 
         def decide(node, record):
             labels = self._labels(node, record, _maintenance.FAILED)
@@ -138,11 +138,8 @@ class Ending:
     def halt(self, exc):
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
         step, node = self._log.record["step"], self._order.node
-        why = (
-            "%s is in the middle of its maintenance (%s). %s See to the host of %s, then run again: that goes on with it."
-            % (node, step, sentence(exc.message), node)
-        )
-        self._slots.halt("the run " + self._order.run, why)
+        why = "%s is in the middle of its maintenance (%s). %s See to its host." % (node, step, sentence(exc.message))
+        self._slots.halt("the run " + self._order.run, why, self._log.record["reason"], node)
         self._log.step(step, failure=exc.message)
         self._work.say("halted: %s" % exc.message)
         return self._work.outcome(HALTED, why)

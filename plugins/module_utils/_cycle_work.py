@@ -28,6 +28,7 @@ ORDER = (*_maintenance.BEFORE_INTENT, _maintenance.VALIDATION, _maintenance.UNCO
 
 POLL = 2.0  # seconds
 IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
+HALT_SECONDS = 30  # after which somebody who waits looks for a halt again
 TELL = 60  # seconds after which what is waited for is told again
 
 
@@ -66,6 +67,9 @@ class Order:
     namespace: str = "npu-operator"
     job: dict | None = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
+    pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
+    proved: bool = False  # whether a node of the pool has what this one is to get
+    in_flight: tuple = ()  # the nodes that the run goes on with
 
     @property
     def release(self):
@@ -97,6 +101,7 @@ class Work:
         self.order, self.policy, self.clock = order, policy, clock
         self._say_to, self._started = say, clock.now()
         self._said = None  # (the sentence, when)
+        self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = PatientCluster(cluster, self.say, clock)
         self.log = _maintenance.NodeLog(self.cluster, order.node, order.run, clock, self.still)
         limit = min(_slots.HOLDER_LIMIT, policy.heartbeat_limit)
@@ -207,14 +212,31 @@ class Work:
             node, self.clock.now(), self.policy.approval_max_age, self.order.purpose.approval_not_before(node)
         )
 
+    def pool(self, target):
+        """The kind of the node with this ``target``, for Slots; None when that is known to work, or there is none."""
+        release, order = target.get("release"), self.order
+        if not release or (order.proved and release == order.release):
+            return None
+        if order.pool and release == order.release:
+            return order.pool
+        # A record may be about another release than the one that is wanted now.
+        return "%s %s" % (order.pool.rpartition(" ")[0] or order.resource, release)
+
+    def check_slot(self):
+        """Raise Halted or NotYet when the node may not go on to its reboot."""
+        self._asked = self.clock.monotonic()
+        self.slots.check(self.order.node, self.order.reason)
+
     # --- writing ---
 
     def beat(self):
-        """For whoever waits. Raises Uncordoned or Skipped when a person did that before the reboot was certain."""
+        """For whoever waits. Raises what keeps the node from its reboot, before that is certain: a person or a halt."""
         self.log.beat()
         record = self.log.record
         if record and not _maintenance.intended(record) and record["step"] != _maintenance.CORDON:
             self.may_go_on(self.log.node, record)
+            if self.clock.monotonic() - self._asked >= HALT_SECONDS:
+                self.check_slot()
 
     def may_go_on(self, node, record):
         """A guard of NodeLog.step before the reboot: people may still stop it, or a chip that answers again."""

@@ -15,6 +15,7 @@ import statistics
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _eviction,
+    _halt,
     _maintenance,
     _preflight,
     _snapshot,
@@ -47,13 +48,22 @@ class Wishes:
     """What the run was asked for."""
 
     def __init__(
-        self, policy, reason=REASONS[0], auto=False, approval_max_age=0, max_parallel=1, retry=False, park=False, canary=False
+        self,
+        policy,
+        reason=REASONS[0],
+        auto=False,
+        approval_max_age=0,
+        max_parallel=1,
+        retry=False,
+        park=False,
+        canary=False,
+        clear_halt=False,
     ):
         """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
         rest as the variables npu_upgrade_*."""
         self.policy, self.reason, self.canary = policy, reason, canary
         self.auto, self.approval_max_age = auto, approval_max_age
-        self.max_parallel, self.retry, self.park = max_parallel, retry, park
+        self.max_parallel, self.retry, self.park, self.clear_halt = max_parallel, retry, park, clear_halt
 
 
 class Tools:
@@ -89,6 +99,7 @@ class Entry:
         self.evictions = {"npu": 0, "other": 0, "jobs": 0}
         self.order = None
         self.canary = False
+        self.proved = False  # another host of its pool has what this one is to get
         self.later = False  # due, but not in a run for canaries only
         self.estimate = None
 
@@ -149,6 +160,7 @@ class Entry:
             "canary": self.canary,
             "later": self.later,
             "pool": self.pool if self.target else None,
+            "proved": self.proved,
             "family": self.checked.family.get("name"),
             "family_key": self.checked.family.get("key"),
             "resource": self.checked.family.get("resource"),
@@ -182,6 +194,11 @@ class Plan:
         return sorted((entry for entry in self.entries if entry.order is not None), key=lambda entry: entry.order)
 
     @property
+    def held(self):
+        """Whether a halt keeps this run from beginning with a node. What is in maintenance already, it finishes."""
+        return _halt.binds(self.halted, self.wishes.reason) and not self.wishes.clear_halt
+
+    @property
     def deferred(self):
         return [entry for entry in self.entries if entry.deferrable and not self.wishes.canary]
 
@@ -200,6 +217,7 @@ class Plan:
             "halted": self.halted,
             "counts": {verdict: len(self.of(verdict)) for verdict in VERDICTS},
             "order": ordered,
+            "in_flight": [entry.node_name for entry in self.of(IN_FLIGHT, ON_TRIAL)],
             "deferred": [entry.name for entry in self.deferred],
             "max_parallel": self.wishes.max_parallel,
             "park": self.park,
@@ -221,8 +239,9 @@ class Plan:
     @property
     def park(self):
         """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
-        begin = [entry for entry in self.of(IN_FLIGHT, READY) if not entry.later] if self.wishes.park else []
-        begin += self.deferred if self.wishes.park and self.wishes.auto else []
+        verdicts = (IN_FLIGHT,) if self.held else (IN_FLIGHT, READY)
+        begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.wishes.park else []
+        begin += self.deferred if self.wishes.park and self.wishes.auto and not self.held else []
         return sorted({entry.checked.family["resource"] for entry in begin if entry.checked.family.get("resource")})
 
     @property
@@ -289,7 +308,12 @@ def make(hosts, snapshot, slots, wishes, tools):
     _order(entries, wishes.canary)
     estimate = _estimate(entries, wishes.max_parallel)
     notes = _cluster_notes(entries, snapshot, slots, wishes)
-    return Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
+    plan = Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
+    if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
+        notes.append("as long as it is halted, this run only goes on with what is in maintenance already")
+    elif plan.held:
+        cluster_reasons.append(_halt.text(plan.halted))
+    return plan
 
 
 def _unknown_variables(checked):
@@ -772,13 +796,15 @@ def _order(entries, canaries_only):
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
     those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``."""
     due = [entry for entry in entries if entry.due]
-    seen = {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, ON_TRIAL, UP_TO_DATE)}
+    proved = {entry.pool for entry in entries if entry.verdict == UP_TO_DATE}
+    seen = proved | {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, ON_TRIAL)}
     for entry in sorted(due, key=lambda entry: (entry.verdict == AWAITING, entry.evictions["npu"] + entry.evictions["other"])):
         plain = entry.verdict in (READY, AWAITING) and not (entry.wedged or entry.registry or _deferred_before(entry))
         if plain and entry.pool not in seen:
             seen.add(entry.pool)
             entry.canary = True
     for entry in due:
+        entry.proved = entry.pool in proved
         entry.later = canaries_only and not entry.canary and entry.verdict not in (IN_FLIGHT, ON_TRIAL)
 
     def rank(entry):
@@ -852,9 +878,9 @@ def table(plan):
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     why = _shared((entry.name, entry.why) for entry in entries if entry.why)
     notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes)
-    cluster = ["cluster: %s" % text for text in plan.cluster_reasons]
+    cluster = ["cluster: %s" % text for text in plan.cluster_reasons if not plan.halted or text != _halt.text(plan.halted)]
     if plan.halted:
-        cluster.append(_halted(plan.halted, why))
+        cluster.append(_halted(plan, why))
     notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes
     for title, block in (("In the way:", cluster + why), ("To know:", notes)):
         if block:
@@ -862,10 +888,11 @@ def table(plan):
     return lines + ["", plan.summary]
 
 
-def _halted(halted, told):
+def _halted(plan, told):
     """``told``: the other lines. The reason mostly is that a node failed, and stands there."""
-    text, why = "halted since %(when)s by %(who)s" % halted, one_line(halted["why"])
-    return text if any(why in line for line in told) else "%s: %s." % (text, why)
+    text, why = "halted since %(when)s by %(who)s" % plan.halted, one_line(plan.halted["why"])
+    text += "." if any(why in line for line in told) else ": %s." % why
+    return "%s %s" % (text, _halt.ways_out(plan.halted)) if plan.held else text
 
 
 def _row(entry):

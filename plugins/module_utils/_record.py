@@ -82,11 +82,12 @@ def wedge(text):
 
 
 def slots(text):
-    """{max, halted, holders}, as far as they are there. Raises Misfit."""
+    """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = _shape.load(text, LIMIT)
-    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told)
-    holder = fields(["run"], run=_shape.text(256), since=_word, reason=_word)
-    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4))(told, "")
+    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=_word)
+    holder = fields(["run"], run=_shape.text(256), since=_word, reason=_word, pool=optional(_shape.text(512)))
+    proved = optional(listing(_shape.text(512), 1000))
+    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
     return told
 
 

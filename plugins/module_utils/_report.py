@@ -12,7 +12,14 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle_outcome, _maintenance, _recovery_plan, _verdict
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cluster,
+    _cycle_outcome,
+    _halt,
+    _maintenance,
+    _recovery_plan,
+    _verdict,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
@@ -250,12 +257,14 @@ _PLAYBOOKS = {_maintenance.RECOVERY_REASON: "heal"}
 def _go_on(nodes, reason, halted):
     """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
     bad, options = unfinished(nodes), []
-    if halted:
+    held = _halt.binds(halted, reason)
+    # What stands in the middle of its maintenance is finished in spite of the halt, and ends it.
+    if held and not halted.get("node"):
         options.append("-e npu_upgrade_clear_halt=true")
     if reason != _maintenance.RECOVERY_REASON and any(node["state"] == _maintenance.FAILED for node in bad):
         options.append("-e npu_upgrade_retry=true")
     command = "ansible-playbook npuops.ascend." + _PLAYBOOKS.get(reason, reason)
-    return " ".join([command] + options) if bad or halted else None
+    return " ".join([command] + options) if bad or held else None
 
 
 def _approve(nodes):

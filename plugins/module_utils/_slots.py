@@ -14,13 +14,16 @@ from __future__ import annotations
 import copy
 import json
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _record
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _halt, _maintenance, _record
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._slot_watch import SlotWatch
 
 LEASE = "npu-maintenance"
 ANNOTATION = "npuops.ascend/slots"
-# Seconds after which a holder that has no record is taken for dead.
+# Seconds of silence after which a holder that has no record is taken for dead.
 HOLDER_LIMIT = 60
+# Kinds that are remembered as proved.
+_MOST_PROVED = 20
 
 
 class Halted(NpuError):
@@ -31,9 +34,24 @@ class Refused(NpuError):
     """Another run works with another number of slots, or the Lease cannot be used."""
 
 
+class NotYet(NpuError):
+    """The first node of its kind is not confirmed yet, so no other one may be touched."""
+
+
+class Wait(str):
+    """Why there is no slot now, in a sentence. ``holders``: {name: holder} of those who are in the way."""
+
+    def __new__(cls, text, holders):
+        made = super().__new__(cls, text)
+        made.holders = holders
+        return made
+
+
 class Slots:
     def __init__(self, cluster, namespace, clock, holder_limit=HOLDER_LIMIT):
         self._cluster, self._clock, self._holder_limit = cluster, clock, holder_limit
+        self._watch = SlotWatch(cluster, clock)
+        self._first_halt = None
         self._namespace = namespace
         self._collection = "/apis/coordination.k8s.io/v1/namespaces/%s/leases" % namespace
         self._path = "%s/%s" % (self._collection, LEASE)
@@ -42,12 +60,15 @@ class Slots:
         """{max, halted, holders} as they are."""
         return self._read()[1]
 
-    def take(self, node, run, maximum, recoveries=None):
-        """Take a slot for ``node``. None when this run has it; else, in a sentence, why it has to wait.
+    def take(self, node, run, maximum, recoveries=None, reason=_maintenance.UPGRADE_REASON, pool=None, in_flight=()):
+        """Take a slot for ``node``. None when this run has it; else a Wait.
 
         ``maximum``: slots of the cluster, 0 = unlimited. A node that has a slot of this run keeps it. Raises Halted, and
         Refused when another number is in force. ``recoveries``: for a recovery, how many of those there may be, 0 = any number;
         it takes a slot within whatever number other runs work with.
+        ``pool``: the node's kind with what it is to get, unless that is known to work: one node of a kind goes first, and the
+        others wait until it is confirmed.
+        ``in_flight``: nodes that the caller's run goes on with. A halt because of one of them may end with its maintenance.
         """
         recovers = recoveries is not None
 
@@ -57,14 +78,14 @@ class Slots:
             if mine is not None and mine["run"] == run:
                 return None
             if mine is not None and not self._abandoned(node, mine):
-                return "the run %s has just taken it up" % mine["run"]
-            if slots["halted"]:
-                raise Halted(halted_text(slots["halted"]), halted=slots["halted"])
-            holders.pop(node, None)
+                return Wait("the run %s has just taken it up" % mine["run"], {node: mine})
+            if _halt.binds(slots["halted"], reason):
+                return self._wait_for_halt(slots, in_flight)
+            if mine is not None:
+                self._drop(slots, node)
             number, why = _room(slots, maximum, recoveries)
-            if holders and (why or slots["max"] != maximum):
-                for name in [name for name, holder in holders.items() if self._abandoned(name, holder)]:
-                    del holders[name]
+            if holders and (why or _first_of(slots, pool) or slots["max"] != maximum):
+                self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
             if not recovers and _upgrades(holders) and slots["max"] != maximum:
                 raise Refused(
@@ -72,63 +93,99 @@ class Slots:
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
+            why = why or _first_of(slots, pool)
             if why:
                 return why
             slots["max"] = number
-            holders[node] = self._holder(run, recovers)
+            holders[node] = self._holder(run, recovers, pool if pool not in _proved(slots) else None)
             return None
 
         return self._write(decide)
 
-    def hold(self, node, run, recovers=False):
+    def _wait_for_halt(self, slots, in_flight):
+        """A Wait as long as the node that was the reason of the halt is gone on with; Halted otherwise."""
+        halted = slots["halted"]
+        self._first_halt = self._first_halt or halted
+        name = halted.get("node")
+        if halted != self._first_halt or name not in in_flight or name not in slots["holders"]:
+            raise Halted(_halt.text(halted), halted=halted)
+        return Wait("%s, because of which it is halted, comes first" % name, {name: slots["holders"][name]})
+
+    def check(self, node, reason=_maintenance.UPGRADE_REASON):
+        """Raise Halted or NotYet when the node, which has a slot, may not go on to its reboot. One request."""
+        slots = self.view()
+        if _halt.binds(slots["halted"], reason):
+            raise Halted(_halt.text(slots["halted"]), halted=slots["halted"])
+        mine = slots["holders"].get(node, {})
+        others = {name: holder for name, holder in slots["holders"].items() if name != node}
+        why = _first_of(dict(slots, holders=others), mine.get("pool"))
+        if why:
+            raise NotYet("It has to wait: %s." % why)
+
+    def hold(self, node, run, recovers=False, pool=None):
         """Have a slot for a node whose record is this run's already: it is in maintenance, however many others are."""
 
         def decide(slots):
             if slots["holders"].get(node, {}).get("run") != run:
-                slots["holders"][node] = self._holder(run, recovers)
+                slots["holders"][node] = self._holder(run, recovers, pool if pool not in _proved(slots) else None)
 
         self._write(decide)
 
-    def _holder(self, run, recovers):
+    def _holder(self, run, recovers, pool):
         holder = {"run": run, "since": _maintenance.rfc3339(self._clock.now())}
-        return dict(holder, reason=_maintenance.RECOVERY_REASON) if recovers else holder
+        if recovers:
+            return dict(holder, reason=_maintenance.RECOVERY_REASON)
+        return dict(holder, pool=pool) if pool else holder
 
-    def give(self, node, run):
-        """Give the node's slot back, if it is this run's."""
+    def give(self, node, run, works=None):
+        """Give the node's slot back, if it is this run's. ``works``: the release that the node got and that is confirmed."""
 
         def decide(slots):
             if slots["holders"].get(node, {}).get("run") == run:
-                del slots["holders"][node]
+                _take_out(slots, node, works)
 
         self._write(decide)
 
     def sweep(self):
-        """Drop the holders that dead runs left behind; returns the names of their nodes."""
+        """Drop the holders whose runs were killed when only giving the slot back was left; returns the names of their nodes."""
 
         def decide(slots):
-            dead = [name for name, holder in slots["holders"].items() if self._abandoned(name, holder)]
-            for name in dead:
-                del slots["holders"][name]
+            dead = [name for name, holder in slots["holders"].items() if self._watch.ended(name, holder) is not None]
+            self._drop(slots, *dead)
             return dead
 
         return self._write(decide)
 
-    def halt(self, who, why):
-        """Stop every run before its next cordon. The first reason stays."""
+    def dead(self, holders, limit):
+        """{name: record} when dead runs left all of these ``holders`` in the middle of a maintenance, else {}.
+
+        Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
+        """
+        records = {name: self._watch.dead(name, holder, limit) for name, holder in sorted(holders.items())}
+        if None in records.values():
+            return {}
+        for record in records.values():
+            if isinstance(record, NpuError):
+                raise record
+        return records
+
+    def halt(self, who, why, reason=_maintenance.UPGRADE_REASON, node=None):
+        """Stop every run before its next intent. ``node``: the one that stands in the middle of its maintenance."""
 
         def decide(slots):
-            if not slots["halted"]:
-                slots["halted"] = {"who": who, "why": why, "when": _maintenance.rfc3339(self._clock.now())}
+            halted = _halt.made(who, why, _maintenance.rfc3339(self._clock.now()), reason, node)
+            if _halt.outweighs(halted, slots["halted"]):
+                slots["halted"] = halted
 
         self._write(decide)
 
-    def halted(self):
-        """The sentence about the halt, or None."""
+    def halted(self, reason=_maintenance.UPGRADE_REASON):
+        """The sentences about the halt, or None."""
         halted = self.view()["halted"]
-        return halted_text(halted) if halted else None
+        return _halt.text(halted) if _halt.binds(halted, reason) else None
 
     def clear_halt(self):
-        """Returns what was cleared ({who, why, when}), or None."""
+        """Returns what was cleared ({who, why, when, ...}), or None."""
 
         def decide(slots):
             cleared, slots["halted"] = slots["halted"], None
@@ -137,17 +194,12 @@ class Slots:
         return self._write(decide)
 
     def _abandoned(self, name, holder):
-        """Whether the holder's run is done with the node or died before it began."""
-        node = self._cluster.get(_maintenance.path_of(name))
-        since = _maintenance.seconds_of(holder.get("since"))
-        if node is not None:
-            if _cluster.ANNOTATION_MAINTENANCE in _cluster.annotations(node):
-                return False
-            last = _maintenance.last(node)
-            over = _maintenance.seconds_of(last.get("ended"))
-            if last.get("run") == holder.get("run") and since is not None and over is not None and since <= over:
-                return True  # it ended, and only giving the slot back was left
-        return since is None or self._clock.now() - since > self._holder_limit
+        return self._watch.abandoned(name, holder, self._holder_limit)
+
+    def _drop(self, slots, *names):
+        for name in names:
+            ended = self._watch.ended(name, slots["holders"][name]) or {}
+            _take_out(slots, name, (ended.get("to") or {}).get("release") if ended.get("outcome") == "success" else None)
 
     def _read(self):
         """(Lease or None, {max, halted, holders})."""
@@ -207,12 +259,28 @@ class Slots:
             )
 
 
-def halted_text(halted):
-    """The sentence for people; how to go on is part of it."""
-    return (
-        "The rollout is halted since %(when)s by %(who)s: %(why)s When that is repaired, go on with"
-        " ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true" % halted
-    )
+def _proved(slots):
+    """The kinds that one node was confirmed with."""
+    return slots.get("proved") or []
+
+
+def _take_out(slots, node, works):
+    """``works``: a release that does. That is remembered of the pool, and a halt that was because of this node is over."""
+    pool = slots["holders"].pop(node).get("pool")
+    if works and slots["halted"] and slots["halted"].get("node") == node:
+        slots["halted"] = None
+    # The node may have got another one than it was first of its kind with.
+    if works and pool and pool.split(" ")[-1] == works and pool not in _proved(slots):
+        slots["proved"] = (_proved(slots) + [pool])[-_MOST_PROVED:]
+
+
+def _first_of(slots, pool):
+    """A Wait for the first node of this kind, or None."""
+    if not pool or pool in _proved(slots):
+        return None
+    first = {name: holder for name, holder in slots["holders"].items() if holder.get("pool") == pool}
+    text = "%s is the first of its kind and not confirmed yet: %s"
+    return Wait(text % (", ".join(sorted(first)), _holders_text(first)), first) if first else None
 
 
 def _room(slots, maximum, recoveries):
@@ -221,11 +289,11 @@ def _room(slots, maximum, recoveries):
     # Recoveries alone do not say how many an upgrade may take.
     number = slots["max"] if recoveries is not None and _upgrades(holders) else maximum
     if number and len(holders) >= number:
-        return number, "all %s taken: %s" % (_slots_text(number), _holders_text(holders))
+        return number, Wait("all %s taken: %s" % (_slots_text(number), _holders_text(holders)), dict(holders))
     recovering = {name: holder for name, holder in holders.items() if name not in _upgrades(holders)}
     if recoveries and len(recovering) >= recoveries:
         text = "as many nodes are in recovery as npu_recovery_max_parallel allows (%d): %s"
-        return number, text % (recoveries, _holders_text(recovering))
+        return number, Wait(text % (recoveries, _holders_text(recovering)), recovering)
     return number, None
 
 

@@ -157,8 +157,26 @@ options:
       - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes
         back to the driver before.
     type: str
+  pool:
+    description:
+      - Nodes with the same name here are alike, and get the same. One of them goes first; no other one is cordoned, whatever
+        O(policy.max_parallel) is, before it is confirmed. When it fails, the next one is tried alone.
+      - By default, the O(resource) and the release.
+    type: str
+  proved:
+    description: Whether a node of the O(pool) has its O(target) already, so that none of them needs to go first.
+    type: bool
+    default: false
+  in_flight:
+    description:
+      - Nodes with which this run goes on. While one of them is the reason of a halt, the others of the run wait until it is done.
+    type: list
+    elements: str
+    default: []
   heartbeat_limit:
-    description: Seconds of silence after which another run is taken for dead.
+    description:
+      - Seconds of silence after which another run is taken for dead. They are counted from where this one looks first, by its own
+        monotonic clock; what another machine takes for the time does not count.
     type: int
     default: 90
 seealso:

@@ -165,7 +165,9 @@ reason:
   returned: always
   type: str
 halted:
-  description: Who halted the rollout, why and when; null when nobody did.
+  description:
+    - Who halted the rollout, why and when; C(reason) of that run; C(node), if one stands in the middle of its maintenance. Null
+      when nobody did.
   returned: always
   type: dict
 cluster_reasons:

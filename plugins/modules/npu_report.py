@@ -129,7 +129,9 @@ problem:
   returned: always
   type: str
 halted:
-  description: Who halted the roll-out, why and when; V(none) when it is not halted.
+  description:
+    - Who halted the roll-out, why and when; C(reason) of that run; C(node), if one stands in the middle of its maintenance. V(none)
+      when it is not halted.
   returned: always
   type: dict
 files:

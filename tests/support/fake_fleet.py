@@ -75,8 +75,8 @@ class Fate:
 class World:
     """`objects`: path -> object; `hosts`: name -> Host."""
 
-    def __init__(self):
-        self.clock = Clock()
+    def __init__(self, clock=None):
+        self.clock = clock or Clock()
         self.objects, self.hosts = {}, {}
         self.fate = Fate()
         self.dark_until = 0.0

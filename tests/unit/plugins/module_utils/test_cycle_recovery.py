@@ -433,10 +433,18 @@ def test_a_slot_of_an_upgrade_is_waited_for():
     slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "other", "since": _maintenance.rfc3339(bench.world.clock.now())}}}
     lease = {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
     bench.world.put("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance", lease)
-    record = {"run": "other", "generation": 1, "reason": "upgrade", "heartbeat": _maintenance.rfc3339(bench.world.clock.now() + 400)}
-    bench.world.touch("npu-b", lambda node: node["metadata"]["annotations"].update({RECORD: json.dumps(record)}))
+    over = []
+
+    def beat():
+        record = {"run": "other", "generation": 1, "reason": "upgrade", "heartbeat": _maintenance.rfc3339(bench.world.clock.now())}
+        if not over:
+            bench.world.touch("npu-b", lambda node: node["metadata"]["annotations"].update({RECORD: json.dumps(record)}))
+            bench.world.clock.at(10, beat)
+
+    beat()
 
     def done():
+        over.append(True)
         bench.world.touch("npu-b", lambda node: node["metadata"]["annotations"].pop(RECORD))
         lease["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(dict(slots, holders={}))
         bench.world.put("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance", lease)

@@ -715,8 +715,47 @@ def test_halt_and_holders_are_told():
     }
     plan = make([host()], slots=slots)
     lines = _plan.table(plan)
-    assert "  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed." in lines
+    told = [line for line in lines if "halted since" in line]
+    assert len(told) == 1 and told[0].startswith("  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed. When that is repaired")
     assert "  cluster: in maintenance now: b" in lines
+
+
+HALT = {"who": "run r1", "why": "npu-b failed.", "when": "2026-11-21T10:00:00Z", "reason": "upgrade"}
+
+
+def test_a_halt_names_all_ways_out():
+    plan = make([host()], slots={"max": 1, "halted": HALT, "holders": {}})
+    assert not plan.green and plan.park == []
+    assert "ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true" in plan.problem
+    assert "To go back instead: ansible-playbook npuops.ascend.rollback" in plan.problem
+    assert make([host()], slots={"max": 1, "halted": HALT, "holders": {}}, clear_halt=True).green
+
+
+@pytest.mark.parametrize(("reason", "held"), [("upgrade", False), ("rollback", True)])
+def test_going_back_is_no_way_that_a_halted_upgrade_bars(reason, held):
+    plan = make([backward()], reason="rollback", slots={"max": 1, "halted": dict(HALT, reason=reason), "holders": {}})
+    assert plan.held is held and bool(plan.cluster_reasons) is held
+    assert "rollback -e npu_upgrade_clear_halt=true" in plan.problem if held else plan.green
+
+
+def test_a_halted_run_finishes_what_is_in_maintenance():
+    nodes = nodes_of("a", "b")
+    nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record())}
+    stuck = {"max": 1, "halted": dict(HALT, node="a"), "holders": {"a": {"run": "r1", "since": "2026-11-21T10:00:00Z"}}}
+    plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, park=True)
+    assert plan.green and plan.held and plan.result()["in_flight"] == ["a"] and plan.result()["order"] == ["a", "b"]
+    assert any("only goes on with what is in maintenance already" in note for note in plan.cluster_notes)
+    assert any("finish a first: ansible-playbook npuops.ascend.upgrade. To go on without it" in line for line in _plan.table(plan))
+
+
+def test_a_pool_is_proved_by_a_node_that_has_the_driver():
+    plan = make([host("a"), host("b", loaded=NEW_RELEASE), host("c")])
+    assert [entry.result()["proved"] for entry in plan.entries] == [True, False, True]
+    nodes = nodes_of("a", "b")
+    nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record())}
+    plan = make([host("a"), host("b")], nodes=nodes)
+    assert [entry.result()["proved"] for entry in plan.entries] == [False, False], "one that is on its way proves nothing"
+    assert plan.entries[0].pool == plan.entries[1].pool
 
 
 def test_why_it_is_halted_stands_there_once():
@@ -727,7 +766,7 @@ def test_why_it_is_halted_stands_there_once():
         nodes[name]["metadata"]["annotations"] = ended("rolled-back", failure=told)
     slots = {"max": 1, "halted": {"who": "run r1", "why": why, "when": "2026-11-21T10:00:00Z"}, "holders": {}}
     lines = _plan.table(make([host("a"), host("b")], nodes=nodes, slots=slots))
-    assert "  halted since 2026-11-21T10:00:00Z by run r1" in lines
+    assert sum(line.startswith("  halted since 2026-11-21T10:00:00Z by run r1. When") for line in lines) == 1
     assert sum("npu-smi lists 7 chips" in line for line in lines) == 1
 
 
