@@ -90,7 +90,7 @@ class HostSide:
             return 0
 
     def _try(self, call, patience=None):
-        patience = self._patience if patience is None else patience
+        patience = self._patience if patience is None else _patience.limit(patience)
         deadline, said = self._clock.monotonic() + patience, False
         while True:
             try:
@@ -103,7 +103,8 @@ class HostSide:
                         "The host did not answer for %d s: %s" % (patience, exc.message)
                     )
                 if not said:
-                    self._say("the host does not answer (%s); trying for %d s" % (exc.message.rstrip("."), patience))
+                    text = "until it does" if patience == _patience.limit(0) else "for %d s" % patience
+                    self._say("the host does not answer (%s); trying %s" % (exc.message.rstrip("."), text))
                     said = True
                 self._clock.sleep(POLL * 2)
             else:
@@ -164,7 +165,7 @@ class HostSide:
             elif now >= ask_at:
                 self._ask(release, refuse_held, seen)
                 ask_at, pause = self._clock.monotonic() + pause, min(pause * 2, ASK_AGAIN_MOST)
-            if now - started >= timeout:
+            if now - started >= _patience.limit(timeout):
                 self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)

@@ -33,6 +33,11 @@ def pause_after(waited):
     return min(max(waited / _SHARE, _FIRST_PAUSE), _LONGEST_PAUSE)
 
 
+def limit(seconds):
+    """What a user set as a limit: 0 is none."""
+    return seconds or float("inf")
+
+
 class Clock:
     """The time; tests have their own."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _objects, _rollout
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _objects, _patience, _rollout
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 
 LABEL = "npuops.ascend/smoke-pod"
@@ -57,7 +57,7 @@ class SmokeFailed(NpuError):
 
 class SmokePod:
     def __init__(self, cluster, node, pod, timeout, beat, say, clock):
-        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded."""
+        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number."""
         self._cluster, self._timeout, self._beat, self._say, self._clock = cluster, timeout, beat, say, clock
         self._pod = for_node(pod, node)
         self._namespace = self._pod["metadata"]["namespace"]
@@ -104,7 +104,7 @@ class SmokePod:
 
     def _create(self):
         """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
-        deadline = self._clock.monotonic() + self._timeout
+        deadline = self._clock.monotonic() + _patience.limit(self._timeout)
         while True:
             try:
                 self._cluster.request("post", self._collection, body=self._pod)
@@ -122,7 +122,7 @@ class SmokePod:
 
     def _wait(self):
         """None when it succeeded, else why not."""
-        deadline = self._clock.monotonic() + self._timeout
+        deadline = self._clock.monotonic() + _patience.limit(self._timeout)
         while True:
             try:
                 pod = self._cluster.get(self._path)

@@ -116,7 +116,7 @@ options:
         type: dict
         default: {}
       reboot_timeout:
-        description: Seconds for the host to come back.
+        description: Seconds for the host to come back, V(0) for any number.
         type: int
         default: 1800
       max_failures:
@@ -137,7 +137,7 @@ options:
             of its own, a toleration of the cordon, and an affinity to the node.
         type: path
       smoke_timeout:
-        description: Seconds until it must have.
+        description: Seconds until it must have, V(0) for any number.
         type: int
         default: 300
   namespace:

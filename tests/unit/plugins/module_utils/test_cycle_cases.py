@@ -333,6 +333,22 @@ def test_does_not_return():
     assert not bench.world.slots()["halted"], "what it was because of is over"
 
 
+def test_no_limit_for_the_reboot():
+    """0, as for the other limits."""
+    bench = Bench()
+    bench.host.returns = False
+
+    def repaired():
+        bench.host.returns = True
+        bench.host.boot()
+
+    begun = bench.world.clock.now()
+    bench.world.clock.at(24 * 3600, repaired)
+    assert bench.run(reboot_timeout=0)["outcome"] == "done"
+    bench.assert_upgraded()
+    assert bench.world.clock.now() - begun > 24 * 3600
+
+
 def test_why_it_did_not_return_is_told_when_it_went_back():
     """It hung on the new driver; somebody pulled the plug, which ends the trial."""
     bench = Bench()

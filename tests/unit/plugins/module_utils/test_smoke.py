@@ -52,6 +52,12 @@ def test_succeeds(api, smoke):
     assert len(pod.beats) >= 3
 
 
+def test_no_limit(api, smoke):
+    pod = smoke(*[{"phase": "Pending"}] * 1000, {"phase": "Succeeded"}, timeout=0)
+    pod.run()
+    assert len(pod.beats) > 1000
+
+
 def test_fails(api, smoke):
     ended = {"state": {"terminated": {"exitCode": 3}}, "name": "main"}
     pod = smoke({"phase": "Failed", "containerStatuses": [ended]})
