@@ -274,6 +274,7 @@ class Cycle:
             self._work.say("pods that had come back gone: %d" % count)
         view = self._work.host.wait_free()
         self._work.check_identity(view)
+        self._work.check_unique()
         if _cycle_host.trial_runs(view, self._log.record["to"].get("release")):
             self._log.step(_maintenance.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return

@@ -13,6 +13,7 @@ import dataclasses
 from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _cycle_purpose,
+    _identity,
     _maintenance,
     _reboot_event,
     _run_life,
@@ -172,6 +173,13 @@ class Work:
                 " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
                 % (self.order.node, self.order.node, view["boot_id"], boot_id)
             )
+
+    def check_unique(self):
+        """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
+        nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
+        why = _identity.twins(nodes).get(self.order.node)
+        if why:
+            raise WrongHost("The host of %s is not rebooted: %s." % (self.order.node, why))
 
     def known_host(self, patience=None):
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.

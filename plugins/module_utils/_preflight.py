@@ -14,7 +14,7 @@ import json
 import posixpath
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _components, _identity
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._registry import ImageNotFound
@@ -389,8 +389,12 @@ def _check_nodes(candidates, nodes):
     for verdict in candidates:
         by_node.setdefault(verdict.node_name, []).append(verdict)
     by_boot_id = {_cluster.boot_id(node): name for name, node in nodes.items()}
+    twins = _identity.twins(nodes)
+    same = _identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
     for node_name, verdicts in by_node.items():
         for verdict in verdicts:
+            told = (twins.get(node_name), same.get(verdict.name) if len(verdicts) == 1 else None)
+            verdict.reasons.extend(reason for reason in told if reason)
             if len(verdicts) > 1:
                 others = ", ".join(other.name for other in verdicts if other is not verdict)
                 verdict.reasons.append("shares the node name %s with %s; see npu_node_name" % (node_name, others))

@@ -12,11 +12,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _cluster,
     _cycle_outcome,
     _cycle_purpose,
+    _identity,
     _maintenance,
     _recovery,
     _wedge,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, one_line, sentence
 
 # Verdicts. Others are what the cycle calls its outcomes.
 RECOVER, GIVE_BACK, IN_FLIGHT = "recover", "give-back", "in-flight"
@@ -128,7 +129,7 @@ def _ended(text):
 def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
     """The Plan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name."""
     by_node = {(host.get("config") or {}).get("node_name") or host["name"]: host for host in hosts}
-    entries = []
+    entries, twins = [], _identity.twins(nodes)
     for name in sorted(nodes):
         node, host = nodes[name], by_node.get(name)
         if not _concerns(node):
@@ -137,6 +138,8 @@ def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
         facts = (host or {}).get("facts") or {}
         entry.resource, entry.chips = (facts.get("family") or {}).get("resource"), facts.get("chip_count") or 0
         entry.verdict, entry.reason = _judge(entry, host, guards, now, auto, approval_max_age)
+        if name in twins and entry.verdict in (RECOVER, _cycle_outcome.AWAITING):
+            entry.verdict, entry.reason = BLOCKED, sentence(twins[name])
         entries.append(entry)
     fleet = [node for node in nodes.values() if _cluster.LABEL_PRESENT in _cluster.labels(node)]
     return Plan(entries, guards.storm(nodes.values(), now), len(fleet), guards, now)

@@ -40,7 +40,7 @@ NO_ANSWER = (0, "")
 FROZEN = (-1, "")
 
 
-def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocatable=None, ready=True, **spec):
+def node(name, boot_id=None, labels=None, annotations=None, allocatable=None, ready=True, **spec):
     """A Node as a kubelet reports it."""
     return {
         "metadata": {"name": name, "uid": "uid-" + name, "labels": labels or {}, "annotations": annotations or {}},
@@ -55,7 +55,7 @@ def node(name, boot_id="boot-" + "0" * 8, labels=None, annotations=None, allocat
                 }
             ],
             "nodeInfo": {
-                "bootID": boot_id,
+                "bootID": "boot-of-" + name if boot_id is None else boot_id,
                 "kubeletVersion": "v1.34.4",
                 "containerRuntimeVersion": "containerd://2.1.5",
             },

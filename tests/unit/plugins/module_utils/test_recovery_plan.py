@@ -26,7 +26,7 @@ def ago(seconds):
     return _maintenance.rfc3339(NOW - seconds)
 
 
-def wedge(since=60, boot="boot-1"):
+def wedge(since=60, boot=None):
     return json.dumps({"since": ago(since), "probes": 3, "reason": "npu-smi failed", "output": "", "boot_id": boot})
 
 
@@ -49,7 +49,7 @@ def node(name="npu-a", ready="True", labels=None, cordoned=None, present=True, f
         "metadata": metadata,
         "spec": {"unschedulable": True} if cordoned else {},
         "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": "down"}],
-                   "nodeInfo": {"bootID": "boot-1"}},
+                   "nodeInfo": {"bootID": "boot-of-" + name}},
     }  # fmt: skip
 
 
