@@ -47,7 +47,8 @@ class ActionModule(HostsAction):
         if device_plugin:
             ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
-        verdicts = _preflight.judge(params["hosts"], cluster.nodes(), _images.resolve, ours, device_plugin)
+        nodes = cluster.nodes()
+        verdicts = _preflight.judge(params["hosts"], nodes, _images.resolve, ours, device_plugin)
         problem = _preflight.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
@@ -58,6 +59,7 @@ class ActionModule(HostsAction):
             "plan": [verdict.line() for verdict in verdicts],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
+            "kubelet_pods": _preflight.kubelets_tell_pods_apart(nodes.values()),
         }
 
 

@@ -75,6 +75,8 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_device_plugin_accelerators",
         "npu_device_plugin_driver_path",
         "npu_device_plugin_datatrace_dir",
+        "npu_device_plugin_admission_policy",
+        "npu_device_plugin_kubelet_pods",
         "npu_node_agent_enabled",
         "npu_node_agent_image",
         "npu_node_agent_driver_path",
@@ -178,6 +180,8 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
 PLUGIN_ACCELERATORS = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
 
 _KUBELET_MIN, _KUBELET_TESTED = (1, 24), (1, 34)
+# KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
+_KUBELET_PODS = (1, 33)
 _CONTAINERD_MIN = (1, 7)
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 
@@ -589,7 +593,8 @@ _PLUGIN_RIGHTS = [
 _AGENT_RIGHTS = [("clusterroles", ["npuops-node-agent"]), ("clusterrolebindings", ["npuops-node-agent"])]
 _AGENT_EVENTS = [("roles", ["npuops-node-agent"]), ("rolebindings", ["npuops-node-agent"])]
 ADMISSION_POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-_POLICY_NAMES = ["npuops-node-agent-nodes", "npuops-node-agent-events"]
+_AGENT_POLICIES = ["npuops-node-agent-nodes", "npuops-node-agent-events"]
+_PLUGIN_POLICIES = ["npuops-device-plugin-" + what for what in ("nodes", "pods", "configmaps", "events")]
 
 
 def permissions(namespace, device_plugin, exporter, node_agent=False, admission_policies=False, namespace_exists=True):
@@ -610,12 +615,15 @@ def permissions(namespace, device_plugin, exporter, node_agent=False, admission_
     ):
         if wanted:
             needed += [(verb,) + kind + (namespace, None) for verb in ("get", "create", "patch")]
+    policies = []
     if device_plugin:
         needed += _of_named(_RBAC, _PLUGIN_RIGHTS)
+        policies += _PLUGIN_POLICIES
     if node_agent:
         needed += _of_named(_RBAC, _AGENT_RIGHTS) + _of_named(_RBAC, _AGENT_EVENTS, "default")
-        if admission_policies:
-            needed += _of_named(_ADMISSION, [(resource, _POLICY_NAMES) for resource in ADMISSION_POLICIES])
+        policies += _AGENT_POLICIES
+    if admission_policies and policies:
+        needed += _of_named(_ADMISSION, [(resource, policies) for resource in ADMISSION_POLICIES])
     return list(dict.fromkeys(needed))
 
 
@@ -626,6 +634,12 @@ def _of_named(group, objects, namespace=None):
         needed.append(("create", resource, group, namespace, None))
         needed += [(verb, resource, group, namespace, name) for name in names for verb in ("get", "patch")]
     return needed
+
+
+def kubelets_tell_pods_apart(nodes):
+    """Whether every kubelet knows a right to its list of pods beside that to everything it can do (KubeletFineGrainedAuthz)."""
+    versions = [_numbers(_cluster.node_info(node).get("kubeletVersion")) for node in nodes]
+    return bool(versions) and all(version and version >= _KUBELET_PODS for version in versions)
 
 
 def agent_reasons(enabled, image, interval=60, timeout=30):

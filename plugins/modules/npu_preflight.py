@@ -132,6 +132,10 @@ admission_policies:
   description: Whether the cluster knows the kind ValidatingAdmissionPolicy in its stable version.
   returned: success
   type: bool
+kubelet_pods:
+  description: Whether every kubelet of the cluster can grant its list of pods alone, which they can from 1.33 on.
+  returned: success
+  type: bool
 blocked:
   description: Inventory names of the hosts that are not in order.
   returned: failure

@@ -311,7 +311,7 @@ def test_an_agent_may_change_its_own_node_only(lab):
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "mine=true")
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "npuops.ascend/components-")
     assert "the annotation" in as_agent(lab, bound, "annotate", "node", "npu-a", "npu.openfuyao.com/approve-reboot=true")
-    assert "may not change the spec" in as_agent(lab, bound, "patch", "node", "npu-a", "-p", '{"spec":{"unschedulable":true}}')
+    assert "labels and annotations of its node only" in as_agent(lab, bound, "patch", "node", "npu-a", "-p", '{"spec":{"unschedulable":true}}')
     assert "forbidden" in as_agent(lab, bound, "get", "nodes")
     assert "forbidden" in as_agent(lab, bound, "get", "secrets", "-n", NAMESPACE)
 

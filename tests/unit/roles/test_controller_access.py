@@ -10,7 +10,7 @@ import pathlib
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils import _plan, _preflight
-from roles.test_manifests import AGENT, EXPORTER, PLUGIN, ROLES, render
+from roles.test_manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
@@ -22,6 +22,11 @@ PLURALS = {
 CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 TEMPLATES = [
     *(("npu_device_plugin", f"huawei-Ascend{family}.yaml.j2", PLUGIN) for family in ("310", "310P", "910")),
+    *(
+        ("npu_device_plugin", f"huawei-Ascend{family}.yaml.j2", dict(PLUGIN, npu_device_plugin_kubelet_pods=True))
+        for family in ("310", "310P", "910")
+    ),
+    ("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN),
     ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
     ("npu_exporter", "service-monitor.yaml.j2", EXPORTER),
     ("npu_node_agent", "node-agent.yaml.j2", AGENT),
@@ -66,7 +71,7 @@ def granted():
 def made():
     """(kind, API group, namespace, name) of everything that the roles' templates make."""
     for role, template, variables in TEMPLATES:
-        for item in render(role, template, variables).values():
+        for item in render_all(role, template, variables):
             group = item["apiVersion"].rpartition("/")[0]
             yield item["kind"], group, item["metadata"].get("namespace"), item["metadata"]["name"]
 
@@ -88,6 +93,8 @@ def test_install_asks_for_what_it_makes():
     """Preflight names, in words, every right that would be missing later."""
     asked = set(_preflight.permissions(NAMESPACE, True, True, True, True))
     for kind, group, namespace, name in made():
+        if kind.startswith("ValidatingAdmissionPolicy"):
+            assert name in _preflight._AGENT_POLICIES + _preflight._PLUGIN_POLICIES
         if group != "monitoring.coreos.com" and kind != "Service":  # only where the Prometheus operator is
             resource = PLURALS.get(kind, kind.lower() + "s")
             assert {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)} & asked, (kind, name)

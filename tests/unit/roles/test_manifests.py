@@ -30,6 +30,7 @@ PLUGIN = dict(
     npu_device_plugin_image="registry.example/plugin:v7.3.0",
     npu_device_plugin_driver_path="/var/lib/Ascend/driver",
     npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
+    npu_device_plugin_kubelet_pods=False,
     npu_node_agent_enabled=False,
 )
 AGENT = dict(
@@ -54,6 +55,11 @@ EXPORTER = dict(
 
 def render(role, template, variables):
     """{kind: object} of a role's template."""
+    return {item["kind"]: item for item in render_all(role, template, variables)}
+
+
+def render_all(role, template, variables):
+    """The objects of a role's template."""
     loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
     environment = jinja2.Environment(
         loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
@@ -62,7 +68,7 @@ def render(role, template, variables):
     with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
         constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
     text = environment.get_template(template).render(constants, **variables)
-    return {item["kind"]: item for item in yaml.safe_load_all(text) if item}
+    return [item for item in yaml.safe_load_all(text) if item]
 
 
 def mounts(daemonset):
@@ -79,6 +85,47 @@ def mounts(daemonset):
         )
         for mount in container["volumeMounts"]
     }
+
+
+FAMILIES = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
+
+
+def test_policies_are_about_every_plugin_and_each_of_its_writes():
+    """RBAC lets a plugin write nodes, pods and ConfigMaps of the whole cluster: for each verb there is a policy."""
+    policies = [item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "validations" in item["spec"]]
+    accounts = set()
+    for family in FAMILIES:
+        objects = render("npu_device_plugin", family + ".yaml.j2", PLUGIN)
+        account = objects["ServiceAccount"]["metadata"]
+        accounts.add("'system:serviceaccount:%s:%s'" % (account["namespace"], account["name"]))
+        operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
+        writes = {
+            (resource, operations[verb])
+            for rule in objects["ClusterRole"]["rules"] for verb in rule["verbs"] for resource in rule["resources"] if verb in operations
+        }
+        held = {
+            (resource, operation)
+            for policy in policies for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+            for resource in rule["resources"] for operation in rule["operations"]
+        }
+        assert writes == held
+    for policy in policies:
+        (condition,) = policy["spec"]["matchConditions"]
+        assert set(re.findall(r"'[^']+'", condition["expression"])) == accounts
+        assert policy["spec"]["failurePolicy"] == "Fail"
+    bindings = [item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "policyName" in item["spec"]]
+    assert [item["spec"]["policyName"] for item in bindings] == [policy["metadata"]["name"] for policy in policies]
+    assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("apart, right", [(True, "nodes/pods"), (False, "nodes/proxy")])
+def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(family, apart, right):
+    """nodes/proxy is everything that a kubelet can do, commands in any pod among it."""
+    variables = dict(PLUGIN, npu_device_plugin_kubelet_pods=apart)
+    rules = render("npu_device_plugin", family + ".yaml.j2", variables)["ClusterRole"]["rules"]
+    resources = [resource for rule in rules for resource in rule["resources"]]
+    assert right in resources and not {"nodes/pods", "nodes/proxy"} - {right} & set(resources)
 
 
 COMMON_MOUNTS = {

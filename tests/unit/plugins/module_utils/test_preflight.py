@@ -347,10 +347,22 @@ def test_nodes_at_once_that_cannot_be(value):
     assert reason.startswith("npu_rollout_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
 
 
+@pytest.mark.parametrize(
+    "versions, apart",
+    [(["v1.33.0", "v1.34.4"], True), (["v1.34.4", "v1.32.9"], False), (["v1.33.1+k3s1"], True), (["v1.34.4", None], False), ([], False)],
+)
+def test_kubelets_that_tell_pods_apart(versions, apart):
+    """One that does not would refuse the plugin: its right counts for all nodes."""
+    nodes = [{"status": {"nodeInfo": {"kubeletVersion": version}}} for version in versions]
+    assert _preflight.kubelets_tell_pods_apart(nodes) is apart
+
+
 def test_permissions():
     plain = _preflight.permissions("ours", True, False)
     assert ("create", "daemonsets", "apps", "ours", None) in plain
     assert not [entry for entry in plain if entry[1] in ("roles", "networkpolicies")]
+    policy = ("patch", "validatingadmissionpolicies", "admissionregistration.k8s.io", None, "npuops-device-plugin-nodes")
+    assert policy not in plain and policy in _preflight.permissions("ours", True, False, False, True)
     agent = _preflight.permissions("ours", False, False, True, True)
     assert ("create", "networkpolicies", "networking.k8s.io", "ours", None) in agent
     assert ("create", "roles", "rbac.authorization.k8s.io", "default", None) in agent

@@ -1,0 +1,209 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What somebody can do who got hold of a token on one NPU node: those of the device plugin and of the node agent, as they are there."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+from kube_api import KubeApi
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+NAMESPACE = "npu-operator"
+HERE, ELSEWHERE = "npu-a", "npu-b"
+NODE = "/api/v1/nodes/%s"
+MERGE = "application/merge-patch+json"
+PLUGIN, AGENT = "ascend-device-plugin", "npu-node-agent"
+
+
+def component(lab, name, node):
+    """The running pod of a component."""
+    def running():
+        pods = lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node},status.phase=Running")
+        return [pod for pod in pods if pod["metadata"]["name"].startswith(name) and "deletionTimestamp" not in pod["metadata"]]
+    return lab.wait_for(running, 60, f"{node}: a pod of {name}")[0]
+
+
+@pytest.fixture
+def token(lab):
+    """token(component): the very token that the kubelet of HERE gave its pod."""
+    def read(name):
+        uid = component(lab, name, HERE)["metadata"]["uid"]
+        return lab.ssh(HERE, f"cat /var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~projected/*/token").stdout.strip()
+    return read
+
+
+@pytest.fixture
+def api(lab, token, tmp_path):
+    """api(component): the API as that component's pod on HERE has it."""
+    def connect(name):
+        config = yaml.safe_load(lab.kubeconfig.read_text(encoding="utf-8"))
+        config["users"][0]["user"] = {"token": token(name)}
+        path = tmp_path / name
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return KubeApi(path)
+    return connect
+
+
+def refused(answer, *words):
+    """The API server says no, and in these words."""
+    with pytest.raises(AssertionError, match=": 40[13]|: 422") as error:
+        answer()
+    for word in words:
+        assert word in str(error.value)
+
+
+def meta(**fields):
+    return {"metadata": fields}
+
+
+@pytest.fixture(params=["", "/status"])
+def subresource(request):
+    """Labels and annotations of a node can be written through its status as well."""
+    return request.param
+
+
+def test_plugin_changes_no_other_node(api, subresource):
+    plugin = api(PLUGIN)
+    for body in (meta(annotations={"npu.openfuyao.com/approve-reboot": "true"}), meta(labels={"servertype": "x"})):
+        refused(lambda body=body: plugin.patch(NODE % ELSEWHERE + subresource, body), "its own node only")
+
+
+@pytest.mark.parametrize("change", [
+    {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}},
+    {"annotations": {"npuops.ascend/maintenance": "{}"}},
+    {"annotations": {"npuops.ascend/wedged": "{}"}},
+    {"labels": {"npu.openfuyao.com/reboot-required": "true"}},
+    {"labels": {"npu.openfuyao.com/driver-upgrade-state": "done"}},
+    {"labels": {"npuops.ascend/components": "paused"}},
+    {"labels": {"node-role.kubernetes.io/control-plane": ""}},
+    {"labels": {"accelerator": None}},
+    {"finalizers": ["example.com/never"]},
+])
+def test_plugin_changes_nothing_of_ours_on_its_node(api, subresource, change):
+    refused(lambda: api(PLUGIN).patch(NODE % HERE + subresource, meta(**change)), "a device plugin may change")
+
+
+def test_plugin_changes_neither_spec_nor_status_of_its_node(api):
+    plugin = api(PLUGIN)
+    refused(lambda: plugin.patch(NODE % HERE, {"spec": {"unschedulable": True}}), "labels and annotations")
+    address = {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}
+    refused(lambda: plugin.patch(NODE % HERE + "/status", address), "labels and annotations")
+
+
+@pytest.fixture
+def pods(lab):
+    """A pod with a chip on each of the two nodes, running."""
+    made = {}
+    for node in (HERE, ELSEWHERE):
+        name = "tokens-" + node
+        pod = {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "tokens"}},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node}, "terminationGracePeriodSeconds": 0,
+                "imagePullSecrets": [{"name": "lab-registry"}],
+                "containers": [{
+                    "name": "main", "image": lab.variable("npu_driver_repository").split("/")[0] + "/lab/test:lab",
+                    "command": ["sleep", "3600"], "resources": {"limits": {"huawei.com/Ascend910": 1}},
+                }],
+            },
+        }
+        lab.kubectl("delete", "pod", name, "--ignore-not-found", "--wait=true")
+        lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+        made[node] = f"/api/v1/namespaces/default/pods/{name}"
+    for node in made:
+        lab.wait_for(lambda node=node: lab.pod("tokens-" + node)["status"]["phase"] == "Running", 120, f"a pod runs on {node}")
+    yield made
+    for node in made:
+        lab.kubectl("delete", "pod", "tokens-" + node, "--ignore-not-found", "--wait=true")
+
+
+def test_plugin_changes_pods_of_its_node_only_and_little_of_them(lab, api, pods):
+    plugin = api(PLUGIN)
+    chips = meta(annotations={"huawei.com/AscendReal": "Ascend910-7"})
+    refused(lambda: plugin.patch(pods[ELSEWHERE], chips), "pods of its own node only")
+    for change in ({"labels": {"app": "other"}}, {"finalizers": ["example.com/never"]},
+                   {"annotations": {"npuops.ascend/skip": "true"}}):
+        refused(lambda change=change: plugin.patch(pods[HERE], meta(**change)), "a device plugin may change")
+    image = {"op": "replace", "path": "/spec/containers/0/image", "value": "example.com/other"}
+    refused(lambda: plugin.request("PATCH", pods[HERE], [image], "application/json-patch+json"), "annotations of pods only")
+    # What it is there for, on both nodes.
+    for node in pods:
+        lab.wait_for(lambda node=node: "huawei.com/AscendReal" in (lab.pod("tokens-" + node)["metadata"].get("annotations") or {}),
+                     60, f"the plugin of {node} says which chip its pod has")
+
+
+def test_plugin_writes_no_config_map_but_its_own(lab, api):
+    plugin = api(PLUGIN)
+    refused(lambda: plugin.patch("/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-" + ELSEWHERE, {"data": {"x": "y"}}))
+    path = "/api/v1/namespaces/%s/configmaps"
+    other = lab.api.get(path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE)
+    refused(lambda: plugin.request("PUT", path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE, other), "of its own node only")
+    for namespace, name in (("kube-system", "kube-root"), ("default", "mindx-dl-deviceinfo-" + HERE)):
+        new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+        refused(lambda new=new, namespace=namespace: plugin.request("POST", path % namespace, new), "of its own node only")
+
+
+def test_plugin_asks_for_no_reboot(api):
+    plugin = api(PLUGIN)
+
+    def event(node, reason, namespace="kube-system"):
+        body = {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "x-", "namespace": namespace}, "reason": reason,
+            "involvedObject": {"kind": "Node", "name": node, "namespace": namespace}, "source": {"host": HERE},
+        }
+        return plugin.request("POST", f"/api/v1/namespaces/{namespace}/events", body)
+
+    assert event(HERE, "FaultOccur")
+    refused(lambda: event(HERE, "RebootRequired"), "may not ask for a reboot")
+    refused(lambda: event(HERE, "RebootRequired", "default"), "own node only")
+    refused(lambda: event(ELSEWHERE, "FaultOccur"), "its own node only")
+
+
+def test_plugin_asks_kubelets_for_pods_and_nothing_else(lab, token):
+    """nodes/proxy would let it run commands in any pod of any node."""
+    address = next(entry["address"] for entry in lab.node(HERE)["status"]["addresses"] if entry["type"] == "InternalIP")
+    bearer = token(PLUGIN)
+
+    def status(path):
+        return lab.ssh(HERE, f"curl -sk --max-time 10 -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {bearer}'"
+                             f" 'https://{address}:10250{path}'").stdout
+
+    others = "/configz", "/exec/npu-operator/x/y?command=id", "/containerLogs/a/b/c", "/metrics"
+    # A kubelet remembers for five minutes what it was told of a right that was taken back.
+    lab.wait_for(lambda: [status(path) for path in others] == ["403"] * 4, 400, "the kubelet refuses everything else", 10)
+    assert status("/pods") == "200"
+
+
+def test_plugin_does_its_work(lab):
+    """Labels, annotations and its ConfigMap come back after a plugin that starts anew; nothing it writes is refused."""
+    before = lab.node(HERE)["metadata"]
+    wanted = {key for key in before["labels"] if key == "servertype" or "npu.chip.name" in key or key.startswith("mind-cluster/")}
+    assert len(wanted) == 3 and "baseDeviceInfos" in before["annotations"]
+    lab.kubectl("label", "node", HERE, *(key + "-" for key in sorted(wanted)))
+    lab.kubectl("annotate", "node", HERE, "baseDeviceInfos-")
+    lab.kubectl("delete", "configmap", "-n", "kube-system", "mindx-dl-deviceinfo-" + HERE)
+    lab.kubectl("delete", "pod", "-n", NAMESPACE, component(lab, PLUGIN, HERE)["metadata"]["name"])
+    lab.wait_for(lambda: wanted <= set(lab.node(HERE)["metadata"]["labels"]), 60, "the labels of the plugin are back")
+    assert lab.node(HERE)["metadata"]["annotations"]["baseDeviceInfos"] == before["annotations"]["baseDeviceInfos"]
+    names = lambda: [item["metadata"]["name"] for item in lab.get("configmap", "-n", "kube-system")["items"]]  # noqa: E731
+    lab.wait_for(lambda: "mindx-dl-deviceinfo-" + HERE in names(), 60, "the plugin's ConfigMap is back")
+    log = lab.kubectl("logs", "-n", NAMESPACE, component(lab, PLUGIN, HERE)["metadata"]["name"])
+    assert not re.search("forbidden|denied", log), log
+    lab.wait_for(lambda: lab.node(HERE)["status"]["allocatable"].get("huawei.com/Ascend910") == "8", 60, "the chips are back")
+
+
+@pytest.mark.parametrize("node, change, words", [
+    (ELSEWHERE, {"annotations": {"npuops.ascend/wedged": "{}"}}, "its own node only"),
+    (HERE, {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}}, "the annotation npuops.ascend/wedged only"),
+    (HERE, {"labels": {"npuops.ascend/components": "paused"}}, "the label npu.openfuyao.com/reboot-required only"),
+    (HERE, {"finalizers": ["example.com/never"]}, "labels and annotations"),
+    (HERE, {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "0"}]}, "labels and annotations"),
+])
+def test_agent_changes_little_of_its_node_and_nothing_of_others(api, node, change, words):
+    refused(lambda: api(AGENT).patch(NODE % node, meta(**change)), words)
