@@ -13,10 +13,19 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _boot, _command, _host_facts, _host_setup, _pci, _systemd
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _boot,
+    _command,
+    _host_facts,
+    _host_setup,
+    _pci,
+    _systemd,
+    _systemd_unit,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._files import make_directory, read_text, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host_setup import Change, Missing
@@ -25,7 +34,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._releases import Lay
 
 UNIT = "npu-driver.service"
 SELECT_UNIT = "npu-driver-select.service"
-CONF = "/var/lib/npuops/driver.conf"
+_OWN = "/var/lib/npuops"
+CONF = _OWN + "/driver.conf"
 
 # systemd ends the unit after 900 s; npu-smi and the modules need their part of them.
 MAX_DEVICE_WAIT = 800
@@ -206,17 +216,29 @@ class Activation:
         reload_needed = False
         for entry in self.files + [{"path": CONF, "content": self._conf(), "mode": "0644"}]:
             path, mode = self.fs + entry["path"], int(str(entry["mode"]), 8)
-            same_content = read_text(path) == entry["content"]
+            is_unit = entry["path"].startswith(_systemd.UNIT_DIRECTORY)
+            content = self._after_mounts(entry["content"]) if is_unit else entry["content"]
+            same_content = read_text(path) == content
             if same_content and stat.S_IMODE(os.stat(path).st_mode) == mode:
                 continue
-            reload_needed = reload_needed or entry["path"].startswith(_systemd.UNIT_DIRECTORY)
-            yield Change("write %s" % entry["path"], functools.partial(_write, path, entry["content"], mode))
+            reload_needed = reload_needed or is_unit
+            yield Change("write %s" % entry["path"], functools.partial(_write, path, content, mode))
         if reload_needed:
             yield Change("let systemd read its units", functools.partial(_systemd.systemctl, "daemon-reload"))
         for unit in (SELECT_UNIT, UNIT):
             wants = self.fs + _systemd.UNIT_DIRECTORY + "multi-user.target.wants/" + unit
             if not os.path.lexists(wants):
                 yield Change("enable %s" % unit, functools.partial(_systemd.systemctl, "enable", unit))
+
+    def _after_mounts(self, unit):
+        """The text of a unit that starts when the drivers can be read: they may be on another file system than its scripts.
+
+        systemd does not follow links, so where the directory really is counts as well.
+        """
+        real = os.path.realpath(self.fs + self.root)
+        real = real[len(self.fs):] if self.fs and real.startswith(self.fs + "/") else real
+        mounts = _systemd_unit.paths(dict.fromkeys((_OWN, self.root, real)))
+        return re.sub("^RequiresMountsFor=.*$", lambda _match: "RequiresMountsFor=" + mounts, unit, flags=re.MULTILINE)
 
     def _conf(self):
         settings = (

@@ -42,6 +42,11 @@ def command(words):
     return " ".join([_quoted(words[0])] + [_quoted(word).replace("$", "$$") for word in words[1:]])
 
 
+def paths(texts):
+    """What stands behind ``RequiresMountsFor=``; ``texts``: paths (``is_path``)."""
+    return " ".join(_quoted(text) for text in texts)
+
+
 def _quoted(word):
     if _PLAIN.match(word):
         return word

@@ -83,6 +83,32 @@ def test_second_run_changes_nothing_and_starts_nothing(npu_host):
     assert snapshot(npu_host) == before
 
 
+@pytest.mark.parametrize(
+    ("root", "linked_to", "mounts"),
+    [
+        ("/var/lib/Ascend", None, "/var/lib/npuops /var/lib/Ascend"),
+        ("/data/npu 100%", None, '/var/lib/npuops "/data/npu 100%%"'),
+        # systemd follows no links.
+        ("/var/lib/Ascend", "data/npu", "/var/lib/npuops /var/lib/Ascend /data/npu"),
+    ],
+)
+def test_the_units_wait_for_the_file_system_of_the_drivers(npu_host, root, linked_to, mounts):
+    path = npu_host.fs + root
+    if linked_to:
+        os.makedirs(os.path.join(npu_host.fs, linked_to))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(os.path.join(npu_host.fs, linked_to), path)
+    made = activation(npu_host, root=root, accept_absent=True)
+    made.plan()
+    for change in made.changes:
+        if change.reason.startswith("write /etc/systemd/system/"):
+            change.apply()
+    for unit in ("npu-driver.service", "npu-driver-select.service"):
+        with open(npu_host.fs + "/etc/systemd/system/" + unit, encoding="utf-8") as file:
+            lines = [line for line in file.read().splitlines() if line.startswith("RequiresMountsFor=")]
+        assert lines == ["RequiresMountsFor=" + mounts]
+
+
 def test_plan_alone_changes_nothing(npu_host):
     name = npu_host.release("a")
     before = snapshot(npu_host)
