@@ -22,6 +22,11 @@ SHELLS = list(
         if shutil.which(shell[0])
     }.values()
 )
+CLOCK_THAT_JUMPS = """#!/bin/sh
+year=$(cat "$FAKE/year" 2>/dev/null || echo 1)
+echo $((year + 1)) >"$FAKE/year"
+echo $((year * 31536000))
+"""
 OTHER_KERNEL = "6.6.0-145.0.4.135.oe2403sp3.x86_64"
 
 
@@ -482,6 +487,18 @@ def test_npu_smi_hangs(ready_host, shell):
     ready_host.set("hang")
     assert run(ready_host, "npu-driver", "load", shell=shell).returncode == 1
     assert "hangs" in reason(ready_host)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_clock_that_is_set_at_boot_ends_no_wait(ready_host, shell):
+    """NTP comes up: with each look it is a year later. npu-smi answers at its second try."""
+    conf(ready_host, NPU_SMI_WAIT=60, NPU_DEVICE_WAIT=60)
+    ready_host.program(os.path.join(ready_host.bin, "date"), CLOCK_THAT_JUMPS)
+    smi = os.path.join(ready_host.root, "driver/tools/npu-smi")
+    ready_host.program(smi, '#!/bin/sh\n[ -e "$FAKE/asked" ] || { : >"$FAKE/asked"; exit 1; }\n' + NPU_SMI)
+    result = run(ready_host, "npu-driver", "load", shell=shell)
+    assert result.returncode == 0, result.stdout
+    assert ready_host.exists("run/npuops/driver-ready")
 
 
 @pytest.mark.skipif(not shutil.which("flock"), reason="needs flock of util-linux")
