@@ -34,10 +34,10 @@ class ActionModule(HostsAction):
             raise NpuError("npu_recovery_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
         command, clock, parent = _watch.own_command(), _patience.Clock(), os.getppid()
         guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
-        cluster = _cluster.connect(params)
+        nodes = _watch.Nodes(lambda: _cluster.connect(params))
 
         def look():
-            return plan(params, cluster.each("/api/v1/nodes"), clock.now())
+            return plan(params, nodes(), clock.now())
 
         if self.check_mode:
             return look().result()

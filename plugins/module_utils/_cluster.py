@@ -91,6 +91,10 @@ class Conflict(Refused):
     """Somebody changed the object since it was read."""
 
 
+class Unauthorized(NpuError):
+    """There are no credentials, or none that the API server accepts: it does not know who asks."""
+
+
 class TooManyRequests(Refused):
     """Not now, perhaps later: a disruption budget that an eviction would violate, or a busy server.
 
@@ -117,12 +121,12 @@ def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
         with _deadline(_ANSWER_SECONDS):
             return Cluster(get_api_client(**options))
     except CoreException as exc:
-        raise NpuError(
+        raise Unauthorized(
             "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
             " %s or K8S_AUTH_KUBECONFIG." % (str(exc).rstrip("."), where)
         )
     except (OSError, yaml.YAMLError) as exc:
-        raise NpuError("The Kubernetes credentials cannot be read: %s." % exc)
+        raise Unauthorized("The Kubernetes credentials cannot be read: %s." % exc)
     except HTTPError as exc:
         raise _unreachable("", exc)
     except ApiException as exc:
@@ -265,7 +269,7 @@ def _refused(address, exc):
     message = _status_message(exc)
     where = "The Kubernetes API%s" % (" at " + address if address else "")
     if exc.status == 401:
-        return NpuError("%s does not accept the credentials (401 Unauthorized). Renew the token or kubeconfig." % where)
+        return Unauthorized("%s does not accept the credentials (401 Unauthorized). Renew the token or kubeconfig." % where)
     if exc.status == 403:
         hint = _FORBIDDEN.search(message)
         if not hint:

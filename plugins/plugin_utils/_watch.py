@@ -18,11 +18,42 @@ import subprocess
 import sys
 import threading
 
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._recovery_service import ASKING
 
 # Seconds until what was tried in vain is tried again; it doubles from the interval on.
 MOST = 600
+# Seconds after which a watch that cannot look says so again; one that was never let in ends then. Long enough for systemd not to
+# take it for something that ends again and again.
+BLIND = 600
+# Looks in a row that are refused until a watch ends that was let in before. Its start reads everything anew.
+REFUSALS = 3
+
+
+class Nodes:
+    """The Node objects of the cluster; with other credentials when those that were there are refused.
+
+    A token is renewed, a kubeconfig is written anew: who watches for months reads them more than once.
+    """
+
+    def __init__(self, connect):
+        """``connect()``: a _cluster.Cluster, of the credentials as they are then."""
+        self._connect, self._cluster = connect, connect()
+
+    def __call__(self):
+        try:
+            return self._cluster.list("/api/v1/nodes")
+        except NpuError as exc:
+            if not _is_refusal(exc):
+                raise
+        self._cluster = self._connect()
+        return self._cluster.list("/api/v1/nodes")
+
+
+def _is_refusal(exc):
+    """Whether others than these credentials might do: the API server does not know, or does not let, who asks."""
+    return isinstance(exc, _cluster.Unauthorized) or bool(exc.details.get("missing"))
 
 
 class Watch:
@@ -32,6 +63,8 @@ class Watch:
         self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock
         self._told = None
         self._tried, self._pause, self._not_before = None, interval, 0.0
+        self._let_in = False
+        self._blind_since, self._reminded, self._refusals = None, 0.0, 0
 
     def run(self, going=lambda: True):
         """Watch as long as ``going()``."""
@@ -40,12 +73,13 @@ class Watch:
             self._clock.sleep(self._interval)
 
     def step(self):
-        """One look, and what follows from it."""
+        """One look, and what follows from it. Raises NpuError when there is no sense in another one."""
         try:
             plan = self._look()
         except NpuError as exc:
-            self._tell([exc.message])
+            self._blind(exc)
             return
+        self._let_in, self._blind_since, self._refusals = True, None, 0
         self._tell(plan.table())
         # A node whose host this watch does not know may be in the inventory by now, which the run reads anew.
         begin = [(entry.name, entry.verdict, entry.wedge and entry.wedge.since) for entry in plan.due + plan.strangers]
@@ -63,6 +97,21 @@ class Watch:
         self._tried, self._not_before = begin, self._clock.monotonic() + self._pause
         self._say("The recovery has ended with status %d; watches again." % status)
         self._told = None
+
+    def _blind(self, exc):
+        """Nobody is looking after the nodes. Raises NpuError when that does not end by itself."""
+        now = self._clock.monotonic()
+        if self._blind_since is None:
+            self._blind_since = self._reminded = now
+        self._refusals = self._refusals + 1 if _is_refusal(exc) else 0
+        if self._refusals >= REFUSALS and (self._let_in or now - self._blind_since >= BLIND):
+            raise NpuError(
+                "The watch ends: it cannot look at the nodes any more. %s The service (npuops.ascend.heal_service) starts it again by"
+                " itself; otherwise start it again with credentials that are valid." % sentence(exc.message)
+            )
+        if now - self._reminded >= BLIND:
+            self._told, self._reminded = None, now
+        self._tell([exc.message])
 
     def _tell(self, lines):
         """Show what changed."""

@@ -90,7 +90,7 @@ class ApiServer:
 
     ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
     ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
-    ``accepted``: the header Accept of the last one.
+    ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any.
     """
 
     def __init__(self):
@@ -100,6 +100,7 @@ class ApiServer:
         self.logs = {}
         self.requests = []
         self.accepted = ""
+        self.tokens = None
         self.over = threading.Event()
         self.on_patch = lambda: None
         self._version = 100
@@ -208,7 +209,10 @@ def _handler(api):
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
             api.requests.append((self.command, url.path))
             api.accepted = self.headers.get("Accept") or ""
-            status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
+            if api.tokens is None or (self.headers.get("Authorization") or "").partition(" ")[2] in api.tokens:
+                status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
+            else:
+                status, answer = 401, {"kind": "Status", "message": "Unauthorized", "code": 401}
             if (status, "") in (NO_ANSWER, FROZEN):
                 if status:
                     api.over.wait()

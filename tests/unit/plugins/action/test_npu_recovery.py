@@ -65,3 +65,18 @@ def test_a_watch_in_check_mode_looks_once(wedged, monkeypatch):
 def test_a_watch_needs_a_pause(wedged):
     with pytest.raises(NpuError, match="npu_recovery_watch_interval is 0"):
         act(wedged, npu_recovery_watch, interval=0)
+
+
+def test_a_watch_whose_credentials_are_refused_ends(wedged):
+    """As a task: the play fails, visibly, and systemd starts it anew."""
+    wedged.tokens = {"token"}
+
+    def revoke(line):
+        wedged.tokens = set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
+        patch.setattr(npu_recovery_watch._display, "display", revoke)
+        with pytest.raises(NpuError, match="The watch ends: .*does not accept the credentials"):
+            act(wedged, npu_recovery_watch, interval=1)
+    assert wedged.requests.count(("GET", NODES)) >= 1 + 3

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ import time
 import types
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
+from kubernetes_stub import node
 from patience import PATIENCE
 
 
@@ -23,7 +26,7 @@ class Scene:
 
     def __init__(self, interval=30):
         self.now, self.due, self.lines, self.said, self.runs, self.error, self.cures = 0.0, [], ["fine"], [], [], None, False
-        self.strangers = []
+        self.strangers, self.looks = [], 0
         self.watch = _watch.Watch(self.look, self.recover, self.said.append, interval, self)
 
     def monotonic(self):
@@ -33,8 +36,9 @@ class Scene:
         self.now += seconds
 
     def look(self):
+        self.looks += 1
         if self.error:
-            raise NpuError(self.error)
+            raise self.error if isinstance(self.error, NpuError) else NpuError(self.error)
 
         def entries(nodes, verdict):
             return [types.SimpleNamespace(name=name, verdict=verdict, wedge=types.SimpleNamespace(since=since)) for name, since in nodes]
@@ -164,3 +168,65 @@ def test_a_run_ends_with_the_watch(forks, how):
         process.send_signal(how)
         process.wait(PATIENCE)
         assert _gone(pid)
+
+
+# --- credentials ---
+
+
+def kubeconfig(path, api, token):
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": {"token": token}}],
+              "clusters": [{"name": "c", "cluster": {"server": api.address}}],
+              "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}  # fmt: skip
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return str(path)
+
+
+def test_a_token_that_was_renewed(api, tmp_path):
+    api.put("/api/v1/nodes", node("a"))
+    api.tokens = {"old"}
+    config = kubeconfig(tmp_path / "config", api, "old")
+    nodes = _watch.Nodes(lambda: _cluster.connect({"kubeconfig": config}))
+    assert len(nodes()) == 1
+    api.tokens = {"new"}
+    with pytest.raises(_cluster.Unauthorized, match="does not accept the credentials"):
+        nodes()
+    kubeconfig(tmp_path / "config", api, "new")
+    assert len(nodes()) == 1
+    (tmp_path / "config").unlink()  # as long as nobody refuses, nothing is read
+    assert len(nodes()) == 1
+
+
+def test_credentials_that_are_not_renewed_end_the_watch():
+    scene = Scene()
+    scene.go(60)
+    scene.error = _cluster.Unauthorized("The API does not accept the credentials (401 Unauthorized).")
+    with pytest.raises(NpuError, match="The watch ends: it cannot look at the nodes any more. The API does not accept the credentials"):
+        scene.go(10000)
+    assert scene.looks == 2 + _watch.REFUSALS and scene.said[-1] == scene.error.message
+
+
+def test_a_refusal_that_passes():
+    scene = Scene()
+    scene.go(60)
+    for _time in range(5):
+        scene.error = NpuError("nodes is forbidden", missing={"verb": "list"})
+        scene.go(60)
+        scene.error = None
+        scene.go(30)
+    assert scene.said.count("nodes is forbidden") == 5
+
+
+def test_a_watch_that_was_never_let_in():
+    """It does not end so often that systemd gives up on it: five times in 15 minutes."""
+    scene = Scene()
+    scene.error = _cluster.Unauthorized("No credentials.")
+    with pytest.raises(NpuError, match="The watch ends"):
+        scene.go(10000)
+    assert scene.now == _watch.BLIND > 900 / 5
+
+
+def test_whoever_is_blind_says_so_again():
+    scene = Scene()
+    scene.error = "The Kubernetes API cannot be reached"
+    scene.go(3 * _watch.BLIND)
+    assert scene.said == ["The Kubernetes API cannot be reached"] * 3
