@@ -103,6 +103,9 @@ class ActionModule(ClusterAction):
         for name, value in policy.items():
             if isinstance(value, int) and value < 0:
                 raise NpuError("npu_upgrade_%s is %d; it must be 0 or more" % (name, value))
+        if params["heartbeat_limit"] < 1:
+            text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would be taken for dead"
+            raise NpuError(text % params["heartbeat_limit"])
         pods = _eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
         order = _cycle.Order(
             node=params["node"],

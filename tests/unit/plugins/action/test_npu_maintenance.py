@@ -110,6 +110,13 @@ def test_the_controller_is_not_rebooted(api, host):
         act(api, transport="local")
 
 
+def test_a_run_that_would_take_every_other_one_for_dead(api, host):
+    for seconds in ("0", "-1"):
+        with pytest.raises(NpuError, match="npu_upgrade_heartbeat_limit is %s; it must be 1 or more seconds" % seconds):
+            act(api, heartbeat_limit=seconds)
+    assert api.requests == []
+
+
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
