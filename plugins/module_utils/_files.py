@@ -9,12 +9,14 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import tempfile
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
 
 
 def make_directory(path):
@@ -120,19 +122,78 @@ def exclusive(path, timeout, what):
 
     Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other one does.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + timeout
+    while True:
+        fd = take_lock(path)
+        if fd is not None:
+            break
+        if time.monotonic() >= deadline:
+            raise NpuError("Another run is %s on this host (it holds %s); wait for it, then repeat" % (what, path))
+        time.sleep(0.1)
     try:
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise NpuError(
-                        "Another run is %s on this host (it holds %s); wait for it, then repeat" % (what, path)
-                    ) from None
-                time.sleep(0.1)
         yield
     finally:
         os.close(fd)
+
+
+def take_lock(path):
+    """A descriptor that holds the lock file ``path`` as long as it, or a copy of it, is open; None when another holds it.
+
+    Whoever may open a file, were it only for reading, can hold its lock for ever: the file is ours alone, and one that others may
+    open, or that is none, makes way for a new one. NoVerdict where the directory is not ours; OSError.
+    """
+    _check_directory(os.path.dirname(os.path.abspath(path)))
+    while True:
+        fd = _open_lock(path)
+        try:
+            if not _is_ours(fd):
+                _make_way(path, fd)
+                continue
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another process may have made way for a new one meanwhile: then that one counts.
+            if _names(path, fd):
+                held, fd = fd, None
+                return held
+        except BlockingIOError:
+            return None
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+
+def _check_directory(directory):
+    info = os.stat(directory)
+    if info.st_uid not in (0, os.geteuid()) or info.st_mode & 0o022:
+        raise NoVerdict(
+            "The directory %s can be changed by others than root (its owner has the user ID %d, its mode is %04o), and a lock in it "
+            "keeps nobody out: chown root and chmod go-w it, then repeat" % (directory, info.st_uid, info.st_mode & 0o7777)
+        )
+
+
+def _open_lock(path):
+    """What ``path`` names, made if there is nothing; a link is removed first. Never waits for the other end of a pipe."""
+    while True:
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError as exc:
+            if exc.errno != errno.ELOOP or not os.path.islink(path):
+                raise
+            os.unlink(path)
+
+
+def _is_ours(fd):
+    info = os.fstat(fd)
+    return stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o077 and info.st_nlink < 2
+
+
+def _names(path, fd):
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _make_way(path, fd):
+    """Remove the name of the file ``fd``, unless it is that of another one by now."""
+    if _names(path, fd):
+        os.unlink(path)

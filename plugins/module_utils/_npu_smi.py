@@ -4,7 +4,7 @@
 """Calling npu-smi and reading what it prints.
 
 npu-smi can hang in the kernel, where even SIGKILL does not end it. So a call has a time limit, and at most one
-npu-smi of ours exists on a host: it inherits a lock, which lasts as long as the process does. Errors are on its
+npu-smi of ours exists on a host: it inherits a lock, which lasts as long as the process does and says since when. Errors are on its
 standard output; its exit status is a negative DCMI code modulo 256.
 
 Private to npuops.ascend: no API, may change without notice.
@@ -13,7 +13,6 @@ Private to npuops.ascend: no API, may change without notice.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import signal
@@ -22,8 +21,12 @@ import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _command
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._files import make_directory, take_lock
 
 LOCK = "/run/npuops/npu-smi.lock"
+
+# Seconds past its limit in which an npu-smi is ended.
+_TO_BE_KILLED = 2
 
 _REBOOT = "if it stays, reboot the host"
 # code: (meaning, what to do)
@@ -80,7 +83,7 @@ _BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-
 class NpuSmi:
     """npu-smi of the driver tree ``tree``; ``timeout`` in seconds for one call (default 30).
 
-    A call waits up to ``lock_wait`` seconds (default 10) for another one of ours to end. ``fallbacks`` are the places
+    A call waits up to ``lock_wait`` seconds (default 40) for another one of ours to end. ``fallbacks`` are the places
     where packages install the program.
     """
 
@@ -89,7 +92,7 @@ class NpuSmi:
         tree,
         timeout=30,
         lock=LOCK,
-        lock_wait=10,
+        lock_wait=40,
         fallbacks=("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi"),
     ):
         self.tree = tree
@@ -146,30 +149,60 @@ class NpuSmi:
         return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id)))
 
     def _lock(self):
-        """A file descriptor that holds the lock; NpuError when another npu-smi keeps it."""
-        directory = os.path.dirname(self.lock)
-        try:
-            if not os.path.isdir(directory):
-                os.makedirs(directory, 0o755, exist_ok=True)
-            fd = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as exc:
-            raise NoVerdict("The lock %s cannot be opened: %s" % (self.lock, exc.strerror)) from None
+        """A file descriptor that holds the lock; NpuError when an npu-smi hangs with it, NoVerdict when one is just at work."""
         deadline = time.monotonic() + self.lock_wait
         while True:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.utime(self.lock)
-                return fd
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    since = max(0, time.time() - os.fstat(fd).st_mtime)
-                    os.close(fd)
-                    raise NpuError(
-                        "Another npu-smi on this host has been running for %d s and no second one is started beside "
-                        "it. If it hangs in the driver (ps shows state D), the host needs a reboot" % since,
-                        npu_smi={"command": None, "status": None, "dcmi_code": None, "output": ""},
-                    ) from None
-                time.sleep(0.1)
+                make_directory(os.path.dirname(self.lock))
+                fd = take_lock(self.lock)
+                if fd is not None:
+                    self._sign(fd)
+                    return fd
+                age, limit = self._holder()
+            except OSError as exc:
+                raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
+            details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
+            if age >= limit + _TO_BE_KILLED:
+                raise NpuError(
+                    "Another npu-smi on this host has been running for %d s, which is longer than the %d s that it may take, and no "
+                    "second one is started beside it. If it hangs in the driver (ps shows state D), the host needs a reboot"
+                    % (age, limit),
+                    npu_smi=details,
+                )
+            if time.monotonic() >= deadline:
+                raise NoVerdict(
+                    "Another npu-smi on this host is at work for %d s, and may be for %d s; no second one is started beside it. "
+                    "Repeat in a minute" % (age, limit),
+                    npu_smi=details,
+                )
+            time.sleep(0.1)
+
+    def _sign(self, fd):
+        """Write down since when the lock is held, in seconds since the boot, and for how long an npu-smi may hold it."""
+        text = b"%.2f %.2f\n" % (_since_boot(), self.timeout)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, text, 0)
+        except OSError:
+            os.close(fd)
+            raise
+
+    def _holder(self):
+        """How long the lock has been held, and how long an npu-smi may hold it, in seconds."""
+        fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            since, limit = os.pread(fd, 64, 0).split()
+            return max(0.0, _since_boot() - float(since)), float(limit)
+        except ValueError:
+            # It has just got the lock, or is of a version that signed with the time of the file.
+            return max(0.0, time.time() - os.fstat(fd).st_mtime), float(self.timeout)
+        finally:
+            os.close(fd)
+
+
+def _since_boot():
+    """By the clock of /proc/uptime, which nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def failure(command, status, output):

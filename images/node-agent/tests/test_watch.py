@@ -202,6 +202,18 @@ def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mo
     assert len(api.calls("POST")) == 1 and not api.calls("PATCH")
 
 
+def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready):
+    """validate and status look at the chips as well, and a slow npu-smi of theirs is within its time."""
+    from ansible_collections.npuops.ascend.plugins.module_utils import _npu_smi
+
+    held = _npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
+    agent.start()
+    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, 60)
+    assert marker(agent, "driver-ready") and not sample(agent, 'probes_total{result="failed"}')
+    os.close(held)
+    wait_for(lambda: sample(agent, 'probes_total{result="ok"}'), 60)
+
+
 def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, address, chips, ready):
     agent.settings["probe-failures"] = 6
     chips.set("fails")

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 
 import pytest
@@ -505,15 +507,70 @@ def test_a_clock_that_is_set_at_boot_ends_no_wait(ready_host, shell):
 def test_no_second_npu_smi_beside_one_that_hangs(ready_host):
     ready_host.write("run/npuops/npu-smi.lock", "")
     lock = os.path.join(ready_host.fs, "run/npuops/npu-smi.lock")
-    with subprocess.Popen(["flock", "--no-fork", lock, "sleep", "60"]) as holder:
-        try:
-            while subprocess.run(["flock", "-n", lock, "true"], check=False).returncode == 0:
-                assert holder.poll() is None
-            assert run(ready_host, "npu-driver", "load").returncode == 1
-        finally:
-            holder.kill()
+    os.chmod(lock, 0o600)
+    with holding(lock):
+        assert run(ready_host, "npu-driver", "load").returncode == 1
     assert "another npu-smi has been hanging" in reason(ready_host)
     assert "npu-smi info" not in ready_host.calls
+
+
+@contextlib.contextmanager
+def holding(path):
+    """Somebody holds the lock on ``path`` who could open it for reading."""
+    with subprocess.Popen(["flock", "--shared", "--no-fork", path, "sleep", "60"]) as holder:
+        try:
+            while subprocess.run(["flock", "-n", path, "true"], check=False).returncode == 0:
+                assert holder.poll() is None
+            yield
+        finally:
+            holder.kill()
+
+
+@pytest.mark.skipif(not shutil.which("flock"), reason="needs flock of util-linux")
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o606])
+def test_a_lock_that_others_can_open_is_nobodys(ready_host, shell, mode):
+    """Whoever opens it, were it only for reading, could hold it for ever, and the node would look wedged."""
+    ready_host.write("run/npuops/npu-smi.lock", "")
+    lock = os.path.join(ready_host.fs, "run/npuops/npu-smi.lock")
+    os.chmod(lock, mode)
+    with holding(lock):
+        result = run(ready_host, "npu-driver", "load", shell=shell)
+    assert result.returncode == 0, result.stdout
+    assert os.stat(lock).st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("kind", ["nothing", "link", "second name", "pipe", "directory", "other owner"])
+def test_the_lock_is_a_file_of_roots_alone(ready_host, shell, kind):
+    directory = os.path.join(ready_host.fs, "run/npuops")
+    lock, other = os.path.join(directory, "npu-smi.lock"), os.path.join(ready_host.fs, "other")
+    os.makedirs(directory)
+    os.chmod(directory, 0o777)
+    with open(other, "w", encoding="ascii") as stream:
+        stream.write("precious")
+    make = {
+        "nothing": lambda: None,
+        "link": lambda: os.symlink(other, lock),
+        "second name": lambda: (os.chmod(other, 0o600), os.link(other, lock)),
+        "pipe": lambda: os.mkfifo(lock, 0o600),
+        "directory": lambda: os.mkdir(lock),
+        "other owner": lambda: (open(lock, "w").close(), os.chmod(lock, 0o600), os.geteuid() == 0 and os.chown(lock, 1, 1)),
+    }
+    make[kind]()
+    result = run(ready_host, "npu-driver", "load", shell=shell)
+    assert result.returncode == 0, result.stdout
+    info = os.lstat(lock)
+    assert stat.S_ISREG(info.st_mode) and info.st_mode & 0o7777 == 0o600 and info.st_uid == os.geteuid() and info.st_nlink == 1
+    with open(other, encoding="ascii") as stream:
+        assert stream.read() == "precious"
+    assert os.stat(directory).st_mode & 0o022 == 0
+
+
+@pytest.mark.parametrize("script", ["npu-driver", "npu-driver-select"])
+def test_no_boot_script_asks_the_clock(script):
+    with open(os.path.join(FILES, script), encoding="utf-8") as stream:
+        assert not re.search(r"\bdate\b|EPOCH|SECONDS", stream.read())
 
 
 def test_preinstalled_is_probed_only(host):

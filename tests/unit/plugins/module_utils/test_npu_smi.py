@@ -7,11 +7,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import threading
 import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._files import take_lock
 from collection import python_of_a_host
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fixtures/npu-smi")
@@ -207,10 +209,47 @@ def test_no_second_one_beside_one_that_cannot_be_killed(smi, host):
     host.forget_calls()
     with open(smi.lock, "r+", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        os.utime(smi.lock, (time.time() - 300, time.time() - 300))
-        with pytest.raises(NpuError, match="running for 3[0-9]{2} s"):
+        held.write("%.2f 30.00\n" % (time.clock_gettime(time.CLOCK_BOOTTIME) - 310))
+        held.flush()
+        with pytest.raises(NpuError, match="running for 3[0-9]{2} s, which is longer than the 30 s") as raised:
+            smi.info()
+    assert host.calls == [] and not isinstance(raised.value, NoVerdict)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_one_that_is_at_work_is_no_verdict(smi, host, signed):
+    """Our own playbooks call npu-smi as well, and a slow one takes its time: it hangs when its time is over, not before."""
+    smi.info()
+    smi = npu_smi(host, lock_wait=0.2)
+    host.forget_calls()
+    with open(smi.lock, "r+", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.truncate()
+        if signed:
+            held.write("%.2f 3000.00\n" % (time.clock_gettime(time.CLOCK_BOOTTIME) - 20))
+        else:
+            os.utime(smi.lock)  # it has just got it
+        held.flush()
+        with pytest.raises(NoVerdict, match="at work for"):
             smi.info()
     assert host.calls == []
+
+
+def test_one_that_is_at_work_is_waited_for(smi):
+    """As long as it may take."""
+    smi.info()
+    held = take_lock(smi.lock)
+    smi._sign(held)
+    timer = threading.Timer(0.5, os.close, [held])
+    timer.start()
+    assert smi.info()
+    timer.join()
+
+
+def test_the_lock_says_since_when_and_for_how_long(smi, host):
+    host.program(host.root + "/driver/tools/npu-smi", "#!/bin/sh\ncat %s\n" % smi.lock)
+    since, limit = map(float, smi.run("info").split())
+    assert 0 <= time.clock_gettime(time.CLOCK_BOOTTIME) - since < 3600 and limit == smi.timeout
 
 
 def test_the_program_inherits_the_lock(smi, host):

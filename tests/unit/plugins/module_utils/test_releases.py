@@ -189,7 +189,7 @@ def test_the_lock_excludes_other_processes_and_dies_with_its_holder(layout):
         [
             sys.executable,
             "-c",
-            "import fcntl, sys\nf = open(sys.argv[1], 'w')\nfcntl.flock(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()",
+            "import fcntl, os, sys\nf = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)\nfcntl.flock(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()",
             os.path.join(layout.releases_dir, ".lock"),
         ],
         stdin=subprocess.PIPE,
