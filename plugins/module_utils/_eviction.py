@@ -41,6 +41,8 @@ BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
 OWN_RUN, REFUSED, TERMINATING, RETURNING = "own-run", "refused", "terminating", "returning"
 FAILING = "failing"  # its eviction has no proper answer, most likely because of an admission webhook that is down
 
+# Seconds between two looks at the pods of a node. Jobs may take hours, on many nodes at once.
+_LONGEST_PAUSE = 15.0
 _RETRY_SECONDS = 2
 _RETRY_MAX_SECONDS = 15
 # So many dry runs of one node may fail; each may take as long as a webhook that hangs.
@@ -616,7 +618,7 @@ class Drain:
     def _pause(self, started, timeout):
         self._beat()
         waited = self._clock() - started
-        pause = pause_after(waited)
+        pause = pause_after(waited, _LONGEST_PAUSE)
         self._sleep(max(0.0, min(pause, timeout - waited)) if timeout else pause)
 
 

@@ -25,12 +25,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 _SHARE = 20
 
 
-def pause_after(waited):
-    """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to 5.
+def pause_after(waited, longest=_LONGEST_PAUSE):
+    """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to ``longest``.
 
     So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time.
     """
-    return min(max(waited / _SHARE, _FIRST_PAUSE), _LONGEST_PAUSE)
+    return min(max(waited / _SHARE, _FIRST_PAUSE), longest)
 
 
 def limit(seconds):

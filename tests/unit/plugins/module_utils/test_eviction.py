@@ -440,6 +440,23 @@ def test_jobs_may_finish(api, cluster, time):
     assert time.said == ["waits for the jobs train/fit-1"]
 
 
+def test_who_waits_long_for_pods_lists_them_seldom(api, cluster, time):
+    """Many nodes may be drained at once, and jobs may take hours."""
+    api.put(PODS, pod("fit-1", labels={"job": "fit"}, npus=8))
+    time.events[3600] = lambda: api.objects[PODS].clear()
+    lists, pods_of_node = [], _eviction.pods_of_node
+
+    def listed(*arguments):
+        lists.append(time.now)
+        return pods_of_node(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_eviction, "pods_of_node", listed)
+        assert time.drain(cluster, wait_for_jobs={"selector": "job"}).wait_for_jobs() == []
+    assert sum(600 <= when < 660 for when in lists) <= 6
+    assert max(later - earlier for earlier, later in zip(time.beats, time.beats[1:])) <= 20, "its record must not look dead"
+
+
 def test_jobs_at_their_limit(api, cluster, time):
     api.put(PODS, pod("fit-1", labels={"job": "1"}, npus=1))
     remaining = time.drain(cluster, wait_for_jobs={"selector": "job", "timeout": "15"}).wait_for_jobs()
