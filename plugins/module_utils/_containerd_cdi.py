@@ -11,14 +11,16 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-import os
 import tempfile
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_config, _cri
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _containerd,
+    _containerd_config,
+    _containerd_files,
+    _cri,
+    _toml_edit,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import remove_file, write_atomic
-
-BACKUP_SUFFIX = ".npuops-backup"
 
 
 class Switch:
@@ -42,16 +44,7 @@ class Switch:
     def examine(self):
         """Why something has to change, as a sentence; None when CDI is on in file and daemon. Changes nothing."""
         self.look()
-        if not self.before.knows_cdi:
-            raise NpuError(
-                "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd "
-                "to 1.7 or newer, then repeat" % self.daemon.version()
-            )
-        if self.before.cri_disabled:
-            raise NpuError(
-                "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot "
-                "serve Kubernetes. Remove cri from that list and restart containerd, then repeat" % self.daemon.config
-            )
+        self.check_fit()
         self.address = self.daemon.address or self.before.address or _containerd.DEFAULT_ADDRESS
         problem = self._ask()
         if not self.before.on:
@@ -73,15 +66,41 @@ class Switch:
 
     def look(self):
         """Read the configuration, and what containerd makes of it."""
-        self.files = self._load()
+        try:
+            self.files = _containerd_config.load(self.daemon.config)
+            unclear = None
+        except (OSError, ValueError) as exc:
+            unclear = exc
+        if not (self.files or unclear) and self.daemon.explicit:
+            raise NpuError("containerd was started with %s, which does not exist any more" % self.daemon.config)
         try:
             self.before = self.daemon.dump()
         except NpuError as exc:
             raise NpuError(
-                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first; it "
-                "says: %s"
-                % (self.daemon.config, exc.message)
+                "containerd does not accept its own configuration %s, so nothing was changed. Repair it first%s; it says: %s"
+                % (self.daemon.config, " (%s)" % unclear if unclear else "", exc.message)
             ) from None
+        # Where CDI is on there is nothing to edit.
+        if unclear and not self.before.on:
+            raise NpuError(
+                "CDI is off in containerd, and its configuration is not one that npuops.ascend edits, so nothing was changed: %s. "
+                "containerd accepts it, but another release may not. Repair that place, or set enable_cdi = true in the CRI "
+                "section by hand; then repeat" % unclear
+            )
+
+    def check_fit(self):
+        """NpuError when this containerd can give no pod a device, whatever is edited. Needs ``look``."""
+        # Before the rest: 1.7 does not even print the section of a plugin that is off.
+        if self.before.cri_disabled:
+            raise NpuError(
+                "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot "
+                "serve Kubernetes. Remove cri from that list and restart containerd, then repeat" % self._disabling()
+            )
+        if not self.before.knows_cdi:
+            raise NpuError(
+                "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd "
+                "to 1.7 or newer, then repeat" % self.daemon.version()
+            )
 
     def would_change(self, restart=True):
         """Whether ``apply`` has anything to do, without the restart if that is left to others."""
@@ -103,24 +122,6 @@ class Switch:
             self._back_to_before(exc.message)
         self.restart_required = False
 
-    def _load(self):
-        daemon = self.daemon
-        try:
-            files = _containerd_config.load(daemon.config)
-        except (OSError, ValueError) as exc:
-            # containerd's own words are better, if it does not like the file either.
-            try:
-                daemon.dump()
-                said = "containerd accepts it, but npuops.ascend cannot follow it: %s" % exc
-            except NpuError as own:
-                said = "containerd says: %s" % own.message
-            raise NpuError(
-                "containerd's configuration %s cannot be read, so nothing was changed. %s" % (daemon.config, said)
-            ) from None
-        if not files and daemon.explicit:
-            raise NpuError("containerd was started with %s, which does not exist any more" % daemon.config)
-        return files
-
     def _ask(self):
         """Ask the running daemon; None, or why it does not answer."""
         if self.daemon.pid is None:
@@ -132,7 +133,7 @@ class Switch:
         return None
 
     def _not_answering(self, problem):
-        said = _containerd.journal(self.daemon.unit, 0) if self.daemon.unit else ""
+        said = self.daemon.masked(_containerd.journal(self.daemon.unit, 0)) if self.daemon.unit else ""
         return NpuError(
             "containerd's CRI does not answer, before anything was changed: %s. Repair it first%s"
             % (problem, "; its journal:\n" + said if said else "")
@@ -141,13 +142,15 @@ class Switch:
     def choose(self):
         """The first proposed edit that containerd understands as: CDI on, and nothing else changed. Needs ``look``."""
         files = self.files
-        text = files[0].text if files else None
-        generated = _containerd.generated(self.daemon, text)
-        if generated:
-            raise NpuError("CDI is off in containerd, and " + generated)
+        texts = {file.path: file.text for file in files}
         complaints = []
+        left_alone = []
         for edit in _containerd_config.proposals(self.daemon.config, files):
-            with tempfile.TemporaryDirectory(prefix="npuops-", dir=private_place()) as directory:
+            reason = _containerd.generated(self.daemon, edit.path, texts.get(edit.path)) or _containerd_files.unwritable(edit.path)
+            if reason:
+                left_alone.append(reason)
+                continue
+            with tempfile.TemporaryDirectory(prefix="npuops-", dir=_containerd_files.private_place()) as directory:
                 candidate = _containerd_config.write_candidate(directory, files, edit)
                 try:
                     dump = self.daemon.dump(candidate)
@@ -161,30 +164,51 @@ class Switch:
                 complaints.append("%s: CDI would still be off" % edit.path)
             else:
                 return edit
+        if left_alone:
+            raise NpuError("CDI is off in containerd, and " + left_alone[0])
         raise NpuError(
             "There is no small edit that switches CDI on in containerd's configuration %s; nothing was changed. Set "
             "enable_cdi = true in its CRI section by hand. Tried: %s" % (self.daemon.config, "; ".join(complaints))
         )
 
+    def _disabling(self):
+        """The file that has the CRI plugin in disabled_plugins."""
+        for file in reversed(self.files):
+            if _containerd_config.disables_cri(_toml_edit.flatten(file.text)):
+                return file.path
+        return self.daemon.config
+
     def _own_edit(self):
         """The edit of an earlier run that is in place (with its backup), or None."""
         for file in self.files:
-            before = _containerd_config.read(self._backup_path(file.path))
-            if (before is not None or file.text == _containerd_config.MINIMAL) and _containerd_config.is_our_edit(
-                before, file.text
-            ):
-                return _containerd_config.Edit(file.path, before, file.text)
+            # Where there was no file there is no backup, but there may be one of a file before that.
+            for before in (self._saved(file.path), None):
+                if _containerd_config.is_our_edit(before, file.text):
+                    return _containerd_config.Edit(file.path, before, file.text)
         return None
 
-    def _backup_path(self, path):
-        # Beside the main file, not beside a drop-in: a pattern such as conf.d/* would read it in as one more drop-in.
-        return os.path.join(os.path.dirname(self.daemon.config), os.path.basename(path) + BACKUP_SUFFIX)
+    def _saved(self, path):
+        """The text of the backup of ``path``; None without one, or when it is none of ours: those can be read."""
+        try:
+            return _containerd_config.read(self.backup_path(path))
+        except (OSError, ValueError):
+            return None
+
+    def backup_path(self, path):
+        """Where the original of the file ``path`` is kept."""
+        return _containerd_files.backup_path(self.daemon.config, path, self.files)
 
     def _put_in_place(self):
         edit = self.edit
-        if edit.before is not None:
-            _write(self._backup_path(edit.path), edit.before, like=edit.path)
-        _write(edit.path, edit.after, like=edit.path)
+        backup = self.backup_path(edit.path)
+        try:
+            if edit.before is not None:
+                _containerd_files.write(backup, edit.before, like=edit.path)
+            _containerd_files.write(edit.path, edit.after, like=edit.path, files=self.files)
+        except NpuError as exc:
+            if edit.before is not None and self._saved(edit.path) == edit.before:
+                _containerd_files.remove(backup)
+            raise NpuError("%s. Nothing was changed" % exc.message) from None
         problem = None
         try:
             dump = self.daemon.dump()
@@ -194,10 +218,10 @@ class Switch:
         except NpuError as exc:
             problem = exc.message
         if problem:
-            self._restore()
+            kept = self._restore()
             raise NpuError(
-                "%s was put back as it was, because with the edit in place containerd understood something else than "
-                "with the same edit beforehand: %s" % (edit.path, problem)
+                "With the edit in place containerd understood something else than with the same edit beforehand: %s. %s"
+                % (problem, kept or "%s was put back as it was" % edit.path)
             )
 
     def _back_to_before(self, said):
@@ -207,39 +231,39 @@ class Switch:
                 "run. It says:\n%s" % (self.daemon.unit, said)
             )
         path = self._undo.path
-        self._restore()
+        kept = self._restore()
+        place = "the file as it is" if kept else "the old one"
+        # Also when the file stays: what was in containerd's way may have gone by now.
         try:
             self.status = _containerd.restart(self.daemon, self.address, self.timeout)
-            outcome = "containerd answers again with the old one."
+            outcome = "containerd answers again with %s." % place
         except NpuError as exc:
-            outcome = (
-                "Even so it does not come back: what was in %s before had not been loaded since it was written, or "
-                "something else is wrong. With the old file it says:\n%s\n" % (path, exc.message)
+            outcome = "Even so it does not come back: %swith %s it says:\n%s\n" % (
+                "" if kept else "what was in %s before had not been loaded since it was written, or something else is wrong; "
+                % path,
+                place,
+                exc.message,
             )
         raise NpuError(
-            "containerd's CRI did not come back with CDI on, so the old %s is in place again. %s "
-            "With CDI on it said:\n%s" % (path, outcome, said),
-            restored=path,
+            "containerd's CRI did not come back with CDI on. %s. %s With CDI on it said:\n%s"
+            % (kept or "So the old %s is in place again" % path, outcome, said),
+            **({} if kept else {"restored": path})
         )
 
     def _restore(self):
-        if self._undo.before is None:
-            remove_file(self._undo.path)
-        else:
-            _write(self._undo.path, self._undo.before, like=self._undo.path)
-
-
-def private_place():
-    """Where copies of a file that may hold passwords go: memory, gone at the next boot."""
-    return "/run" if os.access("/run", os.W_OK) else None
-
-
-def _write(path, text, like):
-    """Replace what ``path`` (maybe a link) names; owner, mode and SELinux label are those of ``like``."""
-    path = os.path.realpath(path)
-    try:
-        if not os.path.isdir(os.path.dirname(path)):
-            os.makedirs(os.path.dirname(path), 0o755)
-        write_atomic(path, text, like=like)
-    except OSError as exc:
-        raise NpuError("%s cannot be written: %s. Nothing was changed" % (path, exc.strerror)) from None
+        """Put back what was there; None, or why that failed and where it is."""
+        path, before = self._undo.path, self._undo.before
+        try:
+            if before is None:
+                _containerd_files.remove(path)
+            else:
+                _containerd_files.write(path, before, like=path, files=self.files)
+        except NpuError as exc:
+            todo = "remove it" if before is None else "put back %s" % self.backup_path(path)
+            return "%s still has CDI on, because the old one could not be put back: %s. Repair that, %s and restart %s" % (
+                path,
+                exc.message,
+                todo,
+                self.daemon.unit or "containerd",
+            )
+        return None

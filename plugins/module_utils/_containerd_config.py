@@ -12,13 +12,11 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
-import glob
 import os
 import re
+import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils import _config_secrets, _go_glob, _toml_edit
 
 DEFAULT_PATH = "/etc/containerd/config.toml"
 SPEC_DIR = "/etc/cdi"
@@ -31,16 +29,30 @@ V1 = (("plugins", "cri"), "plugins.cri")
 # What a host without any file gets: containerd 1.7 runs on its defaults then, with CDI off.
 MINIMAL = 'version = 2\n\n[%s]\n  enable_cdi = true\n' % V2[1]
 
-_SECRET = re.compile(r"""((?:password|auth|identitytoken|token|secret)["']?\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE)
+# All that edits of ours ever touch.
+KEYS = ("enable_cdi", "cdi_spec_dirs", "version")
+
+# Larger than any configuration of containerd; what is larger is something else.
+_MAX_BYTES = 4 << 20
+_MAX_FILES = 1000
 
 
 class ConfigFile:
-    """One file of the configuration: ``path`` as containerd was told, its ``text``, the paths it ``imports``."""
+    """One file of the configuration: ``path`` as containerd was told, its ``text``, what its key ``imports`` names as absolute
+    ``patterns``, and the paths that these are: ``imports``.
+    """
 
     def __init__(self, path, text):
         self.path = path
         self.text = text
-        self.imports = resolve_imports(path, text)
+        self.patterns = import_patterns(path, text)
+        self.imports = []
+        for pattern in self.patterns:
+            self.imports.extend(_go_glob.expand(pattern) if "*" in pattern else [pattern])
+
+    def names(self, path):
+        """Whether its imports name ``path``, if there were such a file."""
+        return any(_go_glob.match(pattern, path) if "*" in pattern else pattern == path for pattern in self.patterns)
 
 
 class Edit:
@@ -52,24 +64,21 @@ class Edit:
         self.after = after
 
     def diff(self):
-        """The changed lines with their numbers and no context, which could show a registry's password."""
-        lines = difflib.unified_diff(
-            (self.before or "").splitlines(True),
-            self.after.splitlines(True),
-            self.path if self.before is not None else "/dev/null",
-            self.path,
-            n=0,
-        )
-        return "".join(_SECRET.sub(r'\1"..."', line.rstrip("\r\n")) + "\n" for line in lines)
+        """The changed lines, and of these only the keys of ours: others may hold a registry's password."""
+        return _config_secrets.diff(self.path, self.before, self.after, KEYS)
 
 
 def read(path):
-    """The text of ``path`` with its line ends; None when there is no such file. ValueError when it is not UTF-8."""
+    """The text of ``path`` with its line ends; None when there is no such file. OSError or ValueError name the file."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read().decode("utf-8")
+        data = _bytes(path)
     except FileNotFoundError:
         return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise ValueError("%s, line %d: it is not UTF-8, which TOML demands" % (path, line)) from None
 
 
 def load(path):
@@ -90,30 +99,47 @@ def load(path):
             file = ConfigFile(name, text)
         except _toml_edit.TomlError as exc:
             raise ValueError("%s, %s" % (name, exc)) from None
+        except ValueError as exc:
+            raise ValueError("%s, imports: %s" % (name, exc)) from None
         files.append(file)
+        if len(files) > _MAX_FILES:
+            raise ValueError("%s imports more than %d files" % (path, _MAX_FILES))
         pending.extend(file.imports)
     return files
 
 
-def resolve_imports(path, text):
-    """The paths that the key ``imports`` of the file ``path`` names, relative to its directory, * resolved."""
-    found = []
-    for pattern in _toml_edit.string_list(_toml_edit.flatten(text).get(("imports",), "")) or []:
-        pattern = os.path.normpath(os.path.join(os.path.dirname(path), pattern))
-        found.extend(_matches(pattern) if "*" in pattern else [pattern])
-    return found
+def texts(path):
+    """The texts of the configuration that starts at ``path``, as far as they can be read, whether or not they are TOML."""
+    found = {}
+    pending = [path]
+    while pending and len(found) <= _MAX_FILES:
+        name = pending.pop(0)
+        if name in found:
+            continue
+        try:
+            found[name] = _bytes(name).decode("utf-8", "replace")
+            pending.extend(ConfigFile(name, found[name]).imports)
+        except (OSError, ValueError):
+            pass
+    return list(found.values())
 
 
-def _matches(pattern):
-    directory, name = os.path.split(pattern)
-    if glob.has_magic(directory):
-        return sorted(glob.glob(pattern))
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return []
-    # Unlike Python's glob, Go's lets * match names that start with a dot.
-    return [os.path.join(directory, entry) for entry in sorted(names) if fnmatch.fnmatchcase(entry, name)]
+def _bytes(path):
+    # A pipe or a device may never begin, or never end.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("%s is no plain file" % path)
+        data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError("%s is larger than %d MiB" % (path, _MAX_BYTES >> 20))
+    return data
+
+
+def import_patterns(path, text):
+    """What the key ``imports`` of the file ``path`` names, from its directory on; may have wildcards."""
+    listed = _toml_edit.string_list(_toml_edit.flatten(text).get(("imports",), "")) or []
+    # As Go's filepath.Clean: two slashes in front are one.
+    return [re.sub("^//", "/", os.path.normpath(os.path.join(os.path.dirname(path), name))) for name in listed]
 
 
 def switch_on(text, section):
@@ -150,14 +176,21 @@ def proposals(path, files):
             elif any(key[: len(table)] == table for key in values):
                 present.append((file, section))
     main = files[0]
-    version = _toml_edit.flatten(main.text).get(("version",), "1")
-    fallback = [(main, {"3": V3, "2": V2}.get(version, V1))]
+    fallback = [(main, {3: V3, 2: V2}.get(_version(main.text), V1))]
     edits = []
     for file, section in off + present + fallback:
         after = switch_on(file.text, section)
         if after != file.text and all((edit.path, edit.after) != (file.path, after) for edit in edits):
             edits.append(Edit(file.path, file.text, after))
     return edits
+
+
+def _version(text):
+    """The number in the key ``version``, which may be written as +2 or 0x2; 1 without one."""
+    try:
+        return int(_toml_edit.flatten(text).get(("version",), "1"), 0)
+    except ValueError:
+        return 1
 
 
 def is_our_edit(before, after):
@@ -195,6 +228,12 @@ def write_candidate(directory, files, edit):
     return copies[order[0]]
 
 
+def disables_cri(values):
+    """Whether the CRI plugin is in the key disabled_plugins of a flattened text."""
+    disabled = _toml_edit.string_list(values.get(("disabled_plugins",), "")) or []
+    return bool({"cri", V2[0][1], V3[0][1], "io.containerd.cri.v1.images"} & set(disabled))
+
+
 class Dump:
     """What ``containerd config dump`` printed."""
 
@@ -219,8 +258,7 @@ class Dump:
     @property
     def cri_disabled(self):
         """The CRI plugin is switched off by disabled_plugins (as Docker's packages do)."""
-        disabled = _toml_edit.string_list(self.values.get(("disabled_plugins",), "")) or []
-        return bool({"cri", V2[0][1], V3[0][1]} & set(disabled))
+        return disables_cri(self.values)
 
     def other_differences(self, other):
         """Paths in which the two differ apart from CDI, as text. ``imports`` lists file names and does not count."""

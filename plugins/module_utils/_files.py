@@ -45,17 +45,18 @@ def remove_file(path):
     fsync_directory(os.path.dirname(os.path.abspath(path)))
 
 
-def write_atomic(path, content, mode=0o644, like=None):
+def write_atomic(path, content, mode=0o644, like=None, directory=None):
     """Replace the file ``path`` by ``content`` (str or bytes): written beside it, fsynced, renamed.
 
-    ``like``: a file whose mode, owner and SELinux label the new one gets, if it is there.
+    ``like``: a file whose mode, owner and SELinux label the new one gets, if it is there. ``directory``: where it is written,
+    on the same file system, when not beside ``path``.
 
     The temporary name starts with a dot and lies in the same directory, so that readers which
     watch the directory (containerd watches /etc/cdi) see one rename inside it.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    directory = os.path.dirname(os.path.abspath(path))
-    fd, temporary = tempfile.mkstemp(prefix="." + os.path.basename(path) + ".", dir=directory)
+    place = os.path.dirname(os.path.abspath(path))
+    fd, temporary = tempfile.mkstemp(prefix="." + os.path.basename(path) + ".", dir=directory or place)
     try:
         with os.fdopen(fd, "wb") as stream:
             stream.write(data)
@@ -69,7 +70,7 @@ def write_atomic(path, content, mode=0o644, like=None):
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
-    fsync_directory(directory)
+    fsync_directory(place)
 
 
 def _copy_attributes(path, fd):

@@ -338,6 +338,15 @@ class Validation:
         except NpuError as exc:
             self._add("cdi_config", False, expected, "unknown", exc.message)
             return
+        if dump.cri_disabled:
+            self._add(
+                "cdi_config",
+                False,
+                expected,
+                "the CRI plugin is switched off",
+                "Remove cri from disabled_plugins in %s, or in a file that it imports, and restart containerd" % daemon.config,
+            )
+            return
         self._add(
             "cdi_config",
             dump.on,

@@ -19,12 +19,13 @@ description:
   - Edits the file that already holds the CRI section, the main one or one of its C(imports), and there one line. All
     else stays byte for byte, and containerd has to confirm on a copy, before anything is written, that CDI is all
     that changes.
-  - Keeps the original as C(<name>.npuops-backup) in the directory of the main configuration file.
+  - Keeps the original as C(<name>.npuops-backup) beside the main configuration file, or in C(/var/lib/npuops/containerd) where
+    another file is edited or where containerd would import what lies there.
   - When the CRI does not answer after the restart, the old file is put back, containerd is restarted again, and the
     module fails with what containerd said both times. Running pods are not touched by a restart. A unit whose
     C(KillMode) says otherwise is refused.
   - Refuses, without changing anything, containerd 1.6 and older, CRI-O, Docker without Kubernetes, and files that
-    k3s, RKE2, MicroK8s or k0s generate, and says what to do instead.
+    k3s, RKE2, MicroK8s or k0s generate, that say DO NOT EDIT, or that cannot be replaced, and says what to do instead.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -34,7 +35,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The diff has the changed lines only. Lines around them may hold a registry's password.
+      - The diff has the changed lines only, and of these only the keys that are changed. All else may hold a registry's password.
   idempotent:
     support: full
 options:
@@ -50,7 +51,8 @@ options:
   restart:
     description:
       - Whether containerd is restarted when it has to be.
-      - With V(false) the file is edited and RV(restart_required) says that CDI is not in effect yet.
+      - With V(false) the file is edited and RV(restart_required) says that this is not in effect yet. The next call with
+        V(true) then restarts, also with O(state=absent).
     type: bool
     default: true
   timeout:
@@ -98,7 +100,8 @@ config:
   returned: success
   type: str
 restart_required:
-  description: Whether the running containerd still has CDI off.
+  description: Whether the running containerd does not have its configuration yet, so that CDI is still off, or with
+    O(state=absent) still on.
   returned: success
   type: bool
 left:
@@ -158,10 +161,10 @@ def revert(module):
         daemon = _containerd.find()
     except NpuError as exc:
         # What cannot have been edited need not be put back.
-        module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None)
+        module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None, restart_required=False)
     switch = _containerd_revert.Revert(daemon, module.params["timeout"])
     reason = switch.examine()
-    changed = switch.would_change()
+    changed = switch.would_change(module.params["restart"])
     if changed and not module.check_mode:
         switch.apply(module.params["restart"])
     if switch.left:
@@ -174,6 +177,7 @@ def revert(module):
         left=switch.left,
         edited=switch.edit.path if switch.edit else None,
         config=switch.daemon.config,
+        restart_required=switch.restart_required,
         diff={"prepared": switch.edit.diff()} if switch.edit else {},
     )
 

@@ -13,8 +13,9 @@ import shutil
 import subprocess
 
 import collection  # noqa: F401  pylint: disable=unused-import
+import containerd_probes as probes
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi
+from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from patience import PATIENCE
 
@@ -76,6 +77,27 @@ def test_containerd_agrees(binaries, tmp_path, case, release):
     changed = [line[2:] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     assert changed and all(line.startswith(("enable_cdi = ", "cdi_spec_dirs = ")) for line in changed), changed
     assert "enable_cdi = true" in after
+
+
+@pytest.mark.parametrize("name, release", probes.CASES)
+def test_probes(binaries, tmp_path, name, release):
+    """What is easily misunderstood, by real containerd; and the files that 1.7 says it has read."""
+    shutil.copytree(probes.DIRECTORY / name, tmp_path / "etc")
+    expected = probes.EXPECTED[name][release]
+    seen = probes.outcome(binaries[release], str(tmp_path / "etc"))
+    assert probes.agrees(seen, expected), seen
+    if release == "1.7" and expected != ["unsupported config version"] and probes.EXPECTED[name]["files"]:
+        read = _containerd.Daemon(1, str(binaries[release]), str(tmp_path / "etc" / "config.toml"), True, None, None).dump()
+        listed = _toml_edit.string_list(read.values[("imports",)])
+        assert sorted(listed) == sorted(str(tmp_path / "etc" / file) for file in probes.EXPECTED[name]["files"])
+
+
+def test_what_containerd_quotes_of_its_file_is_masked(binaries, tmp_path):
+    main = tmp_path / "config.toml"
+    main.write_text('version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.configs."r".auth]\n  password = ["hunter2 x", 3]\n')
+    with pytest.raises(NpuError, match="Can't convert") as caught:
+        _containerd.Daemon(1, str(binaries["1.7"]), str(main), True, None, None).dump()
+    assert "hunter2" not in caught.value.message
 
 
 @pytest.mark.parametrize("release", NODES)

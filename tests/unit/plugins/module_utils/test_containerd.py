@@ -8,11 +8,21 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _cri
+from ansible_collections.npuops.ascend.plugins.module_utils import (
+    _cdi,
+    _containerd,
+    _containerd_cdi,
+    _containerd_files,
+    _containerd_revert,
+    _cri,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from fake_host import add_process, listening
 
@@ -159,25 +169,41 @@ def test_1_6_running_under_another_name_is_refused(tmp_path, host):
         switch.examine()
 
 
+MAIN = "/etc/containerd/config.toml"
 GENERATED = [
     ("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n", "k3s", "config.toml.tmpl"),
     ("/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "version = 3\n", "rke2", "config-v3.toml.tmpl"),
     ("/var/snap/microk8s/current/args/containerd.toml", "version = 2\n", "containerd", "containerd-template.toml"),
     ("/etc/k0s/containerd.toml", "# k0s_managed=true\n", "containerd", "at the source"),
     ("/run/site/config.toml", None, "containerd", "at the source"),
-    ("/etc/containerd/config.toml", "# File made by us. DO NOT EDIT\n", "containerd", "at the source"),
+    (MAIN, "# File made by us. DO NOT EDIT\n", "containerd", "at the source"),
+    (MAIN, "version = 2\n\t##DO NOT EDIT\n", "containerd", "at the source"),
 ]
 
 
 @pytest.mark.parametrize("path, text, kind, names", GENERATED)
 def test_generated_files_are_left_alone(path, text, kind, names):
-    reason = _containerd.generated(_containerd.Daemon(1, "x", path, True, None, None, kind), text)
+    reason = _containerd.generated(_containerd.Daemon(1, "x", path, True, None, None, kind), path, text)
     assert path in reason and names in reason and "enable_cdi = true" in reason
 
 
-def test_a_persons_file_is_not_generated():
-    daemon = _containerd.Daemon(1, "x", "/etc/containerd/config.toml", True, None, None)
-    assert _containerd.generated(daemon, "# Do edit this\nversion = 2\n") is None
+@pytest.mark.parametrize("main, kind, path, text", [
+    (MAIN, "containerd", MAIN, "# Do edit this\nversion = 2\n"),
+    (MAIN, "containerd", MAIN, 'version = 2 # \nx = "DO NOT EDIT"\n'),
+    # What an administrator adds to a generated file.
+    (GENERATED[0][0], "k3s", os.path.dirname(GENERATED[0][0]) + "/config.toml.d/site.toml", "version = 2\n"),
+    ("/run/k0s/containerd.toml", "containerd", "/etc/k0s/containerd.d/site.toml", "version = 2\n"),
+])
+def test_a_persons_file_is_not_generated(main, kind, path, text):
+    assert _containerd.generated(_containerd.Daemon(1, "x", main, True, None, None, kind), path, text) is None
+
+
+@pytest.mark.parametrize("path", ["/run/k0s/containerd-cri.toml", "/etc/containerd/conf.d/site.toml"])
+def test_a_generated_drop_in_of_a_persons_file_is_left_alone(path):
+    """As with a k0s file that somebody made his own: the one it imports is written anew at each start."""
+    text = None if path.startswith("/run") else "#DO NOT EDIT\n"
+    reason = _containerd.generated(_containerd.Daemon(1, "x", MAIN, True, None, None), path, text)
+    assert reason.startswith(path) and MAIN not in reason
 
 
 class Fake:
@@ -265,7 +291,7 @@ def test_edit_that_changes_more_is_refused(tmp_path, host, monkeypatch):
     switch = fake.switch()
     switch.examine()
     host.program("/usr/bin/containerd", "sed 's/@/true/; s/pause:3.8/pause:9/' %s/dump" % tmp_path)
-    with pytest.raises(NpuError, match="put back.*sandbox_image"):
+    with pytest.raises(NpuError, match="sandbox_image.*put back as it was"):
         switch.apply(restart=False)
     assert fake.config.read_text() == "version = 2\n"
 
@@ -281,3 +307,141 @@ def test_cri_that_does_not_answer_beforehand(tmp_path, host, monkeypatch):
     with pytest.raises(NpuError, match="before anything was changed: /run/containerd/containerd.sock: refused"):
         fake.switch().examine()
     assert fake.config.read_text() == "version = 2\n"
+
+
+def test_an_import_that_is_no_plain_file(tmp_path, host, monkeypatch):
+    """Nobody ever writes into that pipe."""
+    fake = Fake(tmp_path, host, monkeypatch, 'version = 2\nimports = ["pipe"]\n')
+    os.mkfifo(str(fake.config.with_name("pipe")))
+    with pytest.raises(NpuError, match="nothing was changed: .*/pipe is no plain file"):
+        fake.switch().examine()
+
+
+def test_cdi_that_is_on_needs_no_file_that_can_be_followed(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\nenable_cdi = true\n")
+    fake.config.write_bytes(fake.config.read_bytes() + b"# \xc8\xdd\n")
+    fake.running = True
+    assert fake.switch().examine() is None
+
+
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>%(calls)s
+case $1 in
+show) echo KillMode=process ;;
+restart) %(restart)s ;;
+esac
+"""
+
+
+def systemctl(tmp_path, restart):
+    """A systemctl whose restart is this; the file with what it was asked."""
+    program = pathlib.Path(os.environ["PATH"].split(":")[0], "systemctl")
+    program.write_text(SYSTEMCTL % {"calls": tmp_path / "calls", "restart": restart})
+    program.chmod(0o755)
+    return tmp_path / "calls"
+
+
+def test_an_undo_that_fails_says_so_and_restarts_all_the_same(tmp_path, host, monkeypatch):
+    """The directory is gone when the old file is to go back."""
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    etc = fake.config.parent
+    calls = systemctl(tmp_path, "mv %s %s.gone; touch %s; exit 1" % (etc, etc, etc))
+    switch = fake.switch()
+    switch.examine()
+    with pytest.raises(NpuError) as caught:
+        switch.apply()
+    message = caught.value.message
+    assert "%s still has CDI on, because the old one could not be put back" % fake.config in message
+    assert "npuops-backup" in message and "in place again" not in message
+    assert "restored" not in caught.value.details
+    assert calls.read_text().count("restart containerd.service") == 2
+
+
+def test_an_undo_that_works_says_so(tmp_path, host, monkeypatch):
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    calls = systemctl(tmp_path, "! grep -q 'enable_cdi = true' %s" % fake.config)
+    switch = fake.switch()
+    switch.examine()
+    with pytest.raises(NpuError, match="So the old .* is in place again") as caught:
+        switch.apply()
+    assert caught.value.details["restored"] == str(fake.config)
+    assert fake.config.read_text() == "version = 2\n"
+    assert calls.read_text().count("restart containerd.service") == 2
+
+
+def test_absent_without_a_restart_is_finished_by_the_next_one(tmp_path, host, monkeypatch):
+    monkeypatch.setattr(_cdi, "spec_files", lambda *_args: [_cdi.PATH])
+    calls = systemctl(tmp_path, "touch %s/restarted" % tmp_path)
+    for text in ("version = 2\n", None):
+        shutil.rmtree(str(tmp_path / "etc"), ignore_errors=True)
+        fake = Fake(tmp_path, host, monkeypatch, text)
+        switch = fake.switch()
+        switch.examine()
+        switch.apply(restart=False)
+        fake.running = True
+
+        def revert(restart, fake=fake):
+            made = _containerd_revert.Revert(fake.switch().daemon)
+            reason, changed = made.examine(), made.would_change(restart)
+            if changed:
+                made.apply(restart)
+            return bool(reason), changed, made.restart_required, made.left
+
+        assert revert(False) == (True, True, True, None)
+        assert (fake.config.read_text() if fake.config.exists() else None) == text
+        assert revert(False) == (True, False, True, None), "what runs still has CDI on"
+        assert not calls.exists() or "restart" not in calls.read_text()
+        assert revert(True) == (True, True, False, None)
+        assert "restart containerd.service" in calls.read_text()
+        calls.unlink()
+        fake.running = False
+        assert revert(True) == (False, False, False, None)
+        assert os.listdir(str(fake.config.parent)) == ([] if text is None else ["config.toml"])
+
+
+@pytest.mark.parametrize("mount, words", [
+    ("--bind etc/config.toml etc/config.toml", "mount point of its own"),
+    ("-t tmpfs -o ro none etc", "mounted read-only"),
+])
+def test_a_file_that_cannot_be_replaced(tmp_path, mount, words):
+    """Real mounts, in a mount namespace of their own."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "config.toml").write_text("version = 2\n")
+    program = (
+        "import sys; sys.path[:0] = %r\n"
+        "import collection\n"
+        "from ansible_collections.npuops.ascend.plugins.module_utils import _containerd_files as files\n"
+        "from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError\n"
+        "print(files.unwritable('etc/config.toml'))\n"
+        "try:\n"
+        "    files.write('etc/config.toml', '', like='etc/config.toml')\n"
+        "except NpuError as exc:\n"
+        "    print(exc.message)\n"
+    ) % [str(pathlib.Path(__file__).resolve().parents[3] / "support")]
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", 'mount %s; exec "$0" -c "$1"' % mount, sys.executable, program],
+        cwd=str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )
+    told = result.stdout.splitlines()
+    assert result.returncode == 0, result.stdout
+    assert len(told) == 2 and told[0] == told[1] and words in told[0] and str(tmp_path) in told[0]
+    assert (tmp_path / "etc" / "config.toml").read_text() == "version = 2\n"
+
+
+def test_what_is_half_written_is_not_imported(tmp_path, host, monkeypatch):
+    """A run that is killed then leaves nothing that containerd reads at its next start."""
+    fake = Fake(tmp_path, host, monkeypatch, 'imports = ["*"]\nversion = 2\n')
+    switch = fake.switch()
+    switch.examine()
+    renamed = []
+    rename = os.rename
+
+    def watched(source, target):
+        renamed.append((os.path.dirname(source), target))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", watched)
+    monkeypatch.setattr(_containerd_files, "BACKUPS", str(tmp_path / "backups"))
+    switch.apply(restart=False)
+    assert dict((target, place) for place, target in renamed)[str(fake.config)] == str(tmp_path)
+    assert os.listdir(str(fake.config.parent)) == ["config.toml"]

@@ -50,6 +50,10 @@ def test_our_edit_goes_byte_for_byte_with_its_backup(etc):
     assert "-  enable_cdi = true" in switch.edit.diff() and "+  enable_cdi = false" in switch.edit.diff()
     assert "enable_cdi = true" in etc.config.read_text()
     switch.apply(restart=False)
+    assert etc.config.read_text() == BEFORE and switch.restart_required
+    switch, reason = etc.revert()
+    assert (switch.would_change(), switch.restart_required, switch.left) == (True, False, None), "nothing runs with our edit"
+    switch.apply(restart=False)
     assert etc.config.read_text() == BEFORE and not etc.backup.exists()
     switch, reason = etc.revert()
     assert (reason, switch.would_change(), switch.left) == (None, False, None)
