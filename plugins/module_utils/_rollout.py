@@ -327,20 +327,28 @@ def _why_container_waits(container, warnings, log_line):
             told = [event["message"] for event in warnings if "Failed to pull image" in event.get("message", "")]
             told = _PULL_WORDS.sub("", (told or [message or reason])[-1])
             return "cannot get its image %s: %s" % (container.get("image"), told)
-        ended = (container.get("lastState") or {}).get("terminated")
+        ended = _keeps_ending(container, log_line)
         if ended:
-            return "keeps ending: %s, %d restarts%s" % (
-                _exit_text(ended),
-                container.get("restartCount", 0),
-                _log_text(log_line),
-            )
+            return ended
         if reason in ("ContainerCreating", "PodInitializing"):
             return "cannot start: %s" % _event_text(warnings[-1]) if warnings else None
         return "waits: %s %s" % (reason, message)
     ended = state.get("terminated")
     if ended:
         return "ended: %s%s" % (_exit_text(ended), _log_text(log_line))
-    return None
+    # One that ends again and again runs now and then.
+    return _keeps_ending(container, log_line)
+
+
+def _keeps_ending(container, log_line):
+    ended = (container.get("lastState") or {}).get("terminated")
+    if not ended or container.get("ready"):
+        return None
+    return "keeps ending: %s, %d restarts%s" % (
+        _exit_text(ended),
+        container.get("restartCount", 0),
+        _log_text(log_line),
+    )
 
 
 def _how_it_runs(pod):

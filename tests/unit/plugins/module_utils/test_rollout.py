@@ -207,10 +207,13 @@ def test_failed_mount(api, cluster):
     assert "not this one" not in message
 
 
-def test_crash_loop_has_exit_code_and_last_log_line(api, cluster):
+@pytest.mark.parametrize("waiting", [{"reason": "CrashLoopBackOff"}, None], ids=["backs-off", "runs-again"])
+def test_crash_loop_has_exit_code_and_last_log_line(api, cluster, waiting):
+    """Also at a moment at which the container runs once more."""
     api.put(SETS, daemonset(ready=0))
     last = {"exitCode": 0, "reason": "Completed"}
-    api.put(PODS, pod(containerStatuses=[container({"reason": "CrashLoopBackOff"}, last=last, restarts=4)]))
+    api.put(PODS, pod(phase="Running", containerStatuses=[container(waiting, last=last, restarts=4)]))
+    api.put(EVENTS, event("uid-p", "BackOff", "Back-off restarting failed container"))
     api.logs["p"] = "starting\n[ERROR] init dcmi failed, error code: -8005\n\n"
     assert (
         "its pod keeps ending: exit code 0, 4 restarts, last log line: [ERROR] init dcmi failed, error code: -8005"
