@@ -22,6 +22,7 @@ _VERBOSE = b"\x08\x01"  # field 1, true
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _WINDOW = 1 << 24  # bytes; an answer is some kilobytes
+_MAX_FRAMES = 10000  # one of a few bytes may never end an answer
 _FRAME_HEADER = struct.Struct(">IBI")
 
 
@@ -44,7 +45,10 @@ def status(address, timeout=5):
         answer = _call(address, _METHOD, _VERBOSE, timeout)
     except (OSError, struct.error) as exc:
         raise CriError("%s: %s" % (address, exc)) from None
-    return parse_status(answer)
+    try:
+        return parse_status(answer)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise CriError("%s: what answers there is no container runtime: its status cannot be read" % address) from None
 
 
 def parse_status(answer):
@@ -87,22 +91,20 @@ def _call(address, method, message, timeout):
             + _frame(_HEADERS, _END_HEADERS, 1, block)
             + _frame(_DATA, _END_STREAM, 1, body)
         )
-        with connection.makefile("rb") as stream:
-            answer = _answer(connection, stream, deadline)
+        answer = _answer(connection, deadline)
     if len(answer) < 5:
         # gRPC says why in compressed headers; in practice there is one reason.
         raise OSError("containerd answers, but its CRI plugin does not: it is not loaded")
     return answer[5 : 5 + struct.unpack(">I", answer[1:5])[0]]
 
 
-def _answer(connection, stream, deadline):
+def _answer(connection, deadline):
     """The data of our request's stream, up to its end."""
     answer = b""
-    while True:
-        connection.settimeout(max(0.01, deadline - time.monotonic()))
-        length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(stream, 9))
+    for dummy in range(_MAX_FRAMES):
+        length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(connection, 9, deadline))
         length, kind = length_type >> 8, length_type & 0xFF
-        payload = _exactly(stream, length)
+        payload = _exactly(connection, length, deadline)
         if kind == _SETTINGS and not flags & 1:
             connection.sendall(_frame(_SETTINGS, 1, 0, b""))
         elif kind == _GOAWAY:
@@ -111,10 +113,13 @@ def _answer(connection, stream, deadline):
             if flags & _PADDED:
                 payload = payload[1 : len(payload) - payload[0]]
             answer += payload
+            if len(answer) > _WINDOW:
+                break
         elif stream_id == 1 and kind == _RST_STREAM:
             raise OSError("the runtime gave up on the request")
         if stream_id == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
             return answer
+    raise OSError("the answer does not end")
 
 
 def _frame(kind, flags, stream_id, payload):
@@ -125,11 +130,20 @@ def _string(text):
     return bytes([len(text)]) + text.encode("ascii")
 
 
-def _exactly(stream, count):
-    data = stream.read(count)
-    if data is None or len(data) < count:
-        raise OSError("the connection ended")
-    return data
+def _exactly(connection, count, deadline):
+    """The next ``count`` bytes, before the deadline as a whole: one that sends a byte now and then gains nothing."""
+    parts = []
+    while count:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise OSError("timed out")
+        connection.settimeout(left)
+        data = connection.recv(min(count, 1 << 16))
+        if not data:
+            raise OSError("the connection ended")
+        parts.append(data)
+        count -= len(data)
+    return b"".join(parts)
 
 
 def _fields(message):

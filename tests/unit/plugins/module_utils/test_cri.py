@@ -125,3 +125,46 @@ def test_cdi_off_or_unknown(config):
 
 def test_runtime_that_is_not_ready():
     assert not _cri.parse_status(status_response(ready=False)).ready
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"\x0f", b"\x12\xff", b"\xff" * 40] + [field(2, field(1, "config") + field(2, text)) for text in ("[]", "{", b"\xff")],
+)
+def test_an_answer_that_is_no_status(serve, message):
+    path = serve(frame(DATA, 1, 1, grpc(message)))[0]
+    with pytest.raises(_cri.CriError, match="no container runtime"):
+        _cri.status(path)
+
+
+def test_an_answer_that_does_not_end(serve):
+    path = serve(frame(PING, 0, 0) * 20000, close=True)[0]
+    with pytest.raises(_cri.CriError, match="does not end"):
+        _cri.status(path)
+
+
+def test_an_answer_that_is_sent_byte_by_byte(tmp_path):
+    """Each is in time, all of them never are."""
+    path = str(tmp_path / "slow.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1)
+        over = threading.Event()
+
+        def run():
+            with listener.accept()[0] as connection:
+                connection.sendall(struct.pack(">IBI", 1 << 28 | DATA, 0, 1))
+                while not over.wait(0.05):
+                    try:
+                        connection.sendall(b"\0")
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            with pytest.raises(_cri.CriError, match="timed out"):
+                _cri.status(path, timeout=1)
+        finally:
+            over.set()
+            thread.join()
