@@ -55,16 +55,19 @@ _value:
 from ansible_collections.npuops.ascend.plugins.module_utils._host_answer import why_not
 from ansible_collections.npuops.ascend.plugins.module_utils._preflight import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import explain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._given import given, is_empty
 
 _SECRET = ("registry_username", "registry_password")
 
 
 def npu_hosts(names, hostvars, credentials=False, asked=True):
     """See DOCUMENTATION."""
-    return [_host(name, hostvars[name], credentials, asked) for name in names]
+    # Where an answer was left empty, what the inventory says.
+    configured = given(hostvars)
+    return [_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names]
 
 
-def _host(name, variables, credentials, asked):
+def _host(name, variables, config, asked):
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):
@@ -82,7 +85,7 @@ def _host(name, variables, credentials, asked):
         "validation": validation or None,
         "unreachable": bool(facts.get("unreachable") or validation.get("unreachable")),
         "error": None,
-        "config": _config(variables, credentials),
+        "config": config,
         "variables": [key for key in variables if key.startswith("npu_")],
     }
     if not host["facts"] and facts is not python and python.get("python") is False:
@@ -100,8 +103,7 @@ def _config(variables, credentials):
         for key in CONFIG_DEFAULTS
         if "npu_" + key in variables and (credentials or key not in _SECRET)
     }
-    # An empty answer in the survey of a job template: the default.
-    return {key: value for key, value in config.items() if value != ""}
+    return {key: value for key, value in config.items() if not is_empty(value)}
 
 
 def _result(variables, register):

@@ -50,6 +50,7 @@ from collections.abc import Mapping
 
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.plugin_utils._given import is_empty
 from ansible_collections.npuops.ascend.plugins.plugin_utils._role_options import role_options
 
 # What npu_maintenance takes as its policy.
@@ -85,7 +86,7 @@ def npu_policy(variables, names=None, role="npu_upgrade"):
         names = RECOVERY if role == "npu_recovery" else MAINTENANCE
     for name in specs(role):
         value = _plain(variables[name]) if name in variables else None
-        if not _is_empty(value):
+        if not is_empty(value):
             given[name] = value
     checked = ArgumentSpecValidator(specs(role)).validate(given)
     if checked.error_messages:
@@ -122,12 +123,8 @@ def _plain(value):
         except ValueError:
             return value
     if isinstance(value, Mapping):
-        return {key: entry for key, entry in value.items() if not _is_empty(entry)}
+        return {key: entry for key, entry in value.items() if not is_empty(entry)}
     return value
-
-
-def _is_empty(value):
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 class FilterModule:

@@ -295,7 +295,8 @@ def make(hosts, snapshot, slots, wishes, tools):
     ``slots``: {max, halted, holders} of the Lease.
     """
     resolve = tools.resolve if wishes.reason == _maintenance.UPGRADE_REASON else None
-    checked = _preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False)
+    explicit = wishes.reason == _maintenance.UPGRADE_REASON
+    checked = _preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [Entry(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     validations = {host["name"]: host.get("validation") or {} for host in hosts}

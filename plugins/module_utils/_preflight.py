@@ -274,10 +274,10 @@ def judge(hosts, nodes, resolve, daemonsets=(), plugin_enabled=True):
     return verdicts
 
 
-def inspect(hosts, nodes, resolve, plugin_enabled=True):
+def inspect(hosts, nodes, resolve, plugin_enabled=True, explicit=False):
     """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
 
-    Without ``resolve`` (None) no image is looked for.
+    Without ``resolve`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
     """
     verdicts = [Verdict(host) for host in hosts]
     for verdict in verdicts:
@@ -286,7 +286,7 @@ def inspect(hosts, nodes, resolve, plugin_enabled=True):
     _check_nodes(candidates, nodes)
     _check_roots(candidates)
     if resolve is not None:
-        _resolve_images(candidates, resolve)
+        _resolve_images(candidates, resolve, explicit)
     return verdicts
 
 
@@ -546,11 +546,17 @@ def image_reference(config, facts):
     return "%s:%s" % (config["driver_repository"], tag), tag
 
 
-def _resolve_images(candidates, resolve):
+def _resolve_images(candidates, resolve, explicit=False):
     """Each distinct reference is looked up once, however many hosts want it."""
     answers = {}
     for verdict in candidates:
         if not verdict.wants_image:
+            continue
+        if explicit and not verdict.host["config"].get("driver_version"):
+            # What install begins with is no answer to the question what a fleet that runs shall be moved to.
+            verdict.reasons.append(
+                "npu_driver_version is not set: an upgrade goes to the version that you name, in the inventory or with -e"
+            )
             continue
         try:
             reference, profile = image_reference(verdict.config, verdict.facts)

@@ -50,6 +50,9 @@ class Layout:
     """The directory ``root`` (by default /var/lib/Ascend) and what is in it."""
 
     def __init__(self, root="/var/lib/Ascend"):
+        if not root.startswith("/"):
+            # Empty, it would be the root directory of the host.
+            raise NpuError("npu_driver_root is %r; it must be the absolute path of a directory such as /var/lib/Ascend" % root)
         self.root = root.rstrip("/") or "/"
         self.releases_dir = os.path.join(self.root, "releases")
 
@@ -119,7 +122,8 @@ class Layout:
             if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
                 return "%s of release %s was changed" % (path, name)
         if thorough:
-            return next((text for text in map(lambda path: self._rot(name, manifest, path), manifest.get("files", {})) if text), None)
+            found = (self._rot(name, manifest, path) for path in manifest.get("files", {}))
+            return next((text for text in found if text), None)
         return None
 
     def _rot(self, name, manifest, path):

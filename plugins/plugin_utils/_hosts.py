@@ -13,6 +13,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils import _preflight
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._given import empty_answers, given, is_empty
 
 _CONFIG = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
 _CONFIG["registry_password"] = {"type": "str", "no_log": True}
@@ -37,12 +38,40 @@ HOSTS = {
 
 # Read from the hosts as well, by the filter npu_policy.
 _SETTINGS = ("npu_upgrade_", "npu_recovery_")
+# What nobody reads but who judges the hosts.
+_FALL_BACK = ("npu_driver_version", "npu_driver_repository", "npu_driver_image", "npu_driver_profile", "npu_node_name")
 
 
 class HostsAction(ClusterAction):
     """It judges hosts by their variables."""
 
+    _hostvars = None
+
+    def run(self, tmp=None, task_vars=None):
+        self._hostvars = (task_vars or {}).get("hostvars")
+        return super().run(tmp, task_vars)
+
     def check_play(self):
+        """Refuse variables that half of the tasks would go by, and the judgement of the fleet by another value, or none."""
+        self._check_vars()
+        self._check_answers()
+
+    def _check_answers(self):
+        """Refuse empty extra variables that hide what the inventory says, where tasks read them by themselves."""
+        names = [name for name in empty_answers(self._hostvars) if not falls_back(name)]
+        if not names:
+            return
+        below = given(self._hostvars)
+        for host in list(self._hostvars):
+            for name in names:
+                # None of these holds a secret that is worth hiding here: only whether there is a value is asked.
+                if name in below[host] and not is_empty(below[host][name]):
+                    raise NpuError(
+                        "%s is empty (-e on the command line, or an answer in a survey), and in the inventory it has a value."
+                        " Leave the variable out, or give it that value" % name
+                    )
+
+    def _check_vars(self):
         """Refuse variables set by the play itself that are read from each host.
 
         A variable of a play (vars: of import_playbook) is no variable of a host: half of the tasks would go by it, and
@@ -55,6 +84,11 @@ class HostsAction(ClusterAction):
                 "Set by the play (vars:), where it does not become a variable of the hosts: %s. Set it in the inventory,"
                 " for example in group_vars/npu_nodes.yml, or with -e on the command line." % ", ".join(lost)
             )
+
+
+def falls_back(name):
+    """Whether the variable ``name`` is read from the inventory wherever an empty extra variable hides it."""
+    return name.startswith(_SETTINGS) or name in _FALL_BACK
 
 
 def _is_of_hosts(name):

@@ -794,3 +794,10 @@ def test_an_image_whose_size_cannot_be_told_is_told():
         raise NpuError("The registry\n broke.")
 
     assert "The registry broke" in only(host(), tools={"size": size}).reasons
+
+
+def test_an_upgrade_needs_a_version_that_somebody_named():
+    """What install begins with, 25.5.0, would move a whole fleet back."""
+    entry = host(loaded=NEW_RELEASE, config={"driver_version": None})
+    found = only(entry)
+    assert found.verdict == "blocked" and "npu_driver_version is not set" in found.reasons[0] and found.target is None

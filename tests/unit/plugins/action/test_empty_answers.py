@@ -1,0 +1,94 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An extra variable that is empty hides the inventory's value from Ansible. It must not become a default with consequences."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import ansible_collections.npuops.ascend as collection
+import pytest
+import yaml
+
+PLACE = os.path.abspath(next(iter(collection.__path__)))
+ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
+INVENTORY = {
+    "npu_nodes": {
+        "hosts": {"a": {"ansible_connection": "local"}, "b": {"ansible_connection": "local", "npu_driver_version": "25.5.9"}},
+        "vars": {
+            "series": "25.5",
+            "npu_driver_version": "{{ series }}.4",
+            "npu_driver_repository": "registry.example.com/mlops/ascend-driver",
+            "npu_upgrade_auto": True,
+            "npu_upgrade_max_parallel": 0,
+            "npu_upgrade_hook_before": "/srv/before.yml",
+            "npu_namespace": "npu",
+        },
+    }
+}
+VERSIONS = "(ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars)) | map(attribute='config.driver_version')"
+EMPTY = ["npu_driver_version=", "npu_driver_version=' '", '{"npu_driver_version": null}', '{"npu_driver_version": "\\t"}']
+
+
+def run(tmp_path, tasks, *extra):
+    """The results of the tasks for each host, and all that was printed."""
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
+    play = {"hosts": "npu_nodes", "gather_facts": False, "tasks": tasks}
+    (tmp_path / "playbook.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    environment = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json",
+                       HOME=str(tmp_path))
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "playbook.yml"]
+    for text in extra:
+        command += ["-e", text]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    return done.stdout + done.stderr
+
+
+def shown(tmp_path, expression, *extra):
+    """What the expression is on each host."""
+    text = run(tmp_path, [{"ansible.builtin.debug": {"msg": "{{ {'is': %s} | to_json }}" % expression}}], *extra)
+    found = dict(re.findall(r'ok: \[(\w)\] => \{\n +"msg": (".*")\n', text))
+    assert sorted(found) == ["a", "b"], text
+    return {host: json.loads(json.loads(value))["is"] for host, value in found.items()}
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_an_empty_version_is_the_inventorys(tmp_path, empty):
+    assert shown(tmp_path, VERSIONS, empty) == {"a": ["25.5.4", "25.5.9"], "b": ["25.5.4", "25.5.9"]}
+
+
+def test_a_version_that_is_given_wins(tmp_path):
+    assert shown(tmp_path, VERSIONS, "npu_driver_version=26.0.0")["a"] == ["26.0.0", "26.0.0"]
+
+
+def test_empty_settings_of_an_upgrade_are_the_inventorys(tmp_path):
+    policy = "npuops.ascend.npu_policy(['auto', 'max_parallel', 'hook_before'])"
+    empty = ["npu_upgrade_auto=", "npu_upgrade_max_parallel=", "npu_upgrade_hook_before="]
+    found = shown(tmp_path, "hostvars | npuops.ascend.npu_given(inventory_hostname) | " + policy, *empty)
+    assert found["a"] == {"auto": True, "max_parallel": 0, "hook_before": "/srv/before.yml"}
+
+
+def test_every_setting_of_the_plan_falls_back(tmp_path):
+    """What the playbook plan.yml hands to the module, with all of them empty."""
+    with open(os.path.join(PLACE, "playbooks", "plan.yml"), encoding="utf-8") as stream:
+        tasks = yaml.safe_load(stream)[0]["tasks"]
+    options = next(task["npuops.ascend.npu_plan"] for task in tasks if "npuops.ascend.npu_plan" in task)
+    settings = {name: text for name, text in options.items() if "npu_upgrade_" in text}
+    assert len(settings) >= 11
+    names = sorted(set(re.findall("npu_upgrade_[a-z_]+", " ".join(settings.values()))))
+    inside = [settings[name].strip()[2:-2].replace("default(omit)", "default('none')") for name in ("auto", "max_parallel")]
+    assert shown(tmp_path, "[%s]" % ", ".join(inside), *[name + "=" for name in names])["a"] == [True, 0]
+
+
+@pytest.mark.parametrize("module", ["npu_plan", "npu_preflight", "npu_fleet_info"])
+def test_what_tasks_read_by_themselves_is_refused(tmp_path, module):
+    tasks = [{"npuops.ascend." + module: {"hosts": [], "kubeconfig": "none"}, "run_once": True}]
+    text = " ".join(run(tmp_path, tasks, "npu_namespace=").split())
+    assert "npu_namespace is empty (-e on the command line, or an answer in a survey), and in the inventory it has a value." in text
+    text = " ".join(run(tmp_path, tasks, "npu_driver_version=", "npu_upgrade_auto=", "npu_status_file=").split())
+    assert "is empty" not in text and "kubeconfig" in text
