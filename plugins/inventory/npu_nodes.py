@@ -223,4 +223,3 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._set_composite_vars(self.get_option("compose"), variables, host.name, strict)
         self._add_host_to_composed_groups(self.get_option("groups"), variables, host.name, strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host.name, strict)
-

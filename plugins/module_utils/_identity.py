@@ -40,7 +40,7 @@ def _why(names, called, value):
         " behind: kubectl delete node <name>" % (_listed(names), called, value)
     )
     if called == "machine ID":
-        text += ". Hosts that were made of one image need an /etc/machine-id each (man machine-id), and then a restart of the kubelet"
+        text += ". Hosts made of one image need an /etc/machine-id each (man machine-id), and then a restart of the kubelet"
     return text
 
 
@@ -53,7 +53,8 @@ def same_host(boot_ids):
     told = {}
     for boot_id, names in reached.items():
         if len(names) > 1:
-            text = "the hosts %s are one machine: its boot ID is %s. Correct ansible_host, or leave one out" % (_listed(names), boot_id)
+            text = "the hosts %s are one machine: its boot ID is %s. Correct ansible_host, or leave one out"
+            text %= (_listed(names), boot_id)
             told.update(dict.fromkeys(names, text))
     return told
 

@@ -117,8 +117,8 @@ def check(node):
 def _unreadable(node, annotation, why):
     name = node["metadata"]["name"]
     text = (
-        "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it: then use"
-        " that one." % (annotation, name, why)
+        "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it:"
+        " then use that one." % (annotation, name, why)
     )
     if annotation == ANNOTATION_RECORD:
         text += " Otherwise look whether the node is cordoned and what its label %s says, then remove" % LABEL_STATE

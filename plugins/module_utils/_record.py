@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The form of the record of a maintenance, and of what else is JSON in an annotation of a Node.
 
-Whoever may write to a Node may write anything there: a person by hand, the node's kubelet, another version of npuops.ascend. Fields that
-this version does not know are kept; a field that it knows must have a form that it knows.
+Whoever may write to a Node may write anything there: a person by hand, the node's kubelet, another version of npuops.ascend.
+Fields that this version does not know are kept; a field that it knows must have a form that it knows.
 
 Runs on the controller. Private to npuops.ascend: no API, may change without notice.
 """
@@ -12,7 +12,16 @@ Runs on the controller. Private to npuops.ascend: no API, may change without not
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _shape
-from ansible_collections.npuops.ascend.plugins.module_utils._shape import Misfit, fields, flag, listing, number, one_of, optional, table
+from ansible_collections.npuops.ascend.plugins.module_utils._shape import (
+    Misfit,
+    fields,
+    flag,
+    listing,
+    number,
+    one_of,
+    optional,
+    table,
+)
 
 # Characters. The API server allows 256 KiB for all annotations of an object.
 LIMIT = 128 * 1024

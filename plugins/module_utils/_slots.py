@@ -211,9 +211,9 @@ class Slots:
                 slots.update(_record.slots(text or "{}"))
             except _record.Misfit as exc:
                 raise Refused(
-                    "The annotation %s of the Lease %s/%s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend"
-                    " wrote it: then use that one. Otherwise look which nodes have the annotation %s; when none is in maintenance,"
-                    " kubectl -n %s delete lease %s and run again."
+                    "The annotation %s of the Lease %s/%s cannot be read: %s. Somebody edited it, or a newer version of"
+                    " npuops.ascend wrote it: then use that one. Otherwise look which nodes have the annotation %s; when none"
+                    " is in maintenance, kubectl -n %s delete lease %s and run again."
                     % (ANNOTATION, self._namespace, LEASE, exc, _maintenance.ANNOTATION_RECORD, self._namespace, LEASE)
                 )
         return lease, slots

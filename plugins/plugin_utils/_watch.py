@@ -106,8 +106,8 @@ class Watch:
         self._refusals = self._refusals + 1 if _is_refusal(exc) else 0
         if self._refusals >= REFUSALS and (self._let_in or now - self._blind_since >= BLIND):
             raise NpuError(
-                "The watch ends: it cannot look at the nodes any more. %s The service (npuops.ascend.heal_service) starts it again by"
-                " itself; otherwise start it again with credentials that are valid." % sentence(exc.message)
+                "The watch ends: it cannot look at the nodes any more. %s The service (npuops.ascend.heal_service) starts it again"
+                " by itself; otherwise start it again with credentials that are valid." % sentence(exc.message)
             )
         if now - self._reminded >= BLIND:
             self._told, self._reminded = None, now
