@@ -25,6 +25,9 @@ _TOLERATED = re.compile(
 )
 _PULL = ("ErrImagePull", "ImagePullBackOff")
 _NEVER = ("InvalidImageName", "ErrImageNeverPull")
+# The init container of our DaemonSets.
+DRIVER_WAIT = "wait-for-driver"
+
 # What containerd and the kubelet put before the cause.
 _PULL_WORDS = re.compile(
     r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": '
@@ -309,6 +312,9 @@ def why_pod_not_ready(pod, events, log_line):
             return "is not scheduled: %s" % condition.get("message", condition.get("reason"))
     if status.get("phase") == "Failed" and not status.get("containerStatuses"):
         return "was rejected: %s" % (status.get("message") or status.get("reason"))
+    for container in status.get("initContainerStatuses") or []:
+        if container.get("name") == DRIVER_WAIT and "running" in (container.get("state") or {}):
+            return "waits for the driver of its host: journalctl -b -u npu-driver.service there says where it is"
     for container in _statuses(pod):
         reason = _why_container_waits(container, warnings, log_line)
         if reason:

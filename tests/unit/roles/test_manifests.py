@@ -15,6 +15,7 @@ import time
 import jinja2
 import pytest
 import yaml
+from ansible_collections.npuops.ascend.plugins.module_utils import _rollout
 from patience import PATIENCE
 
 ROLES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "roles"))
@@ -72,11 +73,12 @@ def render_all(role, template, variables):
 
 
 def mounts(daemonset):
-    """{container path: (host path, type, read-only)} of a DaemonSet's only container."""
+    """{container path: (host path, type, read-only)} of a DaemonSet's only container beside the one that waits."""
     spec = daemonset["spec"]["template"]["spec"]
     paths = {volume["name"]: volume["hostPath"] for volume in spec["volumes"]}
     (container,) = spec["containers"]
-    assert sorted(paths) == sorted(mount["name"] for mount in container["volumeMounts"])
+    (wait,) = spec["initContainers"]
+    assert set(paths) == {mount["name"] for mount in container["volumeMounts"] + wait["volumeMounts"]}
     return {
         mount["mountPath"]: (
             paths[mount["name"]]["path"],
@@ -128,6 +130,19 @@ def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(family, ap
     assert right in resources and not {"nodes/pods", "nodes/proxy"} - {right} & set(resources)
 
 
+def assert_waits(spec):
+    """A container before the component's waits for the driver; it has no driver tree, no devices, no privileges."""
+    (wait,) = spec["initContainers"]
+    (container,) = spec["containers"]
+    assert (wait["name"], wait["image"], wait["imagePullPolicy"]) == (_rollout.DRIVER_WAIT, container["image"], container["imagePullPolicy"])
+    assert "privileged" not in wait["securityContext"] and wait["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
+    assert {mount["mountPath"]: paths[mount["name"]] for mount in wait["volumeMounts"] if mount["readOnly"]} == {
+        "/run/npuops": "/run/npuops",
+        "/host/boot_id": "/proc/sys/kernel/random/boot_id",
+    }
+
+
 COMMON_MOUNTS = {
     "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", None, False),
     "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", None, False),
@@ -169,6 +184,7 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert container["command"] == ["/bin/bash", "-c", "--"]
     (script,) = container["args"]
     wait, start = script.split("; exec ")
+    assert_waits(spec)
     assert start == "device-plugin -useAscendDocker=true -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
     assert wait.startswith("trap exit TERM; ") and wait.endswith("; done")
     assert [variable["name"] for variable in container["env"]] == ["NODE_NAME", "HOST_IP"]
@@ -183,24 +199,30 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert spec["serviceAccountName"] == account["name"]
 
 
+COMPONENTS = {
+    "device-plugin": ("npu_device_plugin", "huawei-Ascend910.yaml.j2", PLUGIN),
+    "npu-exporter": ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
+}
+
+
 @pytest.fixture
 def start(tmp_path):
-    """Start the device plugin as its container does: start() is the running shell. Its host has tmp_path/driver-ready and
-    tmp_path/kubelet.sock, if any, and each sleep is a letter in tmp_path/noted and takes no time."""
-    daemonset = render("npu_device_plugin", "huawei-Ascend910.yaml.j2", PLUGIN)["DaemonSet"]
-    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
-    (script,) = container["args"]
-    for path in ("/run/npuops/driver-ready", "/var/lib/kubelet/device-plugins/kubelet.sock"):
-        assert path in script
-        script = script.replace(path, str(tmp_path / os.path.basename(path)))
-    for name, does in (("device-plugin", 'echo "$@"'), ("sleep", "printf z >> %s/noted" % tmp_path)):
+    """Start a component as its container does, or the container before it: start() is the running shell. Its host has
+    tmp_path/driver-ready, tmp_path/boot_id and tmp_path/kubelet.sock, if any, and each sleep is a letter in tmp_path/noted and takes
+    no time."""
+    for name, does in (("device-plugin", 'echo "$@"'), ("npu-exporter", 'echo "$@"'), ("sleep", "printf z >> %s/noted" % tmp_path)):
         program = tmp_path / name
         program.write_text("#!/bin/sh\n%s\n" % does, encoding="utf-8")
         program.chmod(0o755)
     environment = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
     started = []
 
-    def start():
+    def start(component="device-plugin", containers="containers"):
+        spec = render(*COMPONENTS[component])["DaemonSet"]["spec"]["template"]["spec"]
+        (container,) = spec[containers]
+        (script,) = container["args"]
+        for path in ("/run/npuops/driver-ready", "/host/boot_id", "/var/lib/kubelet/device-plugins/kubelet.sock"):
+            script = script.replace(path, str(tmp_path / os.path.basename(path)))
         (tmp_path / "noted").write_text("", encoding="utf-8")
         process = subprocess.Popen(container["command"] + [script], env=environment, stdout=subprocess.PIPE, text=True)
         started.append(process)
@@ -226,17 +248,49 @@ def test_the_device_plugin_starts_when_there_is_a_socket_or_after_a_while(start,
         assert sleeps() == 0
 
 
-def test_the_device_plugin_waits_for_the_driver_and_is_started_anew(start, tmp_path):
-    """Not in the same container: that one will never have the device nodes."""
-    process = start()
-    assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
-    # It has looked again, and goes on waiting.
+def goes_on_waiting(process, tmp_path):
+    """It has looked again, and is still there."""
+    (tmp_path / "noted").write_text("", encoding="utf-8")
     end = time.monotonic() + PATIENCE
     while len((tmp_path / "noted").read_text(encoding="utf-8")) < 3:
         assert process.poll() is None and time.monotonic() < end
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_nothing_starts_before_the_driver_of_this_boot(start, tmp_path, component):
+    """The container of the component is made after that, with the device nodes; nothing ends, and nobody pauses."""
+    (tmp_path / "boot_id").write_text("boot-2\n", encoding="utf-8")
+    process = start(component, "initContainers")
+    assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
+    goes_on_waiting(process, tmp_path)
+    marker = tmp_path / "driver-ready"
+    for text in ('{"boot_id": "boot-1"}', ""):
+        marker.write_text(text, encoding="utf-8")
+        goes_on_waiting(process, tmp_path)
+    marker.write_text('{"boot_id": "boot-2", "version": "25.5.0"}', encoding="utf-8")
+    assert process.communicate(timeout=PATIENCE)[0] == "" and process.returncode == 0
+    assert start(component, "initContainers").communicate(timeout=PATIENCE)[0] == ""
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_one_that_starts_while_the_driver_is_suspended_waits_without_ending(start, tmp_path, component):
+    """The kubelet starts it anew without the container before it, and pauses longer each time that it ends."""
+    (tmp_path / "kubelet.sock").touch()
+    process = start(component)
+    assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
+    goes_on_waiting(process, tmp_path)
     (tmp_path / "driver-ready").touch()
-    assert process.communicate(timeout=PATIENCE)[0] == "The driver is ready: starting anew, with its device nodes\n"
+    assert process.communicate(timeout=PATIENCE)[0].startswith("-")
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_one_that_waits_ends_when_told(start, component, containers):
+    process = start(component, containers)
+    assert process.stdout.readline().startswith("Waiting")
+    process.terminate()
+    assert process.wait(PATIENCE) is not None
 
 
 @pytest.mark.parametrize(
@@ -288,10 +342,14 @@ def test_exporter():
     assert spec["nodeSelector"] == {"workerselector": "dls-worker-node", "npuops.ascend/components": "enabled"}
     assert spec["automountServiceAccountToken"] is False
     (container,) = spec["containers"]
-    assert container["args"] == [
-        "umask 027;npu-exporter -port=8082 -ip=0.0.0.0 -updateTime=5"
+    assert_waits(spec)
+    (script,) = container["args"]
+    wait, start = script.split("; umask 027; exec ")
+    assert start == (
+        "npu-exporter -port=8082 -ip=0.0.0.0 -updateTime=5"
         " -logFile=/var/log/mindx-dl/npu-exporter/npu-exporter.log -logLevel=0 -containerMode=containerd"
-    ]
+    )
+    assert wait.startswith("trap exit TERM; ") and wait.endswith("; done")
     # Neither docker nor isulad nor /usr/local/dcmi: what is missing on the host would be created there.
     assert mounts(daemonset) == {
         "/var/log/mindx-dl/npu-exporter": ("/var/log/mindx-dl/npu-exporter", "Directory", False),
@@ -299,6 +357,7 @@ def test_exporter():
         "/usr/local/Ascend/driver": ("/usr/local/Ascend/driver", "Directory", True),
         "/run/containerd": ("/run/containerd", None, True),
         "/tmp": ("/tmp", None, False),
+        "/run/npuops": ("/run/npuops", "DirectoryOrCreate", True),
     }
     policy = objects["NetworkPolicy"]["spec"]
     assert policy["podSelector"]["matchLabels"] == daemonset["spec"]["template"]["metadata"]["labels"]
@@ -340,6 +399,9 @@ def test_node_agent():
         "/host/usr/local": ("/usr/local", True),
         "/tmp": (None, False),
     }
+    # Its own file system may come after the agent: a mount over a hostPath is seen only where it is passed on.
+    (driver,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == "/var/lib/Ascend"]
+    assert driver["mountPropagation"] == "HostToContainer"
     # Every variable is a setting of the program.
     with open(os.path.join(ROLES, "..", "images/node-agent/npu_node_agent/config.py"), encoding="utf-8") as stream:
         settings = set(re.findall(r'^ +\(?"([a-z-]+)",', stream.read(), re.M))

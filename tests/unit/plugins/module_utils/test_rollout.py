@@ -104,6 +104,15 @@ def failure(cluster, **kwargs):
     return caught.value.message
 
 
+def test_a_component_that_waits_for_its_driver_says_so(api, cluster):
+    """Not "is Pending" with whatever the kubelet said last."""
+    api.put(SETS, daemonset(ready=0))
+    waiting = dict(container(), name=_rollout.DRIVER_WAIT)
+    api.put(PODS, pod(initContainerStatuses=[waiting], containerStatuses=[container(waiting={"reason": "PodInitializing"})]))
+    message = failure(cluster)
+    assert "waits for the driver of its host: journalctl -b -u npu-driver.service there" in message
+
+
 def test_ready_at_once(api, cluster):
     api.put(SETS, daemonset())
     api.put(PODS, pod(ready=True))
