@@ -166,8 +166,8 @@ def _check_directory(directory):
     info = os.stat(directory)
     if info.st_uid not in (0, os.geteuid()) or info.st_mode & 0o022:
         raise NoVerdict(
-            "The directory %s can be changed by others than root (its owner has the user ID %d, its mode is %04o), and a lock in it "
-            "keeps nobody out: chown root and chmod go-w it, then repeat" % (directory, info.st_uid, info.st_mode & 0o7777)
+            "The directory %s can be changed by others than root (its owner has the user ID %d, its mode is %04o), and a lock "
+            "in it keeps nobody out: chown root and chmod go-w it, then repeat" % (directory, info.st_uid, info.st_mode & 0o7777)
         )
 
 

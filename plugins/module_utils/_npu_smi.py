@@ -164,8 +164,8 @@ class NpuSmi:
             details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
             if age >= limit + _TO_BE_KILLED:
                 raise NpuError(
-                    "Another npu-smi on this host has been running for %d s, which is longer than the %d s that it may take, and no "
-                    "second one is started beside it. If it hangs in the driver (ps shows state D), the host needs a reboot"
+                    "Another npu-smi on this host has been running for %d s, which is longer than the %d s that it may take, and "
+                    "no second one is started beside it. If it hangs in the driver (ps shows state D), the host needs a reboot"
                     % (age, limit),
                     npu_smi=details,
                 )
