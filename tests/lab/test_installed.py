@@ -66,7 +66,7 @@ def test_pod_gets_its_chip(lab, node):
         phase = lab.wait_for(
             lambda: (status := lab.pod(name)["status"])["phase"] in ("Succeeded", "Failed") and status["phase"],
             120, f"pod {name} ends")
-        devices = lab.kubectl("logs", name).split()
+        devices = lab.last_log(name).split()
         assert phase == "Succeeded", devices
         assert len([device for device in devices if re.fullmatch(r"davinci\d+", device)]) == 1, devices
         assert "davinci_manager" in devices

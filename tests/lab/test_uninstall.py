@@ -180,7 +180,7 @@ def test_a_driver_of_the_hosts_own_serves_pods_and_is_not_touched(lab, driver_pa
     lab.playbook("install", f"--limit={OWN}", **variables)
     wait_allocatable(lab, OWN)
     phase = run_pod(lab, "own-driver", OWN, "ls /dev; npu-smi info -l", ("Succeeded", "Failed"))
-    said = lab.kubectl("logs", "own-driver")
+    said = lab.last_log("own-driver")
     lab.kubectl("delete", "pod", "own-driver", "--wait=false")
     assert phase == "Succeeded", said
     assert len(re.findall(r"^davinci\d+$", said, re.MULTILINE)) == 1, said

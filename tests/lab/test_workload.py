@@ -85,7 +85,7 @@ def output(lab, name: str) -> str:
     phase = lab.wait_for(lambda: (found := pod_status(lab, name)["phase"]) in ("Succeeded", "Failed") and found, PATIENCE,
                          f"pod {name} ends")
     assert phase == "Succeeded" or "reason" not in pod_status(lab, name), pod_status(lab, name)  # refused: no log
-    text = lab.kubectl("logs", name, "-n", TEAM)
+    text = lab.last_log(name, TEAM)
     assert phase == "Succeeded", text
     return text
 
@@ -349,7 +349,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
         assert "Ascend910.sock" in sockets and not [name for name in sockets if name.startswith("npuops")]
         create_pod(lab, "direct", "npu-b", "ls /dev; ls /usr/local/Ascend")
         lab.wait_for(lambda: pod_status(lab, "direct")["phase"] in ("Succeeded", "Failed"), PATIENCE, "the pod ends")
-        text = lab.kubectl("logs", "direct", "-n", TEAM)
+        text = lab.last_log("direct", TEAM)
         assert len(devices(text)) == 1 and "No such file" in text
         kinds = ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
         assert not [line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops" in line]

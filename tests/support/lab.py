@@ -76,6 +76,10 @@ class Lab:
         """Return the Pod object."""
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
+    def last_log(self, name: str, namespace: str = "default") -> str:
+        """What a pod that has ended has printed. On a busy machine it is there a moment later than the end."""
+        return self.wait_for(lambda: self.kubectl("logs", name, "-n", namespace), 60, f"the log of {name}")
+
     def pods(self, namespace: str, **selectors: str) -> list[dict]:
         """Return the Pods of a namespace; selectors as in the API, labelSelector or fieldSelector."""
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods?{urllib.parse.urlencode(selectors)}")["items"]
