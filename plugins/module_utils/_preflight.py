@@ -55,6 +55,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_image_pull_policy",
         "npu_tolerations",
         "npu_status_file",
+        "npu_status_expect_failure",
         "npu_uninstall_force",
         "npu_rollout_timeout",
         "npu_rollout_max_unavailable",

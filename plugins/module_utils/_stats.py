@@ -49,6 +49,11 @@ def of_report(report):
     return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in _report.awaiting(nodes)])
 
 
+def failed(rollout):
+    """Whether what ``of_report`` made says that nodes failed. What a job that was cancelled left does not."""
+    return isinstance(rollout, dict) and bool(rollout.get("unfinished") or rollout.get("halted"))
+
+
 def of_recovery(report):
     """Of the ``report`` of npu_report, or of None where no node was unwell."""
     return of_report(report) if report else _with_names({"reason": "recovery", "counts": {}}, unfinished=[], awaiting=[])

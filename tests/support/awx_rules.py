@@ -127,3 +127,24 @@ def rrule_problems(text):
         if "COUNT" in rule and "UNTIL" in rule:
             problems.append("RRULE may not contain both COUNT and UNTIL: %s" % rule)
     return problems
+
+
+def walk(nodes, results):
+    """How a workflow runs, as WorkflowDAG in awx/main/scheduler/dag_workflow.py has it: (the nodes that run, whether it has failed).
+
+    ``nodes``: by identifier, {success, failure, always}: lists of identifiers; ``results``: by identifier, how a node ends, by default
+    successful. A node that failed, was denied or cancelled has failed the workflow if nothing follows it for that case.
+    """
+    children = {child for edges in nodes.values() for following in edges.values() for child in following}
+    due, ran, failed = [name for name in nodes if name not in children], set(), False
+    while due:
+        name = due.pop()
+        if name in ran:
+            continue
+        ran.add(name)
+        fine = results.get(name, "successful") == "successful"
+        edges = nodes[name]
+        if not fine and not edges.get("failure") and not edges.get("always"):
+            failed = True
+        due += edges.get("always", []) + edges.get("success" if fine else "failure", [])
+    return ran, failed

@@ -37,6 +37,8 @@ _JOB_FIELDS = {
 _ASKS = "diff_mode tags skip_tags job_type verbosity inventory credential execution_environment forks job_slice_count timeout"
 KINDS = {
     "organizations": ("organization", {"name": ("str", REQUIRED), "description": ("str", "")}),
+    "teams": ("team", {"name": ("str", REQUIRED), "organization": ("=organizations", REQUIRED)}),
+    "users": ("user", {"username": ("str", REQUIRED)}),
     "labels": ("label", {"name": ("str", REQUIRED), "organization": ("=organizations", REQUIRED)}),
     "credential_types": (
         "credential_type",
@@ -158,6 +160,7 @@ KINDS = {
 UNIFIED = ("projects", "inventory_sources", "job_templates", "workflow_job_templates")
 UNIQUE = {
     "organizations": ("name",),
+    "users": ("username",),
     "execution_environments": ("name",),
     "credential_types": ("name", "kind"),
     "credentials": ("organization", "name", "credential_type"),
@@ -172,6 +175,8 @@ SUBLISTS = {
     "workflow_job_templates": {"labels": "labels"},
     "workflow_job_template_nodes": {edge: "workflow_job_template_nodes" for edge in EDGES},
 }
+# By list, the roles that each of its objects has.
+ROLES = {"job_templates": ("admin", "execute", "read"), "workflow_job_templates": ("admin", "execute", "read", "approval")}
 # What an AWX without any objects has. Only the parts of the types that are needed here.
 MANAGED_TYPES = (
     ("Machine", "ssh", ("username", "become_method"), ("password", "ssh_key_data", "become_password"), ()),
@@ -197,6 +202,8 @@ class AwxStub:
         self.objects = {kind: {} for kind in KINDS}
         self.associated = {}
         self.surveys = {}
+        self.roles = {}  # number of a role -> (list, number of the object, name)
+        self.granted = {}  # (number of a role, teams or users) -> numbers of those who have it
         self.changes = []
         self.playbooks = set(playbooks)
         self.project_status = project_status
@@ -217,7 +224,7 @@ class AwxStub:
 
     def names(self, kind):
         """The names of all objects of a list."""
-        return sorted(entry.get("name") or entry["identifier"] for entry in self.objects[kind].values())
+        return sorted(entry.get("name") or entry.get("username") or entry["identifier"] for entry in self.objects[kind].values())
 
     def one(self, kind, name):
         """The object of that name, to be read or changed."""
@@ -234,6 +241,11 @@ class AwxStub:
         entry = self.one(kind, name)
         others = self.objects[SUBLISTS[kind][sublist]]
         return sorted(others[key].get("name") or others[key]["identifier"] for key in self.associated.get((entry["id"], sublist), []))
+
+    def roles_of(self, actors, number):
+        """{(role, name of the object)} that a team or user has."""
+        held = [role for (role, kind), numbers in self.granted.items() if kind == actors and number in numbers]
+        return {(self.roles[role][2], self.objects[self.roles[role][0]][self.roles[role][1]]["name"]) for role in held}
 
     def add(self, kind, **fields):
         """An object that somebody else has made."""
@@ -266,6 +278,8 @@ class AwxStub:
             return 200, {"id": int(path[1]), "status": self.project_status, "failed": self.project_status != "successful"}
         if path[0] == "unified_job_templates" and len(path) == 1:
             return 200, self._list([(kind, entry) for kind in UNIFIED for entry in self.objects[kind].values()], query)
+        if path[0] == "roles":
+            return self._role(method, int(path[1]), path[2], query, body)
         if path[0] not in KINDS:
             raise Refused(404, {"detail": "The requested resource could not be found."})
         if len(path) == 1:
@@ -283,6 +297,29 @@ class AwxStub:
                 return 204, None
             return 200, self._shown(path[0], entry)
         return self._sub(method, path[0], entry, path[2], query, body)
+
+    def _role(self, method, role, actors, query, body):
+        """Who has a role."""
+        if role not in self.roles or actors not in ("teams", "users"):
+            raise Refused(404, {"detail": "Not found."})
+        held = self.granted.setdefault((role, actors), [])
+        if method == "GET":
+            return 200, self._list([(actors, self.objects[actors][number]) for number in held], query)
+        if body["id"] not in self.objects[actors]:
+            raise Refused(400, {"msg": '"id" field must be an integer.'})
+        (held.remove if body.get("disassociate") else held.append)(body["id"])
+        return 204, None
+
+    def _object_roles(self, kind, entry):
+        """The roles of an object, as it shows them; they are made with it."""
+        found = {}
+        for name in ROLES[kind]:
+            number = next((key for key, role in self.roles.items() if role == (kind, entry["id"], name)), None)
+            if number is None:
+                number = 10_000 + len(self.roles)
+                self.roles[number] = (kind, entry["id"], name)
+            found[name + "_role"] = {"id": number, "name": name}
+        return found
 
     def _sub(self, method, kind, entry, name, query, body):
         if name == "survey_spec" and kind in ("job_templates", "workflow_job_templates"):
@@ -503,6 +540,8 @@ class AwxStub:
     def _shown(self, kind, entry):
         url = "/api/v2/%s/%d/" % (kind, entry["id"])
         shown = {**entry, "type": KINDS[kind][0], "url": url, "related": {}, "summary_fields": {}}
+        if kind in ROLES:
+            shown["summary_fields"]["object_roles"] = self._object_roles(kind, entry)
         if kind == "credential_types":
             shown["managed"] = entry.get("managed", False)
         if kind in ("job_templates", "inventory_sources"):

@@ -32,7 +32,7 @@ SECRETS = {
     "npu_awx_machine_ssh_key": "-----BEGIN OPENSSH PRIVATE KEY-----\nssh-s3cret\n-----END OPENSSH PRIVATE KEY-----\n",
     "npu_awx_machine_become_password": "become-s3cret",
 }
-# As a team writes it: all secrets given, a new organization.
+# As a team writes it: all secrets given.
 FIRST = {
     **SECRETS,
     "npu_awx_organization": "Platform",
@@ -44,6 +44,12 @@ FIRST = {
     "npu_awx_inventory_variables": {"npu_driver_repository": "registry.example.com/mlops/ascend-driver", "npu_upgrade_drain": {"timeout": 600}},
     "npu_awx_survey_defaults": {"npu_driver_version": "25.5.1"},
     "npu_awx_approval_timeout": 3600,
+    "npu_awx_roles": [
+        {"team": "Watchers", "may": ["see"]},
+        {"team": "Approvers", "may": ["approve"]},
+        {"team": "Operators", "may": ["look", "roll out", "heal"]},
+        {"user": "chen.wei", "may": ["install", "upgrade"]},
+    ],
 }
 # The same in an organization that is there, so that check mode sees more.
 THERE = {**FIRST, "npu_awx_organization": "Default"}
@@ -56,6 +62,7 @@ SECOND = {
     "npu_awx_machine_credential": "shared key",
     "npu_awx_extra_credentials": ["shared vault"],
     "npu_awx_ask_variables": True,
+    "npu_awx_ask_auto": True,
 }
 
 
@@ -75,6 +82,12 @@ VARIABLES = load("vars", "main.yml")
 QUESTIONS = VARIABLES["__npu_awx_questions"]
 SURVEYS = {entry["name"]: entry.get("survey", []) for entry in VARIABLES["__npu_awx_job_templates"]}
 SURVEYS["driver roll-out"] = VARIABLES["__npu_awx_workflow_survey"]
+WITHOUT_APPROVAL = ("npu_upgrade_auto", "npu_recovery_auto")
+
+
+def asked(name):
+    """What a form asks for unless npu_awx_ask_auto says more: who may launch it is not who approves."""
+    return [entry for entry in SURVEYS[name] if entry not in WITHOUT_APPROVAL or "step" in name]
 
 
 class Run:
@@ -134,6 +147,10 @@ def scene(tmp_path_factory):
         for name, kind in (("shared cluster", KUBERNETES), ("shared key", "Machine"), ("shared vault", "Vault")):
             awx.add("credentials", name=name, organization=team, credential_type=awx.one("credential_types", kind)["id"])
         awx.add("execution_environments", name="shared environment", image="other/image")
+        platform = awx.add("organizations", name="Platform")["id"]
+        for name in ("Watchers", "Approvers", "Operators"):
+            awx.add("teams", name=name, organization=platform)
+        awx.add("users", username="chen.wei")
         kept = {name: dict(awx.one("credentials", name)) for name in ("shared cluster", "shared key", "shared vault")}
 
         # The one finds AWX by its role variable and a password, the other by its environment.
@@ -168,7 +185,7 @@ def awx():
 
 def test_all_of_it_is_there(scene):
     names = scene["awx"].names
-    templates = ["heal", "install", "plan", "rollback", "status", "upgrade", "validate"]
+    templates = ["heal", "install", "plan", ROLLBACK, UPGRADE, "rollback", "status", "upgrade", "validate"]
     assert names("organizations") == ["Default", "Platform", "Team B"]
     assert names("job_templates") == ["Lab " + name for name in templates] + ["NPU " + name for name in templates]
     assert names("workflow_job_templates") == ["Lab driver roll-out", "NPU driver roll-out"]
@@ -192,7 +209,7 @@ def test_each_fleet_has_its_organization(scene):
 @pytest.mark.parametrize("name", list(SURVEYS)[:-1])
 def test_job_templates(scene, name):
     stub, template = scene["awx"], scene["awx"].one("job_templates", "NPU " + name)
-    assert template["playbook"] == "playbooks/%s.yml" % name
+    assert template["playbook"] == "playbooks/%s.yml" % name.rpartition(" ")[2]
     assert template["playbook"] in PLAYBOOKS
     assert (template["job_slice_count"], template["ask_job_slice_count_on_launch"], template["allow_simultaneous"]) == (1, False, False)
     assert (template["ask_limit_on_launch"], template["ask_variables_on_launch"]) == (True, False)
@@ -246,7 +263,8 @@ def test_inventory(scene):
 @pytest.mark.parametrize("name", list(SURVEYS))
 def test_awx_has_the_surveys_of_the_data(scene, name):
     kind = "workflow_job_templates" if name == "driver roll-out" else "job_templates"
-    assert list(scene["awx"].survey("NPU " + name, kind)) == SURVEYS[name]
+    assert list(scene["awx"].survey("NPU " + name, kind)) == asked(name)
+    assert list(scene["awx"].survey("Lab " + name, kind)) == SURVEYS[name]
     if "npu_driver_version" in SURVEYS[name]:
         assert scene["awx"].survey("NPU " + name, kind)["npu_driver_version"]["default"] == "25.5.1"
         assert scene["awx"].survey("Lab " + name, kind)["npu_driver_version"]["default"] == ""
@@ -298,21 +316,25 @@ EDGES = {
     ("approve-first-nodes", "success", "first-nodes"),
     ("approve-first-nodes", "failure", "status"),
     ("first-nodes", "success", "approve-fleet"),
-    ("first-nodes", "failure", "status"),
-    ("first-nodes", "failure", "approve-rollback"),
+    ("first-nodes", "failure", "first-nodes-failed"),
+    ("first-nodes-failed", "success", "approve-rollback"),
     ("approve-fleet", "success", "fleet"),
     ("approve-fleet", "failure", "status"),
-    ("fleet", "always", "status"),
-    ("fleet", "failure", "approve-rollback"),
+    ("fleet", "success", "status"),
+    ("fleet", "failure", "fleet-failed"),
+    ("fleet-failed", "success", "approve-rollback"),
     ("approve-rollback", "success", "rollback"),
-    ("rollback", "always", "status-after-rollback"),
+    ("rollback", "success", "status-after-rollback"),
 }
+UPGRADE, ROLLBACK = "roll-out step upgrade", "roll-out step rollback"
 TEMPLATES = {
     "plan": ("plan", {"npu_plan_fail": "true"}),
-    "first-nodes": ("upgrade", {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
-    "fleet": ("upgrade", {"npu_upgrade_auto": "true"}),
+    "first-nodes": (UPGRADE, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
+    "first-nodes-failed": ("status", {"npu_status_expect_failure": "true"}),
+    "fleet": (UPGRADE, {"npu_upgrade_auto": "true"}),
+    "fleet-failed": ("status", {"npu_status_expect_failure": "true"}),
     "status": ("status", {}),
-    "rollback": ("rollback", {"npu_upgrade_auto": "true", "npu_upgrade_clear_halt": "true"}),
+    "rollback": (ROLLBACK, {"npu_upgrade_auto": "true", "npu_upgrade_clear_halt": "true"}),
     "status-after-rollback": ("status", {}),
 }
 APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollback": 86400}
@@ -338,6 +360,34 @@ def test_the_workflow(scene):
     assert set(nodes) == set(TEMPLATES) | set(APPROVALS)
 
 
+FAILED, CANCELLED = "failed", "canceled"
+
+
+@pytest.mark.parametrize(
+    ("results", "asked", "failed"),
+    [
+        ({}, False, False),
+        ({"plan": FAILED}, False, True),
+        ({"approve-fleet": FAILED}, False, False),
+        ({"first-nodes": FAILED}, True, False),
+        ({"fleet": FAILED}, True, False),
+        ({"fleet": FAILED, "approve-rollback": FAILED}, True, True),
+        ({"fleet": FAILED, "rollback": FAILED}, True, True),
+        ({"first-nodes": FAILED, "rollback": CANCELLED}, True, True),
+        # The job behind it fails when there is no report of a failure, see test_a_roll_out_that_was_cancelled.
+        ({"fleet": CANCELLED, "fleet-failed": FAILED}, False, True),
+        ({"first-nodes": CANCELLED, "first-nodes-failed": FAILED}, False, True),
+    ],
+)
+def test_how_the_workflow_ends(results, asked, failed):
+    """A rollback that failed is no success, and a job that somebody cancelled no reason to go back."""
+    nodes = {name: {kind: [] for kind in ("success", "failure", "always")} for name in set(TEMPLATES) | set(APPROVALS)}
+    for entry in VARIABLES["__npu_awx_workflow_nodes"]:
+        nodes[entry["identifier"]].update({kind: entry[kind] for kind in ("success", "failure", "always") if kind in entry})
+    ran, ended_failed = awx_rules.walk(nodes, results)
+    assert ("approve-rollback" in ran, ended_failed) == (asked, failed)
+
+
 def test_the_form_of_the_workflow_asks_for_nothing_that_a_node_sets():
     """AWX puts its answers above what the node says: a roll-out of one node would become one of all."""
     for _template, variables in TEMPLATES.values():
@@ -347,6 +397,51 @@ def test_the_form_of_the_workflow_asks_for_nothing_that_a_node_sets():
 def test_what_a_node_sets_is_asked_for_by_its_template():
     for template, variables in TEMPLATES.values():
         assert set(variables) <= set(SURVEYS[template])
+
+
+# --- who may what ---
+
+
+def held(scene, name, actors="teams"):
+    stub = scene["awx"]
+    number = next(entry["id"] for entry in stub.objects[actors].values() if name in (entry.get("name"), entry.get("username")))
+    return {(role, target[len("NPU ") :]) for role, target in stub.roles_of(actors, number)}
+
+
+SEE = {("read", name) for name in SURVEYS}
+
+
+@pytest.mark.parametrize(
+    ("name", "actors", "more"),
+    [
+        ("Watchers", "teams", set()),
+        ("Approvers", "teams", {("approval", "driver roll-out")}),
+        ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver roll-out", "heal")}),
+        ("chen.wei", "users", {("execute", name) for name in ("install", "upgrade", "rollback")}),
+    ],
+)
+def test_roles(scene, name, actors, more):
+    """An approver has to read what the plan says. Nobody launches a step of the roll-out by itself: its approvals come before it."""
+    assert held(scene, name, actors) == SEE | more
+
+
+def test_forms_that_reboot_without_approval_only_when_they_are_wanted(scene):
+    for name in SURVEYS:
+        kind = "workflow_job_templates" if name == "driver roll-out" else "job_templates"
+        shown = set(scene["awx"].survey("NPU " + name, kind)) & set(WITHOUT_APPROVAL)
+        assert not shown or name in (UPGRADE, ROLLBACK), name
+
+
+def test_who_is_not_there_gets_no_role(awx, tmp_path):
+    with AwxStub(PLAYBOOKS) as stub:
+        output = refused(stub, tmp_path, {**THERE, "npu_awx_roles": [{"team": "Nobody", "may": ["see"]}]})
+    assert "Nobody" in output and "npu_awx_roles" in output
+
+
+def test_a_role_for_nobody(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_roles": [{"may": ["see"]}]})
+    assert "npu_awx_roles" in output and "team or user" in output
+    assert awx.changes == []
 
 
 # --- again ---
@@ -388,6 +483,20 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     assert awx.changes == []
     assert changed(output) > 7
     assert "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates" in flat(output)
+
+
+def test_check_mode_with_a_new_label_looks_at_everything_else(awx, tmp_path):
+    """A label that is not there yet is no reason to look at no template."""
+    variables = {**THERE, "npu_awx_roles": []}
+    (tmp_path / "first").mkdir(), (tmp_path / "check").mkdir()
+    Run(tmp_path / "first", awx, variables).fine()
+    awx.one("job_templates", "NPU status")["verbosity"] = 3
+    before = len(awx.changes)
+    output = Run(tmp_path / "check", awx, {**variables, "npu_awx_labels": ["npuops.ascend", "new"]}, "--check", "--diff").fine()
+    assert len(awx.changes) == before
+    assert re.search(r"changed: \[localhost\] => \(item=NPU status\)", output) and re.search(r"ok: \[localhost\] => \(item=NPU plan\)", output)
+    assert re.search(r"ok: \[localhost\] => \(item=fleet\)", output)
+    assert "the label new on the templates" in flat(output)
 
 
 # --- refusals ---
@@ -453,5 +562,31 @@ def test_the_project_is_at_the_version_of_the_collection():
 
 def test_the_guide_has_every_question():
     with open(os.path.join(CHECKOUT, "docs", "awx.md"), encoding="utf-8") as stream:
-        rows = dict(re.findall(r"^\| `([a-z -]+)` \| .* \| ([^|]*) \|$", stream.read(), re.M))
+        forms = stream.read().partition("## The forms")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `([a-z -]+)` \| .* \| ([^|]*) \|$", forms, re.M))
     assert {name: re.findall(r"`([a-z_]+)`", rows[name]) for name in SURVEYS} == SURVEYS
+
+
+def answers_of_the_guide():
+    with open(os.path.join(CHECKOUT, "docs", "awx.md"), encoding="utf-8") as stream:
+        (text,) = re.findall(r"^    -d '(.*)'$", stream.read(), re.M)
+    return json.loads(text)["extra_vars"]
+
+
+def test_what_the_guide_launches_over_the_api_is_accepted():
+    survey = npu_survey(SURVEYS["driver roll-out"], QUESTIONS)
+    answers = answers_of_the_guide()
+    assert awx_rules.answer_problems(survey, answers) == {}
+    assert {type(value) for value in answers.values()} == {str, int}
+
+
+@pytest.mark.parametrize("wrong", [{"npu_upgrade_retry": True}, {"npu_upgrade_retry": ""}, {"npu_upgrade_max_parallel": "2"}, {"npu_driver_version": ""}])
+def test_what_the_guide_says_that_awx_refuses(wrong):
+    assert awx_rules.answer_problems(npu_survey(SURVEYS["driver roll-out"], QUESTIONS), {**answers_of_the_guide(), **wrong})
+
+
+def test_the_guide_names_every_word_of_the_roles():
+    with open(os.path.join(CHECKOUT, "docs", "awx.md"), encoding="utf-8") as stream:
+        rows = " ".join(re.findall(r"^\| (`[a-z ,`]+).* \| (?:Read|Execute|Approve) \|", stream.read(), re.M))
+    options = load("meta", "argument_specs.yml")["argument_specs"]["main"]["options"]["npu_awx_roles"]["options"]
+    assert set(re.findall("`([a-z ]+)`", rows)) == set(VARIABLES["__npu_awx_words"]) == set(options["may"]["choices"])

@@ -12,6 +12,7 @@ import reports
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_stats import npu_stats
 from ansible_collections.npuops.ascend.plugins.module_utils import _plan
+from ansible_collections.npuops.ascend.plugins.test.npu_rollout_failed import npu_rollout_failed
 
 
 def plan_of(count):
@@ -53,3 +54,18 @@ def test_fleet():
 def test_a_kind_that_nobody_knows():
     with pytest.raises(AnsibleFilterError, match="knows install, plan, .*not weather"):
         npu_stats({}, "weather")
+
+
+@pytest.mark.parametrize(
+    ("rollout", "failed"),
+    [
+        (npu_stats(reports.halted(), "rollout"), True),
+        (npu_stats(reports.success(3), "rollout"), False),
+        (npu_stats(reports.awaiting(), "rollout"), False),
+        ({}, False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_only_nodes_that_failed_are_a_reason_to_ask_for_a_rollback(rollout, failed):
+    assert npu_rollout_failed(rollout) is failed
