@@ -1,0 +1,104 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the real API server says of a webhook that is down, and of who cordoned a node: unit tests have it from a stub."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _maintenance
+from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock, PatientCluster
+from kube_api import KubeApi
+from workloads import Team
+
+TEAM, NODE = "webhook-test", "npu-a"
+
+
+@pytest.fixture
+def team(lab):
+    with Team(lab, TEAM) as one:
+        yield one
+
+
+@pytest.fixture
+def guarded(lab, team):
+    """Evictions in the team's namespace are decided by a service that is not there."""
+    team.deploy("guarded", node=NODE)
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"], "scope": "Namespaced"}
+    webhook = {
+        "name": "guard.example.com", "rules": [rule], "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 5,
+        "admissionReviewVersions": ["v1"], "clientConfig": {"service": {"namespace": TEAM, "name": "gone"}},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}},
+    }
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": TEAM}, "webhooks": [webhook],
+    }
+    lab.kubectl("apply", "-f", "-", stdin=json.dumps(configuration))
+    yield
+    lab.kubectl("delete", "validatingwebhookconfiguration", TEAM, "--ignore-not-found")
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def drain(lab, said):
+    """The drain of a maintenance, which takes its time; only the team's pods are looked at."""
+    cluster = PatientCluster(_cluster.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
+    policy = _eviction.Policy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
+    return _eviction.Drain(cluster, NODE, policy, say=said.append)
+
+
+def until(what, seconds=60):
+    """A webhook counts a moment after it was made."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def test_a_webhook_that_is_down_is_a_blocker_and_no_outage(guarded, drain, said):
+    until(drain.simulate)
+    (blocker,) = drain.simulate()
+    assert blocker.kind == _eviction.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
+    assert 'failed calling webhook "guard.example.com"' in blocker.why
+    with pytest.raises(_eviction.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
+        drain.evict_others()
+    assert not [sentence for sentence in said if "Trying again" in sentence]
+
+
+def test_it_goes_on_when_the_webhook_is_mended(lab, guarded, drain):
+    until(drain.simulate)
+    lab.kubectl("delete", "validatingwebhookconfiguration", TEAM)
+    until(lambda: not drain.simulate())
+
+
+def test_who_cordoned_a_node(lab):
+    """What our own patch and kubectl leave in managedFields is what whose cordon it is goes by."""
+    api, path = KubeApi(lab.kubeconfig), "/api/v1/nodes/" + NODE
+    ours = f"{path}?fieldManager={_maintenance.CORDON_MANAGER}"
+    before = api.get(path)["metadata"].get("annotations", {}).get(_maintenance.ANNOTATION_LAST)
+    left = json.dumps({"run": "r", "generation": 1, "times": {"left-cordoned": "2026-01-01T00:00:00Z"}})
+    try:
+        api.patch(ours, {"metadata": {"annotations": {_maintenance.ANNOTATION_LAST: left}}, "spec": {"unschedulable": True}})
+        assert _maintenance.cordoned_by(api.get(path)) == _maintenance.CORDON_MANAGER
+        assert _maintenance.left_cordoned(api.get(path))
+        # Setting what is set takes nothing over.
+        lab.kubectl("cordon", NODE)
+        assert _maintenance.cordoned_by(api.get(path)) == _maintenance.CORDON_MANAGER
+        lab.kubectl("uncordon", NODE)
+        assert _maintenance.cordoned_by(api.get(path)) is None
+        lab.kubectl("cordon", NODE)
+        node = api.get(path)
+        assert _maintenance.cordoned_by(node).startswith("kubectl") and not _maintenance.left_cordoned(node)
+        # Nor does a write of ours while it is theirs.
+        api.patch(ours, {"spec": {"unschedulable": True}})
+        assert not _maintenance.left_cordoned(api.get(path))
+    finally:
+        api.patch(ours, {"metadata": {"annotations": {_maintenance.ANNOTATION_LAST: before}}, "spec": {"unschedulable": None}})
