@@ -112,6 +112,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_upgrade_smoke_timeout",
         "npu_upgrade_hook_before",
         "npu_upgrade_hook_after",
+        "npu_upgrade_hook_timeout",
         "npu_upgrade_stage_parallel",
         "npu_upgrade_heartbeat_limit",
         "npu_upgrade_plan_file",

@@ -68,7 +68,7 @@ class Scripted:
             ANSIBLE_CONFIG=str(self.directory / "ansible.cfg"), SCRIPTED=str(self.directory),
         )  # fmt: skip
         command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), plays, *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def calls(self, module: str) -> list[tuple[str, dict]]:
         """(host, arguments) of each call, in their order."""

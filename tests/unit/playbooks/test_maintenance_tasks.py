@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from scripted import Scripted
 
@@ -41,3 +43,44 @@ def test_what_is_in_maintenance_already_needs_no_slot(tmp_path):
     scripted = Scripted(tmp_path, {"npu_maintenance": answers})
     scripted.run([play(scripted, True, {"b": "in-flight"})], dict.fromkeys("abc", {}))
     assert [host for host, _arguments in scripted.calls("npu_maintenance")] == ["a", "b"]
+
+
+# As ssh to a host that is down.
+UNREACHABLE_SSH = """#!/bin/sh
+echo 'ssh: connect to host a port 22: Connection refused' >&2
+exit 255
+"""
+
+
+@pytest.mark.parametrize("hook", ["before", "after"])
+def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
+    """The hook has failed: the node is let go with that reason, and the run goes on with the next one and to its report."""
+    hooks = tmp_path / "hook.yml"
+    tasks = [
+        {"name": "Ask the host", "ansible.builtin.raw": "true", "when": "inventory_hostname == 'a'"},
+        {"name": "Come here", "ansible.builtin.debug": {"msg": "<<{{ inventory_hostname }} went on>>"}},
+    ]
+    hooks.write_text(json.dumps(tasks), encoding="utf-8")
+    ssh = tmp_path / "ssh"
+    ssh.write_text(UNREACHABLE_SSH, encoding="utf-8")
+    ssh.chmod(0o755)
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
+    variables = {"npu_upgrade_hook_" + hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
+    report = {"hosts": "npu_nodes", "gather_facts": False,
+              "tasks": [{"ansible.builtin.debug": {"msg": "<<report>>"}, "run_once": True}]}
+    done = scripted.run([play(scripted, True), report], {name: variables for name in "abc"})
+    text = done.stdout
+    calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
+    assert [call[0] for call in calls] == ["a", "a", "b", "b", "c", "c"], text
+    assert calls[1][1] == "done" and calls[1][2].startswith("npu_upgrade_hook_%s failed: " % hook), calls
+    assert not any(call[2] for call in calls[2:])
+    assert "<<a went on>>" not in text and "<<b went on>>" in text
+    assert "<<report>>" in text and done.returncode == 0
+
+
+def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):
+    hooks = tmp_path / "hook.yml"
+    hooks.write_text(json.dumps([{"ansible.builtin.wait_for": {"timeout": 3}, "delegate_to": "localhost", "connection": "local", "timeout": 60}]), encoding="utf-8")
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
+    scripted.run([play(scripted, True)], {"a": {"npu_upgrade_hook_before": str(hooks), "npu_upgrade_hook_timeout": 1}})
+    assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""]
