@@ -80,7 +80,8 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
 
 def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):
     hooks = tmp_path / "hook.yml"
-    hooks.write_text(json.dumps([{"ansible.builtin.wait_for": {"timeout": 3}, "delegate_to": "localhost", "connection": "local", "timeout": 60}]), encoding="utf-8")
+    waits = {"ansible.builtin.wait_for": {"timeout": 3}, "delegate_to": "localhost", "connection": "local", "timeout": 60}
+    hooks.write_text(json.dumps([waits]), encoding="utf-8")
     scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
     scripted.run([play(scripted, True)], {"a": {"npu_upgrade_hook_before": str(hooks), "npu_upgrade_hook_timeout": 1}})
     assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""]
