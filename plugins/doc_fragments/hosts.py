@@ -70,6 +70,15 @@ options:
           driver_profile:
             description: C(<chip>-<kernel>-<os>) instead of the computed one.
             type: str
+          driver_digest:
+            description: The image's digest. Counts for more than a tag.
+            type: str
+          driver_signature_policy:
+            description: Whether images must be signed, V(off) or V(require).
+            type: str
+          driver_signature_keys:
+            description: The public keys, as PEM texts or as paths on the controller.
+            type: raw
           driver_root:
             description: Directory on the host under which the tree C(driver/) appears.
             type: str

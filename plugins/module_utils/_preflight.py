@@ -38,12 +38,18 @@ CONFIG_DEFAULTS = {
     "driver_image": None,
     "driver_image_path": None,
     "driver_profile": None,
+    "driver_digest": None,
+    "driver_signature_policy": "off",
+    "driver_signature_keys": None,
     "driver_root": "/var/lib/Ascend",
     "registry_username": None,
     "registry_password": None,
     "registry_plain_http": False,
     "registry_ca_file": None,
 }
+
+# What the registry's answer depends on, besides the reference.
+_OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
 
 # Every variable a user may set; anything else that begins with npu_ is a mistake. A test holds it against the roles.
 KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset(
@@ -62,7 +68,6 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_validate_timeout",
         "npu_plan_fail",
         "npu_driver_build",
-        "npu_driver_digest",
         "npu_driver_chip",
         "npu_driver_ready_timeout",
         "npu_driver_keep_release",
@@ -568,7 +573,7 @@ def _resolve_images(candidates, resolve, explicit=False):
             verdict.reasons.append(one_line(exc.message))
             continue
         verdict.image, verdict.profile = reference, profile
-        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if "registry" in name)
+        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if name.startswith(_OF_IMAGES))
         if key not in answers:
             try:
                 answers[key] = (resolve(reference, verdict.config), None)

@@ -17,6 +17,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._given import empty_
 
 _CONFIG = {key: {"type": "str"} for key in _preflight.CONFIG_DEFAULTS}
 _CONFIG["registry_password"] = {"type": "str", "no_log": True}
+# A key, or a list of keys.
+_CONFIG["driver_signature_keys"] = {"type": "raw"}
 _CONFIG["registry_plain_http"] = {"type": "bool"}
 _CONFIG["registry_ca_file"] = {"type": "path"}
 

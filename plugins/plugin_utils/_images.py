@@ -8,13 +8,28 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._registry import RegistryClient, is_digest, parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _signature
 
 
 def resolve(reference_text, config):
-    """The digest of a reference. Raises NpuError. ``config``: with the keys of _preflight.CONFIG_DEFAULTS."""
+    """The digest of a reference, verified where signatures are required. Raises NpuError.
+
+    ``config``: with the keys of _preflight.CONFIG_DEFAULTS. The digest in it counts for more than the tag.
+    """
     reference = parse_reference(reference_text)
-    return _client(reference, config).resolve(reference.repository, reference.digest or reference.tag).digest
+    required = _signature.policy(config.get("driver_signature_policy") or _signature.OFF) == _signature.REQUIRE
+    pinned = config.get("driver_digest")
+    if pinned and not is_digest(pinned):
+        raise NpuError("npu_driver_digest is %r; it must be sha256: and 64 hexadecimal digits" % pinned)
+    if pinned and reference.digest and pinned != reference.digest:
+        raise NpuError("npu_driver_image names %s, and npu_driver_digest is %s" % (reference.digest, pinned))
+    client = _client(reference, config)
+    digest = client.resolve(reference.repository, pinned or reference.digest or reference.tag).digest
+    if required:
+        _signature.verify(client, reference.repository, digest, config.get("driver_signature_keys"))
+    return digest
 
 
 def size(reference_text, digest, config, machine):

@@ -33,6 +33,8 @@ class Registry:
         self.token = "token-of-this-test"
         self.blobs = {}
         self.manifests = {}
+        self.uploads = {}
+        self.started = 0
         self.faults = []
         self.requests = []
         self.list_tags = True
@@ -103,6 +105,9 @@ def _handler(registry):
         def do_PUT(self):
             self.handle_one("PUT")
 
+        def do_PATCH(self):
+            self.handle_one("PATCH")
+
         def answer(self, status, body=b"", **headers):
             for method, pattern, fault in registry.faults:
                 if method == self.command and re.search(pattern, self.path) and callable(fault):
@@ -148,12 +153,17 @@ def _handler(registry):
             if kind == "tags":
                 return self.tags(repository)
             if method == "POST":
-                return self.answer(202, Location="/v2/%s/blobs/uploads/1?state=x" % repository)
+                registry.started += 1
+                return self.answer(202, Location="/v2/%s/blobs/uploads/%d?state=x" % (repository, registry.started))
+            if method == "PATCH":
+                registry.uploads[name] = registry.uploads.get(name, b"") + body
+                return self.answer(202, Location=self.path)
             if method == "PUT" and kind == "manifests":
                 registry.put_manifest(repository, name, body, self.headers.get("Content-Type"))
                 return self.answer(201)
             if method == "PUT":
                 wanted = urllib.parse.parse_qs(url.query)["digest"][0]
+                body = registry.uploads.pop(name, b"") + body
                 if sha256(body) != wanted:
                     return self.error(400, "DIGEST_INVALID")
                 registry.put_blob(body)

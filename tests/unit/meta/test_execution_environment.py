@@ -17,7 +17,7 @@ import yaml
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[3]
 # What every Ansible has.
-BY_ANSIBLE_CORE = {"ansible", "ansible_collections", "yaml", "jinja2", "packaging"}
+BY_ANSIBLE_CORE = {"cryptography", "ansible", "ansible_collections", "yaml", "jinja2", "packaging"}
 
 
 def builder(*arguments):
