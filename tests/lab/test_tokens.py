@@ -191,7 +191,10 @@ def test_plugin_does_its_work(lab):
     lab.kubectl("delete", "pod", "-n", NAMESPACE, component(lab, PLUGIN, HERE)["metadata"]["name"])
     lab.wait_for(lambda: wanted <= set(lab.node(HERE)["metadata"]["labels"]), 60, "the labels of the plugin are back")
     assert lab.node(HERE)["metadata"]["annotations"]["baseDeviceInfos"] == before["annotations"]["baseDeviceInfos"]
-    names = lambda: [item["metadata"]["name"] for item in lab.get("configmap", "-n", "kube-system")["items"]]  # noqa: E731
+
+    def names():
+        return [item["metadata"]["name"] for item in lab.get("configmap", "-n", "kube-system")["items"]]
+
     lab.wait_for(lambda: "mindx-dl-deviceinfo-" + HERE in names(), 60, "the plugin's ConfigMap is back")
     log = lab.kubectl("logs", "-n", NAMESPACE, component(lab, PLUGIN, HERE)["metadata"]["name"])
     assert not re.search("forbidden|denied", log), log

@@ -402,7 +402,8 @@ def test_one_that_cannot_be_restored_keeps_no_other_one(api, fault):
     assert names(result["restored"]) == ["Deployment train/x", "Job a-team/x", "Job b-team/x", "Job train/x"]
     assert [entry["object"] for entry in result["left"] if entry["repair"]] == ["Deployment a-team/x", "Deployment b-team/x"]
     assert result["problem"].startswith("2 parked workloads were not restored:")
-    command = 'kubectl -n a-team patch deployments.apps x --type=merge -p \'{"spec":{"replicas":3},"metadata":{"labels":{"%s":null},"annotations":{"%s":null}}}\''
+    patch = '{"spec":{"replicas":3},"metadata":{"labels":{"%s":null},"annotations":{"%s":null}}}'
+    command = "kubectl -n a-team patch deployments.apps x --type=merge -p '" + patch + "'"
     assert command % (MARK, MARK) in result["problem"]
     assert api.get("Deployment", namespace="a-team")["spec"]["replicas"] == 0
     api.faults.clear()
@@ -547,7 +548,8 @@ def test_without_our_namespace_there_is_nobody_else(api):
 
 def test_a_sign_of_life_that_cannot_be_written_parks_nothing(api):
     api.add(made("Deployment", replicas=3))
-    api.faults["POST", LEASES] = (403, 'leases is forbidden: User "u" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "npu-operator"')
+    told = 'leases is forbidden: User "u" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "npu-operator"'
+    api.faults["POST", LEASES] = (403, told)
     with pytest.raises(NpuError, match='"create" on "leases.coordination.k8s.io"'):
         park(api)
     assert api.get("Deployment")["spec"]["replicas"] == 3

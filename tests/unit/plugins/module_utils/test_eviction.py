@@ -443,7 +443,7 @@ def test_jobs_may_finish(api, cluster, time):
 def test_who_waits_long_for_pods_lists_them_seldom(api, cluster, time):
     """Many nodes may be drained at once, and jobs may take hours."""
     api.put(PODS, pod("fit-1", labels={"job": "fit"}, npus=8))
-    time.events[3600] = lambda: api.objects[PODS].clear()
+    time.events[3600] = api.objects[PODS].clear
     lists, pods_of_node = [], _eviction.pods_of_node
 
     def listed(*arguments):

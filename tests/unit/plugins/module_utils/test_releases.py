@@ -189,7 +189,8 @@ def test_the_lock_excludes_other_processes_and_dies_with_its_holder(layout):
         [
             sys.executable,
             "-c",
-            "import fcntl, os, sys\nf = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)\nfcntl.flock(f, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()",
+            "import fcntl, os, sys\nf = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)\nfcntl.flock(f, fcntl.LOCK_EX)\n"
+            "print('held', flush=True)\nsys.stdin.read()",
             os.path.join(layout.releases_dir, ".lock"),
         ],
         stdin=subprocess.PIPE,

@@ -296,7 +296,9 @@ def test_the_lease_is_deleted_in_between(world, slots):
     assert list(world.slots()["holders"]) == ["npu-a"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"halted": {"who": 1}}', '{"max": "x"}', '{"proved": [1]}', '{"proved": 1}', '{"holders": []}', '{"holders": {"npu-a": "run"}}'])
+@pytest.mark.parametrize("text", [
+    "{", "[]", '{"halted": {"who": 1}}', '{"max": "x"}', '{"proved": [1]}', '{"proved": 1}', '{"holders": []}',
+    '{"holders": {"npu-a": "run"}}'])
 def test_an_edited_lease(world, slots, text):
     slots.take("npu-a", "run-1", 1)
     world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = text
