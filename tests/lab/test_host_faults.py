@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("installed")
 NODE = "npu-a"
 CHIPS = 8
 RESOURCE = "huawei.com/Ascend910"
+WAITS = "wait-for-driver"  # the container of plugin and exporter that does
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     plugin = {"labelSelector": "name=ascend-device-plugin-ds", "fieldSelector": f"spec.nodeName={NODE}"}
     broken("slow-devices", "600")
     reboot(lab, NODE)
-    last_words = f"tail -qn 1 /var/log/pods/{NAMESPACE}_ascend-device-plugin-*/device-plugin-01/*.log"
+    last_words = f"tail -qn 1 /var/log/pods/{NAMESPACE}_ascend-device-plugin-*/{WAITS}/*.log"
     lab.wait_for(lambda: "Waiting for the driver of this host" in lab.ssh(NODE, last_words, check=False).stdout, 60,
                  "the plugin says that it waits")
     assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
@@ -103,7 +104,8 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     (pod,) = lab.pods(NAMESPACE, **plugin)
     lab.kubectl("-n", NAMESPACE, "delete", "pod", pod["metadata"]["name"], f"--timeout={PATIENCE}s")
     (pod,) = lab.wait_for(lambda: lab.pods(NAMESPACE, **plugin), 60, "another pod")
-    lab.wait_for(lambda: "Waiting" in lab.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"], check=False), 60, "that one waits, too")
+    log = ("-n", NAMESPACE, "logs", pod["metadata"]["name"], "-c", WAITS)
+    lab.wait_for(lambda: "Waiting" in lab.kubectl(*log, check=False), 60, "that one waits, too")
 
     lab.fault(NODE, "clear")
     lab.wait_for(lambda: lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode == 0, 180, "the driver is ready")
@@ -111,6 +113,7 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
         lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 60, f"{NODE} offers its chips")
     (pod,) = lab.pods(NAMESPACE, **plugin)
     (status,) = pod["status"]["containerStatuses"]
-    assert status["restartCount"] == 1 and status["lastState"]["terminated"]["exitCode"] == 0, status
-    log = lab.kubectl("-n", NAMESPACE, "logs", pod["metadata"]["name"], "--previous").splitlines()
-    assert [line.partition(":")[0] for line in log] == ["Waiting for the driver of this host", "The driver is ready"]
+    assert status["restartCount"] == 0, status
+    (waited,) = pod["status"]["initContainerStatuses"]
+    assert waited["restartCount"] == 0 and waited["state"]["terminated"]["exitCode"] == 0, waited
+    assert [line.partition(":")[0] for line in lab.kubectl(*log).splitlines()] == ["Waiting for the driver of this host"]

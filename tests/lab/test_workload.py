@@ -352,7 +352,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
         text = lab.last_log("direct", TEAM)
         assert len(devices(text)) == 1 and "No such file" in text
         kinds = ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
-        assert not [line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops" in line]
+        assert not [line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops-node-agent" in line]
     finally:
         lab.playbook("install", npu_node_agent_probe_interval=INTERVAL, npu_node_agent_probe_timeout=TIMEOUT,
                      npu_node_agent_probe_failures=FAILURES)
