@@ -22,6 +22,7 @@ try:
     from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+    from kubernetes.client import Configuration
     from kubernetes.client.rest import ApiException
     from kubernetes.dynamic.exceptions import ResourceNotFoundError
     from urllib3.exceptions import HTTPError, TimeoutError as RequestTimeout
@@ -118,7 +119,7 @@ def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
         )
     options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
     try:
-        with _deadline(_ANSWER_SECONDS):
+        with _deadline(_ANSWER_SECONDS), _fresh_configuration():
             return Cluster(get_api_client(**options))
     except CoreException as exc:
         raise Unauthorized(
@@ -234,6 +235,20 @@ class Cluster:
 
 class _TimeIsUp(Exception):
     pass
+
+
+@contextlib.contextmanager
+def _fresh_configuration():
+    """Neither inherit the client library's defaults nor leave any.
+
+    A kubeconfig stays behind in them with a hook that sets the address anew: all later clients of this process, and of the workers
+    that it forks, would go to the cluster of that kubeconfig, whatever their own address is.
+    """
+    Configuration.set_default(None)
+    try:
+        yield
+    finally:
+        Configuration.set_default(None)
 
 
 @contextlib.contextmanager

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from kubernetes_stub import FROZEN, NO_ANSWER, WEBHOOK_DOWN, node
+from kubernetes_stub import FROZEN, NO_ANSWER, WEBHOOK_DOWN, ApiServer, node
 
 NODES = "/api/v1/nodes"
 
@@ -29,6 +31,20 @@ def test_broken_kubeconfig(tmp_path):
     (tmp_path / "config").write_text("a: [", encoding="utf-8")
     with pytest.raises(NpuError, match="credentials cannot be read"):
         _cluster.connect({"kubeconfig": str(tmp_path / "config")})
+
+
+def test_a_kubeconfig_decides_for_its_own_client_only(tmp_path, api):
+    """As where the inventory is one cluster's nodes and a playbook works on another one."""
+    with ApiServer() as other:
+        other.put(NODES, node("other"))
+        config = {
+            "apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "clusters": [{"name": "x", "cluster": {"server": other.address}}], "users": [{"name": "x", "user": {"token": "t"}}],
+        }
+        (tmp_path / "config").write_text(json.dumps(config), encoding="utf-8")
+        assert list(_cluster.connect({"kubeconfig": str(tmp_path / "config")}).nodes()) == ["other"]
+        api.put(NODES, node("a"))
+        assert list(_cluster.connect({"host": api.address, "api_key": "token"}).nodes()) == ["a"]
 
 
 def test_no_answer(monkeypatch, api):
