@@ -32,6 +32,7 @@ DRIVER_WAIT = "wait-for-driver"
 _PULL_WORDS = re.compile(
     r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": '
 )
+_NO_LOG = "unable to retrieve container logs for "
 _PULL_NEVER = re.compile(r"not found|manifest unknown|unauthorized|denied|no basic auth|forbidden", re.I)
 
 
@@ -166,7 +167,8 @@ class Snapshot:
         except NpuError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1][:400] if lines else ""
+        # The kubelet's own word for a log that is gone.
+        return lines[-1][:400] if lines and not lines[-1].startswith(_NO_LOG) else ""
 
 
 class DaemonSet:
@@ -280,8 +282,15 @@ def pod_ready(pod):
 
 
 def _statuses(pod):
+    """Those of init containers first, without what has done its part: an end is what they are for."""
     status = pod.get("status", {})
-    return (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
+    begun = [container for container in status.get("initContainerStatuses") or [] if not _has_succeeded(container)]
+    return begun + (status.get("containerStatuses") or [])
+
+
+def _has_succeeded(container):
+    ended = (container.get("state") or {}).get("terminated")
+    return ended is not None and ended.get("exitCode") == 0
 
 
 def _last_termination(pod):

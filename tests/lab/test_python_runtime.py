@@ -134,7 +134,7 @@ def test_killed_while_it_unpacks(lab):
     before = current(lab)
     other = other_reference(lab)
     # On the host itself: from here it would be noticed too late.
-    kill = (f"tries=0; until [ -e \"$(echo {TOP}/.new-*)\" ]; do [ $((tries += 1)) -le 5000 ] || exit 1; sleep 0.02; done;"
+    kill = (f"tries=0; until [ -e \"$(echo {TOP}/.new-*)\" ]; do [ $((tries += 1)) -le 30000 ] || exit 1; sleep 0.02; done;"
             f" pkill -KILL -xf '/bin/sh -s'; ls -d {TOP}/.new-*")
     ssh = ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", HOST, kill]
     install = ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.install", f"--limit={HOST}",

@@ -230,6 +230,17 @@ def test_crash_loop_has_exit_code_and_last_log_line(api, cluster, waiting):
     )
 
 
+def test_what_ran_before_it_and_succeeded_is_no_reason(api, cluster):
+    """And the kubelet's word for a log that it no longer has is not the container's."""
+    api.put(SETS, daemonset(ready=0))
+    waited = container(ended={"exitCode": 0, "reason": "Completed"})
+    ends = container({"reason": "CrashLoopBackOff"}, last={"exitCode": 127, "reason": "Error"}, restarts=2)
+    api.put(PODS, pod(phase="Running", initContainerStatuses=[waited], containerStatuses=[ends]))
+    api.logs["p"] = "unable to retrieve container logs for containerd://634a6d02f17f"
+    told = failure(cluster)
+    assert "its pod keeps ending: exit code 127, 2 restarts" in told and "last log line" not in told
+
+
 def test_not_scheduled(api, cluster):
     api.put(SETS, daemonset(ready=0))
     condition = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available: 1 Insufficient cpu."}
