@@ -19,6 +19,8 @@ sys.path.insert(0, os.environ["SUPPORT"])
 import collection
 from ansible_collections.npuops.ascend.plugins.plugin_utils._interrupted import Notes
 
+# Whoever is started in the background, as CI does it, inherits that Ctrl-C is ignored; Ansible sets its handler all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 notes = Notes().tell_at_exit()
 
 def worker(work):
