@@ -17,7 +17,7 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE
+from ansible_collections.npuops.ascend.plugins.module_utils._slots import LEASE, new_lease
 
 _PREFIX = "npuops.ascend/parked-by."
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,48}[A-Za-z0-9]")
@@ -88,14 +88,8 @@ class Life:
         try:
             self._cluster.merge_patch(self._path, {"metadata": {"annotations": annotations}})
         except _cluster.NotFound:
-            lease = {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"name": LEASE, "namespace": self._namespace, "annotations": annotations},
-                "spec": {},
-            }
             try:
-                self._cluster.request("post", self._collection, body=lease)
+                self._cluster.request("post", self._collection, body=new_lease(self._namespace, annotations))
             except _cluster.Conflict:
                 self._cluster.merge_patch(self._path, {"metadata": {"annotations": annotations}})
 

@@ -244,19 +244,23 @@ class Slots:
             raise _cluster.Conflict(exc.message)  # deleted in between: begin anew
 
     def _create(self, annotations):
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": LEASE, "namespace": self._namespace, "annotations": annotations},
-            "spec": {},
-        }
         try:
-            self._cluster.request("post", self._collection, body=lease)
+            self._cluster.request("post", self._collection, body=new_lease(self._namespace, annotations))
         except _cluster.NotFound:
             raise Refused(
                 "The cluster has no namespace %s, where the Lease %s belongs. Run npuops.ascend.install first, or set"
                 " npu_namespace as it was there." % (self._namespace, LEASE)
             )
+
+
+def new_lease(namespace, annotations):
+    """The Lease of all runs, as whoever needs it first creates it."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": LEASE, "namespace": namespace, "annotations": annotations},
+        "spec": {},
+    }
 
 
 def _proved(slots):
