@@ -125,7 +125,8 @@ def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins, rea
     assert not readiness()
     kubelet = Kubelet(agent.kubelet_dir).start()
     wait_for(readiness)
-    assert kubelet.allocatable(plugin.resource)
+    # ready means sent; the kubelet reads it a moment later
+    wait_for(lambda: kubelet.allocatable(plugin.resource))
     kubelet.stop()
 
 
@@ -140,7 +141,8 @@ def test_ready_when_a_plugin_is_back_that_restarts_with_the_agent(agent, ready, 
     assert not readiness()
     plugin.start()
     wait_for(readiness)
-    assert kubelet.allocatable(plugin.resource)
+    # ready means sent; the kubelet reads it a moment later
+    wait_for(lambda: kubelet.allocatable(plugin.resource))
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[1]", "\udcff"])
