@@ -12,8 +12,6 @@ Private to npuops.ascend: no API, may change without notice.
 
 from __future__ import annotations
 
-import copy
-
 
 def is_empty(value):
     """Whether somebody who gives this value gives none."""
@@ -30,8 +28,9 @@ def given(hostvars):
     empty = empty_answers(hostvars)
     if not empty:
         return hostvars
-    # A view of the same hosts, facts and registered results.
-    manager = copy.copy(hostvars._variable_manager)  # noqa: SLF001
+    # A view of the same hosts, facts and registered results. By hand: what the module copy makes of it has no loader in 2.18.
+    manager = object.__new__(type(hostvars._variable_manager))  # noqa: SLF001
+    vars(manager).update(vars(hostvars._variable_manager))  # noqa: SLF001
     manager._extra_vars = {name: value for name, value in _extra(hostvars).items() if name not in empty}  # noqa: SLF001
     return type(hostvars)(hostvars._inventory, manager, hostvars._loader)  # noqa: SLF001
 

@@ -14,6 +14,7 @@ import sys
 import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils import _given
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
@@ -60,6 +61,33 @@ def shown(tmp_path, expression, *extra):
 @pytest.mark.parametrize("empty", EMPTY)
 def test_an_empty_version_is_the_inventorys(tmp_path, empty):
     assert shown(tmp_path, VERSIONS, empty) == {"a": ["25.5.4", "25.5.9"], "b": ["25.5.4", "25.5.9"]}
+
+
+class Manager:
+    """As the one of ansible-core 2.18: what the module copy makes of it is for another process, and has no loader."""
+
+    def __init__(self, loader, extra):
+        self._loader, self._extra_vars = loader, extra
+
+    def __getstate__(self):
+        return {"_extra_vars": self._extra_vars}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _loader=None)
+
+
+class HostVars:
+    def __init__(self, inventory, variable_manager, loader):
+        self._inventory, self._variable_manager, self._loader = inventory, variable_manager, loader
+        variable_manager._hostvars = self
+
+
+def test_ansible_goes_on_with_its_own_variables():
+    ours = Manager("loader", {"npu_driver_version": "", "npu_namespace": "npu"})
+    whole = HostVars("inventory", ours, "loader")
+    view = _given.given(whole)
+    assert view._variable_manager._extra_vars == {"npu_namespace": "npu"} and view._variable_manager._loader == "loader"
+    assert ours._extra_vars == {"npu_driver_version": "", "npu_namespace": "npu"} and ours._hostvars is whole
 
 
 def test_a_version_that_is_given_wins(tmp_path):
