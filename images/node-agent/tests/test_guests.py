@@ -101,7 +101,7 @@ def test_a_peer_that_does_not_read_is_ended(agent, ready, port, crowd):
     wait_for(lambda: _listens(port))
     before = open_files(agent)
     crowd("127.0.0.2", 40, b"GET /metrics HTTP/1.1\r\n\r\n")
-    wait_for(lambda: open_files(agent) <= before, 30)
+    wait_for(lambda: open_files(agent) <= before, "closing its files")
 
 
 def _listens(port):

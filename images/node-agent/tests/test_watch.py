@@ -208,10 +208,10 @@ def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready
 
     held = _npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
     agent.start()
-    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, 60)
+    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, "three looks without a verdict")
     assert marker(agent, "driver-ready") and not sample(agent, 'probes_total{result="failed"}')
     os.close(held)
-    wait_for(lambda: sample(agent, 'probes_total{result="ok"}'), 60)
+    wait_for(lambda: sample(agent, 'probes_total{result="ok"}'), "a look that found chips")
 
 
 def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, address, chips, ready):
