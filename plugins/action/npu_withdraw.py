@@ -18,6 +18,7 @@ class ActionModule(ClusterAction):
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": {"type": "str", "default": "npu-operator"},
         "force": {"type": "bool", "default": False},
+        "device_plugin_labels": {"type": "bool", "default": False},
         "timeout": {"type": "int", "default": 120},
     }
 
@@ -29,10 +30,13 @@ class ActionModule(ClusterAction):
         if problem:
             raise NpuError(problem)
         remaining = _withdraw.others(departures, nodes)
-        done = _withdraw.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode)
-        return {
+        theirs = params["device_plugin_labels"]
+        left = {} if theirs else _withdraw.left(departures)
+        done = _withdraw.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs)
+        result = {
             "changed": bool(done),
             "done": done,
+            "left": left,
             "remaining": remaining,
             "last": not remaining,
             "nodes": {one.name: one.node_name for one in departures if one.node is not None},
@@ -40,3 +44,6 @@ class ActionModule(ClusterAction):
             "admission_policies": _cluster.has_resource(cluster, *ADMISSION_POLICIES),
             "msg": "; ".join(done) or "the nodes carry nothing of npuops.ascend",
         }
+        if self.diff_mode:
+            result["diff"] = {"before": {"to_remove": done} if done else {}, "after": {}}
+        return result

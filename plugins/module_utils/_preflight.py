@@ -63,6 +63,7 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_status_file",
         "npu_status_expect_failure",
         "npu_uninstall_force",
+        "npu_uninstall_device_plugin_labels",
         "npu_rollout_timeout",
         "npu_rollout_max_unavailable",
         "npu_validate_timeout",

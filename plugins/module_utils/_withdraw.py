@@ -18,7 +18,22 @@ from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuEr
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
 
-# MindCluster's device plugin writes it and never takes it away. A scheduler would believe in chips that nobody offers.
+# What MindCluster's device plugin (to v7.3.0) writes on its Node and never takes away: names that nobody else writes, and names
+# that people use as well, as Huawei's guide tells them to (servertype=soc, accelerator-type).
+_PLUGINS = (
+    "node.kubernetes.io/npu.chip.name",
+    "mind-cluster/npu-chip-memory",
+    "infer-card-type",
+    "huawei.com/Ascend910-Recover",
+    "huawei.com/Ascend910-NetworkRecover",
+    "baseDeviceInfos",
+    "superPodID",
+)
+_PLUGINS_OR_PEOPLES = ("servertype", "accelerator-type", "serverIndex", "serverType", "ResetInfo")
+# As the API server calls it: by the name of its program.
+_PLUGIN_MANAGER = "device-plugin"
+
+# It writes this, too. A scheduler would believe in chips that nobody offers.
 _DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
 
 _CDI_ANNOTATION = "cdi.k8s.io/"
@@ -67,26 +82,48 @@ class Leaving:
         """The merge patch that takes what is ours from the Node, or None."""
         if self.node is None:
             return None
-        labels = sorted(our_labels(self.node))
-        annotations = sorted(key for key in _cluster.annotations(self.node) if key.startswith(_OURS))
-        metadata = {}
-        if labels:
-            metadata["labels"] = dict.fromkeys(labels)
-        if annotations:
-            metadata["annotations"] = dict.fromkeys(annotations)
-        if not metadata:
+        annotations = [key for key in _cluster.annotations(self.node) if key.startswith(_OURS)]
+        return _removal(self.node, our_labels(self.node), annotations)
+
+    def plugins_patch(self):
+        """The same with what the device plugin wrote."""
+        if self.node is None:
             return None
-        metadata["resourceVersion"] = self.node["metadata"]["resourceVersion"]
-        return {"metadata": metadata}
+        return _removal(self.node, _plugins(self.node, "labels"), _plugins(self.node, "annotations"))
+
+
+def _removal(node, labels, annotations):
+    metadata = {}
+    if labels:
+        metadata["labels"] = dict.fromkeys(sorted(labels))
+    if annotations:
+        metadata["annotations"] = dict.fromkeys(sorted(annotations))
+    if not metadata:
+        return None
+    metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+    return {"metadata": metadata}
+
+
+def _plugins(node, part):
+    """Names of the labels, or of the annotations, that the device plugin wrote."""
+    names = set(_PLUGINS) | _set_by(node, part, _PLUGIN_MANAGER).intersection(_PLUGINS_OR_PEOPLES)
+    return names.intersection(node["metadata"].get(part) or {})
+
+
+def _set_by(node, part, manager, of_status=True):
+    """Names of the labels, or of the annotations, whose value the API server knows that ``manager`` set last."""
+    found = set()
+    for entry in node["metadata"].get("managedFields") or []:
+        if entry.get("manager") == manager and (of_status or not entry.get("subresource")):
+            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:" + part) or {}
+            found.update(field[2:] for field in fields if field.startswith("f:"))
+    return found
 
 
 def our_labels(node):
     """Names of the labels that are ours: by their name, or because the API server remembers that we set them."""
     mine = {key for key in _cluster.labels(node) if key.startswith(_OURS) and key not in _PEOPLES}
-    for entry in node["metadata"].get("managedFields") or []:
-        if entry.get("manager") == _cluster.FIELD_MANAGER and not entry.get("subresource"):
-            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-            mine.update(field[2:] for field in fields if field.startswith("f:"))
+    mine.update(_set_by(node, "labels", _cluster.FIELD_MANAGER, of_status=False))
     mine.add(_cluster.LABEL_PRESENT)
     return {key for key in mine if key in _cluster.labels(node)}
 
@@ -138,8 +175,22 @@ def others(departures, nodes):
     )
 
 
-def take_back(cluster, namespace, departures, timeout, check_mode=False):
-    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done.
+def left(departures):
+    """Host name -> a list of one sentence on what the device plugin wrote; of the hosts whose Node has such."""
+    told = {}
+    for one in departures:
+        patch = one.plugins_patch()
+        if patch is not None:
+            told[one.name] = [
+                "node %s keeps what the device plugin wrote on it, %s; npu_uninstall_device_plugin_labels: true removes that"
+                % (one.node_name, ", ".join(_keys(patch)))
+            ]
+    return told
+
+
+def take_back(cluster, namespace, departures, timeout, check_mode=False, device_plugin_labels=False):
+    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
+    what the device plugin wrote on the nodes goes as well.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
     """
@@ -151,14 +202,29 @@ def take_back(cluster, namespace, departures, timeout, check_mode=False):
         # Not sooner: the device plugin would write it again.
         for one in gone:
             each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
+            if device_plugin_labels:
+                each.do("what the device plugin wrote on %s" % one.node_name, _withdraw_plugins, cluster, one, check_mode)
     each.check()
     return each.results
 
 
-def withdraw(cluster, one, check_mode=False, attempts=5):
+def withdraw(cluster, one, check_mode=False):
     """Take labels and annotations from one node; a phrase of what was (or would be) done, or None."""
+    return _take(cluster, one, one.patch, check_mode)
+
+
+def _withdraw_plugins(cluster, one, check_mode):
+    one.node = cluster.get("/api/v1/nodes/" + one.node_name)  # it has changed since, and the plugin may have written
+    return _take(cluster, one, one.plugins_patch, check_mode)
+
+
+def _keys(patch):
+    return [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
+
+
+def _take(cluster, one, make_patch, check_mode, attempts=5):
     for attempt in range(attempts):
-        patch = one.patch()
+        patch = make_patch()
         if patch is None:
             return None
         try:
@@ -169,8 +235,7 @@ def withdraw(cluster, one, check_mode=False, attempts=5):
                 raise
             one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
             continue
-        keys = [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
-        return "take %s from node %s" % (", ".join(keys), one.node_name)
+        return "take %s from node %s" % (", ".join(_keys(patch)), one.node_name)
     return None
 
 

@@ -17,6 +17,7 @@ description:
     C(mindx-dl-deviceinfo-<node>) in C(kube-system).
   - Of MindCluster's labels (C(accelerator), C(workerselector) and others) those go that this collection put on the node. The API
     server remembers who did. C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned) are people's and stay.
+  - What the device plugin wrote on the nodes stays, too, and RV(left) tells; O(device_plugin_labels) removes it.
   - Looks at all hosts first. Changes nothing at all while pods use the NPUs of one of them, while one of them is under
     maintenance, could not be looked at, or is not the node it claims to be.
   - Runs inside Ansible on the controller, whatever host the task is for.
@@ -28,7 +29,7 @@ attributes:
   check_mode:
     support: full
   diff_mode:
-    support: none
+    support: full
   idempotent:
     support: full
 options:
@@ -43,6 +44,17 @@ options:
     default: npu-operator
   force:
     description: Whether to go on although pods use the NPUs, or a maintenance is under way.
+    type: bool
+    default: false
+  device_plugin_labels:
+    description:
+      - Whether to remove the labels and annotations that MindCluster's device plugin writes on its node and never takes away, once
+        its pod is gone.
+      - These go by their name, because nobody else writes them - the labels C(node.kubernetes.io/npu.chip.name),
+        C(mind-cluster/npu-chip-memory), C(infer-card-type), C(huawei.com/Ascend910-Recover) and
+        C(huawei.com/Ascend910-NetworkRecover), the annotations C(baseDeviceInfos) and C(superPodID).
+      - The labels C(servertype) and C(accelerator-type) and the annotations C(serverIndex), C(serverType) and C(ResetInfo) go only
+        where the API server knows that the device plugin set them last.
     type: bool
     default: false
   timeout:
@@ -67,6 +79,10 @@ done:
   returned: success
   type: list
   elements: str
+left:
+  description: Sentences on what the device plugin wrote on a node and this module left, by inventory name.
+  returned: success
+  type: dict
 nodes:
   description: The names of the Node objects, by inventory name.
   returned: success

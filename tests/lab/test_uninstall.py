@@ -31,6 +31,9 @@ PACKAGE_TREE = "/usr/local/Ascend"
 PLUGINS = re.compile(r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|baseDeviceInfos|superPodID"
                      r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/")
 
+# Of these, what is its own; the others are the kubelet's.
+PLUGIN = re.compile(rf"(?!volumes|node\.alpha)(?:{PLUGINS.pattern})|accelerator-type")
+
 
 def changed(result: subprocess.CompletedProcess) -> dict[str, int]:
     """Host -> tasks that changed something, by the recap."""
@@ -154,6 +157,32 @@ def test_all_leave_and_nothing_stays(lab):
     assert objects(lab) == []
     # The node that has no Python of its own has none again.
     assert lab.ssh("npu-c", "find / -xdev -name 'python3*' -type f -perm -u+x | head", check=False).stdout == ""
+
+
+def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
+    """By what the API server remembers of the plugin's own writes; those of kubectl stay, under the same names."""
+    def left(node):
+        metadata = lab.node(node)["metadata"]
+        return {key: value for key, value in {**metadata["labels"], **metadata["annotations"]}.items() if PLUGIN.match(key)}
+
+    wanted = {"node.kubernetes.io/npu.chip.name", "servertype", "baseDeviceInfos", "superPodID", "serverIndex", "serverType"}
+    before = {node: left(node) for node in CHIPS}
+    assert all(wanted < set(there) for there in before.values()), before
+    lab.kubectl("label", "node", "npu-a", "--overwrite", "servertype=soc", "accelerator-type=module-910b-8")
+    try:
+        told = " ".join(lab.playbook("uninstall").stdout.split())
+        assert "node npu-c keeps what the device plugin wrote on it, infer-card-type, node.kubernetes.io/npu.chip.name" in told, told
+        assert "npu_uninstall_device_plugin_labels: true removes that" in told
+        removes = {"npu_uninstall_device_plugin_labels": True}
+        dry = " ".join(lab.playbook("uninstall", "--check", "--diff", **removes).stdout.split())
+        assert "take infer-card-type, node.kubernetes.io/npu.chip.name, servertype, baseDeviceInfos" in dry, dry
+        assert left("npu-c") == before["npu-c"]
+        lab.playbook("uninstall", "--limit=npu-c", **removes)
+        assert left("npu-c") == {} and left("npu-b") == before["npu-b"]
+        assert "keeps what" not in lab.playbook("uninstall", **removes).stdout
+        assert left("npu-a") == {"servertype": "soc", "accelerator-type": "module-910b-8"} and left("npu-b") == {}
+    finally:
+        lab.kubectl("label", "node", "npu-a", "servertype-", "accelerator-type-")
 
 
 def test_a_second_run_changes_nothing(lab):

@@ -143,3 +143,98 @@ def test_a_node_that_cannot_be_written_keeps_no_other_one(api, cluster):
     assert "npuops.ascend/components" not in api.objects[NODES]["b"]["metadata"]["labels"]
     assert list(api.objects["/api/v1/namespaces/kube-system/configmaps"]) == ["mindx-dl-deviceinfo-a"]
     assert caught.value.details["changed"]
+
+
+# --- what the device plugin wrote ---
+
+PLUGINS = {
+    "labels": ["huawei.com/Ascend910-NetworkRecover", "huawei.com/Ascend910-Recover", "infer-card-type", "mind-cluster/npu-chip-memory",
+               "node.kubernetes.io/npu.chip.name", "servertype"],
+    "annotations": ["baseDeviceInfos", "serverIndex", "serverType", "superPodID"],
+}  # fmt: skip
+PEOPLES = {"labels": {"zone": "a", "huawei.com/topotree": "t"}, "annotations": {"note": "x", "ResetInfo": "{}"}}
+
+
+def wrote(manager, subresource="status", **parts):
+    """An entry of managedFields: the names in ``labels`` and ``annotations``."""
+    fields = {"f:" + part: {"f:" + key: {} for key in keys} for part, keys in parts.items()}
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:metadata": fields}}
+    return dict(entry, subresource=subresource) if subresource else entry
+
+
+def left_by_the_plugin(name):
+    """A Node on which the device plugin ran, and people have labels of their own."""
+    made = node(name, "b-1", **{part: dict(PEOPLES[part], **dict.fromkeys(PLUGINS[part], "1")) for part in PLUGINS})
+    made["metadata"]["managedFields"] = [wrote("device-plugin", **PLUGINS), wrote("kubectl-annotate", "", annotations=["ResetInfo"])]
+    return made
+
+
+def take_back(cluster, *names, **options):
+    departures = _withdraw.leaving([host(name) for name in names], cluster.nodes(), [])
+    return _withdraw.take_back(cluster, "npu-operator", departures, 1, **options)
+
+
+def test_what_the_plugin_wrote_stays_and_is_told(api, cluster):
+    api.put(NODES, left_by_the_plugin("a"), node("b"))
+    assert take_back(cluster, "a", "b") == []
+    left = _withdraw.left(_withdraw.leaving([host("a"), host("b")], cluster.nodes(), []))
+    assert list(left) == ["a"]
+    [sentence] = left["a"]
+    assert ", ".join(PLUGINS["labels"] + PLUGINS["annotations"]) in sentence and "npu_uninstall_device_plugin_labels: true" in sentence
+    assert set(PLUGINS["labels"]) < set(api.objects[NODES]["a"]["metadata"]["labels"])
+
+
+def test_what_the_plugin_wrote_goes_where_that_is_asked_for(api, cluster):
+    api.put(NODES, left_by_the_plugin("a"), left_by_the_plugin("b"))
+    done = take_back(cluster, "a", device_plugin_labels=True)
+    assert done == ["take %s from node a" % ", ".join(PLUGINS["labels"] + PLUGINS["annotations"])]
+    metadata = api.objects[NODES]["a"]["metadata"]
+    assert {part: metadata[part] for part in PEOPLES} == PEOPLES
+    assert set(PLUGINS["labels"]) < set(api.objects[NODES]["b"]["metadata"]["labels"]), "a node that is not of the run"
+    assert take_back(cluster, "a", device_plugin_labels=True) == []
+
+
+def test_check_mode_tells_what_of_the_plugins_would_go(api, cluster):
+    api.put(NODES, left_by_the_plugin("a"))
+    done = take_back(cluster, "a", device_plugin_labels=True, check_mode=True)
+    assert "servertype, baseDeviceInfos" in done[0]
+    assert set(PLUGINS["labels"]) < set(api.objects[NODES]["a"]["metadata"]["labels"])
+
+
+@pytest.mark.parametrize("fields", [
+    [], None, [wrote("ancient-changes", labels=["servertype"])], [wrote("kubectl-label", "", labels=["servertype", "accelerator-type"])],
+    [wrote("device-plugin", labels=["zone", "accelerator"])],
+])  # fmt: skip
+def test_names_that_people_use_as_well_stay_where_the_plugin_is_not_known_to_have_written_them(api, cluster, fields):
+    peoples = {"servertype": "soc", "accelerator-type": "module-910b-8", "accelerator": "huawei-Ascend910", "zone": "a"}
+    made = node("a", "b-1", labels=dict(peoples, **{"node.kubernetes.io/npu.chip.name": "910B3"}), annotations={"serverType": "x"})
+    made["metadata"]["managedFields"] = fields
+    api.put(NODES, made)
+    done = take_back(cluster, "a", device_plugin_labels=True)
+    assert done == ["take node.kubernetes.io/npu.chip.name from node a"]
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == peoples
+    assert api.objects[NODES]["a"]["metadata"]["annotations"] == {"serverType": "x"}
+
+
+def test_what_the_plugin_wrote_goes_after_its_pod(api, cluster, monkeypatch):
+    """It writes its labels when it starts, so a pod that is not gone yet may do so; and the Node is another one by then."""
+    made = left_by_the_plugin("a")
+    made["metadata"]["labels"]["npuops.ascend/components"] = "enabled"
+    del made["metadata"]["labels"]["mind-cluster/npu-chip-memory"]
+    api.put(NODES, made)
+
+    def pods_end(*_args):
+        assert "servertype" in api.objects[NODES]["a"]["metadata"]["labels"]
+        api.objects[NODES]["a"]["metadata"]["labels"]["mind-cluster/npu-chip-memory"] = "64G"
+        api.put(NODES, api.objects[NODES]["a"])
+
+    monkeypatch.setattr(_withdraw, "wait_until_gone", pods_end)
+    take_back(cluster, "a", device_plugin_labels=True)
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == PEOPLES["labels"]
+
+
+def test_a_node_that_went_meanwhile_has_nothing_of_the_plugins(api, cluster, monkeypatch):
+    api.put(NODES, left_by_the_plugin("a"), left_by_the_plugin("b"))
+    monkeypatch.setattr(_withdraw, "wait_until_gone", lambda *_args: api.objects[NODES].pop("a") and None)
+    done = take_back(cluster, "a", "b", device_plugin_labels=True)
+    assert [one.rpartition(" ")[2] for one in done] == ["b"]

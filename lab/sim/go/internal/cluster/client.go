@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -130,6 +131,8 @@ func (c *Client) send(method, path, kind string, body Object) (*http.Response, e
 	}
 	request.Header.Set("Authorization", "Bearer "+string(bytes.TrimSpace(token)))
 	request.Header.Set("Content-Type", kind)
+	// As client-go's, whose first half the API server takes for the name of who writes.
+	request.Header.Set("User-Agent", filepath.Base(os.Args[0])+"/v0.0.0")
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err

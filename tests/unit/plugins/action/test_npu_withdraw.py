@@ -1,0 +1,50 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module with an API server behind it."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from kubernetes_stub import node
+
+NODES = "/api/v1/nodes"
+CHIP = "node.kubernetes.io/npu.chip.name"
+
+
+def run(api, check_mode=False, diff=False, **options):
+    api.put(NODES, node("node-a", labels={CHIP: "910B3"}))
+    action = ActionModule.__new__(ActionModule)
+    action._task = types.SimpleNamespace(check_mode=check_mode, diff=diff)
+    host = {"name": "host-a", "facts": {}, "config": {"node_name": "node-a"}}
+    checked = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
+        dict(options, hosts=[host], host=api.address, api_key="token"))  # fmt: skip
+    assert not checked.error_messages
+    return action.act(checked.validated_parameters)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_the_device_plugin_wrote_is_left_and_told_by_inventory_name(api, check_mode):
+    result = run(api, check_mode)
+    assert result["changed"] is False
+    assert list(result["left"]) == ["host-a"] and CHIP in result["left"]["host-a"][0]
+    assert api.objects[NODES]["node-a"]["metadata"]["labels"] == {CHIP: "910B3"}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_the_device_plugin_wrote_is_removed_where_that_is_asked_for(api, check_mode):
+    result = run(api, check_mode, device_plugin_labels=True)
+    assert (result["changed"], result["left"]) == (True, {})
+    assert result["msg"] == "take %s from node node-a" % CHIP
+    assert api.objects[NODES]["node-a"]["metadata"]["labels"] == ({CHIP: "910B3"} if check_mode else {})
+
+
+def test_the_diff_names_what_goes(api):
+    would_go = run(api, True, True, device_plugin_labels=True)["diff"]
+    assert would_go == {"before": {"to_remove": ["take %s from node node-a" % CHIP]}, "after": {}}
+    assert run(api, True, True)["diff"] == {"before": {}, "after": {}}
