@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import (
     _containerd_files,
     _containerd_revert,
     _cri,
+    _ctr,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from fake_host import add_process, listening
@@ -397,6 +398,41 @@ def test_absent_without_a_restart_is_finished_by_the_next_one(tmp_path, host, mo
         fake.running = False
         assert revert(True) == (False, False, False, None)
         assert os.listdir(str(fake.config.parent)) == ([] if text is None else ["config.toml"])
+
+
+def test_what_was_made_from_nothing_goes_whatever_an_older_backup_says(tmp_path, host, monkeypatch):
+    """The file that the backup is of was gone when CDI was switched on; the backup is all that is left of it."""
+    monkeypatch.setattr(_cdi, "spec_files", lambda *_args: [_cdi.PATH])
+    systemctl(tmp_path, "true")
+    fake = Fake(tmp_path, host, monkeypatch, None)
+    backup = fake.config.with_name("config.toml.npuops-backup")
+    backup.write_text("# an old one\nversion = 2\n")
+    switch = fake.switch()
+    switch.examine()
+    switch.apply(restart=False)
+    assert backup.read_text() == "# an old one\nversion = 2\n"
+    revert = _containerd_revert.Revert(fake.switch().daemon)
+    assert revert.examine() and revert.left is None
+    revert.apply()
+    assert not fake.config.exists() and backup.read_text() == "# an old one\nversion = 2\n"
+
+
+def test_a_file_that_cannot_be_replaced_is_told_beforehand(tmp_path, host, monkeypatch):
+    """Neither way needs a restart of containerd to find that out."""
+    monkeypatch.setattr(_cdi, "spec_files", lambda *_args: [_cdi.PATH])
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(_ctr, "mount_points", lambda: {str(fake.config): ["rw"]})
+        with pytest.raises(NpuError, match="CDI is off in containerd, and .*config.toml is a mount point of its own"):
+            fake.switch().examine()
+    switch = fake.switch()
+    switch.examine()
+    switch.apply(restart=False)
+    fake.running = True
+    monkeypatch.setattr(_ctr, "mount_points", lambda: {str(fake.config): ["rw"]})
+    revert = _containerd_revert.Revert(fake.switch().daemon)
+    assert revert.examine() is None and not revert.would_change()
+    assert "CDI stays on in %s: " % fake.config in revert.left and "mount point of its own" in revert.left
 
 
 @pytest.mark.parametrize("mount, words", [

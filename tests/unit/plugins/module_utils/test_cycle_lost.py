@@ -99,8 +99,15 @@ def test_a_node_that_was_deleted_in_validation_is_validated_and_confirmed():
 
 @pytest.mark.parametrize("gives_up", [False, True])
 def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
-    bench = Commands()
+    class Watched(Pods):
+        def wait_components_gone(self, timeout):
+            waited_for.append(bench.labels[COMPONENTS])
+            return super().wait_components_gone(timeout)
+
+    bench, waited_for = Commands(pods=Watched(None)), []
+    bench.pods._world = bench.world
     on_trial(bench)
+    waited_for.clear()
     for command in giving_up() if gives_up else giving_up()[:1]:
         bench.kubectl(command)
     bench.host.broken, bench.pods.npu, bench.pods.others = {NEW}, 2, 1
@@ -109,6 +116,7 @@ def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
     assert (bench.host.driver, bench.host.good, bench.host.boots) == (OLD, OLD, 2)
     # Who had come onto the node meanwhile was evicted, and not cut off.
     assert (bench.pods.npu, bench.pods.others) == (0, 0)
+    assert waited_for == ["paused"]
     assert bench.labels[COMPONENTS] == "enabled" and bench.labels[STATE] == "upgrade-failed"
     assert bench.world.slots()["halted"]
     bench.assert_nothing_left()
@@ -202,6 +210,22 @@ def test_what_the_next_boot_would_try_is_taken_back_when_it_is_not_wanted_any_mo
     assert entry.verdict == "in-flight" and "its next boot would try %s" % NEW in entry.notes[0]
     assert bench.upgrade()[1]["outcome"] == "withdrawn"
     assert bench.host.next is None and bench.host.boots == 0 and bench.upgrade() == ("up-to-date", None)
+    bench.assert_nothing_left()
+
+
+def test_what_is_there_by_now_is_given_back_without_another_maintenance():
+    """The plan was made before somebody gave the node up."""
+    bench = Commands()
+    bench.pods.on_drain = _die
+    with pytest.raises(Killed):
+        bench.upgrade()
+    bench.pods.on_drain = None
+    bench.wait(300)
+    bench.kubectl(giving_up()[0])
+    outcome = bench.run("run-9", order={"target": {"version": "25.2.0", "release": OLD, "digest": ""}})
+    assert (outcome["outcome"], bench.host.boots) == ("withdrawn", 0) and not bench.cordoned
+    bench.wanted = OLD
+    assert bench.upgrade() == ("up-to-date", None)
     bench.assert_nothing_left()
 
 
@@ -301,3 +325,26 @@ def test_a_node_that_somebody_else_cordoned_meanwhile_stays_cordoned():
     bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of("kubectl-cordon")]))
     assert _maintenance.cordoned_by(bench.node) == "kubectl-cordon"
     assert bench.upgrade()[1]["outcome"] == "done" and bench.cordoned
+
+
+@pytest.mark.parametrize("by", [[], [cordon_of("kubectl-cordon")]])
+def test_a_node_that_was_given_up_and_cordoned_stays_cordoned(by):
+    """Also where managedFields do not tell by whom."""
+    bench = Commands()
+    on_trial(bench)
+    for command in giving_up():
+        bench.kubectl(command)
+    bench.world.touch("npu-a", lambda node: node["spec"].update(unschedulable=True))
+    bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=by))
+    assert bench.upgrade()[1]["outcome"] == "done" and bench.cordoned
+
+
+def test_a_cordon_that_is_left_of_one_that_was_given_up_is_ours():
+    bench = Commands()
+    on_trial(bench)
+    for command in giving_up():
+        if "uncordon" not in command:
+            bench.kubectl(command)
+    assert bench.cordoned and STATE not in bench.labels
+    bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of(_maintenance.CORDON_MANAGER)]))
+    assert bench.upgrade()[1]["outcome"] == "done" and not bench.cordoned

@@ -116,6 +116,11 @@ def test_a_maintenance_tells_its_step_its_run_and_its_age():
     assert state(annotations=recovery)[1] == "recovery by the run awx-812: drain-required, last heard of 12 s ago"
 
 
+def test_a_maintenance_by_a_controller_whose_clock_is_ahead():
+    ahead = in_maintenance(heartbeat="2026-11-23T10:04:48Z", times={"drain-required": "2026-11-23T10:01:00Z"})
+    assert state(annotations=ahead)[1].endswith(": drain-required for 0 s, last heard of 0 s ago")
+
+
 def test_a_maintenance_is_told_of_a_host_that_reboots_in_it():
     down = state(ready=False, annotations=in_maintenance())
     assert down == ("not ready", "Kubelet stopped posting node status; in maintenance: " + UNDER_WAY)

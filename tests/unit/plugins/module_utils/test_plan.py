@@ -583,6 +583,7 @@ def test_a_rollback_takes_the_release_of_the_version_that_is_for_the_running_ker
     staged = {
         OLD_RELEASE: {"version": OLD, "kernel": "5.10", "digest": OLD_DIGEST},
         fits: {"version": OLD, "kernel": KERNEL, "digest": "sha256:" + "2c" * 32},
+        NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST},
     }
     entry = only(backward(staged=staged), reason="rollback")
     assert (entry.verdict, entry.target["release"], entry.target["digest"]) == ("ready", fits, "sha256:" + "2c" * 32)
