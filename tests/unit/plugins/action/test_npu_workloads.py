@@ -247,9 +247,9 @@ def test_check_mode(api, act):
     one_of_each(api)
     if act is restore:
         park(api)
-    before = api.everything()
+    before, leases = api.everything(), json.dumps(api.objects.get(LEASES))
     told = act(api, check_mode=True)
-    assert api.everything() == before
+    assert api.everything() == before and json.dumps(api.objects.get(LEASES)) == leases
     done = act(api)
     assert told == done and told["changed"] and told["diff"]["before"] != told["diff"]["after"]
     assert not act(api)["changed"]
@@ -531,11 +531,19 @@ def test_the_sign_of_life_comes_before_the_first_workload_stops(api):
     assert signs(api) == []
 
 
+def test_who_waits_for_its_pods_shows_that_it_lives(api, monkeypatch):
+    api.add(made("Deployment", replicas=2, status={"replicas": 2}))
+    seen = set()
+    beating(api, monkeypatch, lambda: seen.add(api.objects[LEASES]["npu-maintenance"]["metadata"]["annotations"][signs(api)[0]]))
+    assert park(api, timeout="120")["waiting"] == ["Deployment train/x"]
+    assert len(seen) > 3
+
+
 def test_own_workloads_are_not_waited_for(api):
     api.add(made("Deployment", replicas=3))
     park(api)
     started = _patience.Clock.monotonic()
-    restore(api)
+    assert names(restore(api)["restored"]) == ["Deployment train/x"]
     assert _patience.Clock.monotonic() - started < 60
 
 
