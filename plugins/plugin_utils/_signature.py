@@ -105,13 +105,24 @@ def _is_about(payload, digest):
 
 
 def _fits(key, signature, payload):
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
+
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        return _verifies(key, signature, payload, None)
+    # Older cosign took SHA-256 for every curve, newer ones take the hash that is as long as the key.
+    own = {384: SHA384, 521: SHA512}.get(key.curve.key_size, SHA256)
+    return any(_verifies(key, signature, payload, ec.ECDSA(algorithm())) for algorithm in {SHA256, own})
+
+
+def _verifies(key, signature, payload, ecdsa):
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+    from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256
 
     try:
-        if isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signature, payload, ec.ECDSA(SHA256()))
+        if ecdsa:
+            key.verify(signature, payload, ecdsa)
         elif isinstance(key, rsa.RSAPublicKey):
             key.verify(signature, payload, padding.PKCS1v15(), SHA256())
         elif isinstance(key, ed25519.Ed25519PublicKey):

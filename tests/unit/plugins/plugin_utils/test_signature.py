@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils import _preflight, _
 from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils import _images
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 REPOSITORY = "mlops/ascend-driver"
@@ -46,7 +46,7 @@ def image(registry, tag="t", content=b"layer"):
     return registry.put_manifest(REPOSITORY, tag, {"mediaType": _registry.OCI_MANIFEST, "config": {}, "layers": [layer]})
 
 
-def sign(registry, digest, key, about=None, at=None, **changes):
+def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes):
     """As cosign does it."""
     critical = {"identity": {"docker-reference": "x"}, "image": {"docker-manifest-digest": about or digest},
                 "type": "cosign container image signature"}
@@ -56,7 +56,7 @@ def sign(registry, digest, key, about=None, at=None, **changes):
     elif isinstance(key, ed25519.Ed25519PrivateKey):
         signature = key.sign(payload)
     else:
-        signature = key.sign(payload, ec.ECDSA(SHA256()))
+        signature = key.sign(payload, ec.ECDSA(algorithm()))
     layer = {"digest": registry.put_blob(payload), "size": len(payload),
              "annotations": {ANNOTATION: base64.b64encode(signature).decode("ascii")}}
     tag = (at or digest).replace(":", "-") + ".sig"
@@ -92,6 +92,15 @@ def test_every_kind_of_key(registry, make):
     key = make()
     digest = image(registry)
     sign(registry, digest, key)
+    assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
+
+
+@pytest.mark.parametrize("curve, algorithm", [(ec.SECP384R1, SHA384), (ec.SECP521R1, SHA512), (ec.SECP384R1, SHA256), (ec.SECP521R1, SHA256)])
+def test_a_longer_curve_has_a_longer_hash(registry, curve, algorithm):
+    """As cosign 3 signs, and as older ones did."""
+    key = ec.generate_private_key(curve())
+    digest = image(registry)
+    sign(registry, digest, key, algorithm=algorithm)
     assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
 
 
