@@ -92,6 +92,7 @@ def test_an_image_missing_for_one_profile(idle, tmp_path):
     assert proof(idle, observer, {}) == []
 
 
+@pytest.mark.core
 def test_a_wrong_inventory_alias(idle, tmp_path):
     """npu-a's name with npu-b's address: the one would be drained and the other rebooted.
 
@@ -254,6 +255,7 @@ def before_boot(observer, node: str) -> str:
     return next(sight.boot_id for sight in observer.timeline if sight.name == node)
 
 
+@pytest.mark.core
 def test_the_node_object_is_deleted_while_it_reboots(idle):
     """A new Node object with another UID: cordoned again, validated, finished, with the one reboot it had."""
     version = target(idle, "npu-a")
