@@ -9,8 +9,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+
+from patience import PATIENCE
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles")
@@ -68,7 +71,15 @@ class Scripted:
             ANSIBLE_CONFIG=str(self.directory / "ansible.cfg"), SCRIPTED=str(self.directory),
         )  # fmt: skip
         command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), plays, *arguments]
-        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                output = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)  # it ends its workers, which are in no group of ours
+                raise AssertionError("the playbook had not ended after %d s:\n%s" % (PATIENCE, process.communicate()[0])) from None
+        return subprocess.CompletedProcess(command, process.returncode, *output)
 
     def calls(self, module: str) -> list[tuple[str, dict]]:
         """(host, arguments) of each call, in their order."""

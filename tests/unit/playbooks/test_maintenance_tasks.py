@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from scripted import Scripted
@@ -73,6 +74,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
     assert [call[0] for call in calls] == ["a", "a", "b", "b", "c", "c"], text
     assert calls[1][1] == "done" and calls[1][2].startswith("npu_upgrade_hook_%s failed: " % hook), calls
+    assert re.search(r"\b2\b", calls[1][2]), "it is not the limit of the variable: " + calls[1][2]
     assert not any(call[2] for call in calls[2:])
     assert "<<a went on>>" not in text and "<<b went on>>" in text
     assert "<<report>>" in text and done.returncode == 0
