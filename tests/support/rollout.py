@@ -44,11 +44,12 @@ class Run:
 
 @contextlib.contextmanager
 def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None = None, inventory: pathlib.Path | None = None,
-        **variables: object) -> Iterator[Run]:
+        environment: dict[str, str] | None = None, **variables: object) -> Iterator[Run]:
     """Start a playbook; whatever is left of it at the end is killed.
 
     :param gate: counts its mutating calls, and may kill it or cut it off
     :param inventory: instead of the lab's own
+    :param environment: variables to add to its environment
     :param variables: extra variables; unless they say otherwise no approval is asked for
     """
     gate = gate or Gate()
@@ -60,7 +61,7 @@ def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None 
         values = {"npu_upgrade_auto": True, "npu_kubernetes_auth": {"kubeconfig": str(proxy.kubeconfig)}, **variables}
         command = ["ansible-playbook", "-i", str(inventory or lab.inventory), f"npuops.ascend.{playbook}", "-e", json.dumps(values), *arguments]
         environ = {**os.environ, **ssh.environment, "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
-                   "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "cp")}
+                   "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "cp"), **(environment or {})}
         environ.pop("PYTHONUNBUFFERED", None)  # what is seen while it runs is seen without
         controller = Controller(command, directory / "log", environ, CHECKOUT)
         gate.kill = controller.kill
