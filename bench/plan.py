@@ -49,30 +49,35 @@ def main() -> int:
 
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
-    from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _patience, _plan, _slots, _snapshot
-    from ansible_collections.npuops.ascend.plugins.plugin_utils import _support
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
     from fleet import NEW_DIGEST, host
 
     hosts = [host("n%04d" % number) for number in range(arguments.nodes)]
     before = peak_megabytes()
     begun, cpu = time.monotonic(), time.process_time()
-    cluster = _cluster.connect({"host": address, "api_key": "token"})
+    cluster = kube_client.connect({"host": address, "api_key": "token"})
     calls = []
     request = cluster.request
     cluster.request = lambda method, path, **params: calls.append((method, path)) or request(method, path, **params)
-    _snapshot.check_readable(cluster, "npu-operator")
-    snapshot = _snapshot.Snapshot.read(cluster, ["registry.example"])
+    fleet_snapshot.check_readable(cluster, "npu-operator")
+    snapshot = fleet_snapshot.Snapshot.read(cluster, ["registry.example"])
     read = time.monotonic() - begun
-    slots = _slots.Slots(cluster, "npu-operator", _patience.Clock()).view()
-    tools = _plan.Tools(
+    slots = maintenance_slots.Slots(cluster, "npu-operator", kube_retry.Clock()).view()
+    tools = fleet_plan.Tools(
         resolve=lambda reference, config: NEW_DIGEST,
         size=lambda *_args: 2**30,
-        support=_support.judge,
-        confirm=lambda pods: _snapshot.confirm(cluster, pods, snapshot.budgets),
+        support=fleet_support.judge,
+        confirm=lambda pods: fleet_snapshot.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
-    plan = _plan.make(hosts, snapshot, slots, _plan.Wishes(_eviction.Policy.of(), auto=True), tools)
-    table = _plan.table(plan)
+    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.Wishes(eviction.Policy.of(), auto=True), tools)
+    table = fleet_plan.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     dry_runs = sum(path.endswith("/eviction") for _method, path in calls)
     print("%d nodes, %d pods: %s" % (arguments.nodes, arguments.pods, table[-1]))

@@ -22,14 +22,12 @@ def own_imports(path: pathlib.Path) -> set[pathlib.Path]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             package = node.module or ""
-            if node.level:  # relative: from ._files import x, from . import _files
-                package = ".".join([UTILS] + ([package] if package else []))
             names.add(package)
             names.update(f"{package}.{alias.name}" for alias in node.names)
     found = set()
     for name in names:
         if name.startswith(UTILS + "."):
-            file = CHECKOUT / "plugins" / "module_utils" / (name[len(UTILS) + 1:].split(".")[0] + ".py")
+            file = (CHECKOUT / "plugins" / "module_utils").joinpath(*name[len(UTILS) + 1:].split(".")).with_suffix(".py")
             if file.exists():
                 found.add(file)
     return found

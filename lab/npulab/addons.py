@@ -84,7 +84,7 @@ def build_more_driver_images(lab: Lab, step: Step, version: str, fault: str) -> 
     """Images of a further driver version, with `fault` a bad one, instead of what their tags name now; returns the tags."""
     builds = driver_builds(lab, simulation.more_driver_packages(lab, step, version, fault))
     _build_images(lab, step, builds, f"driver-images-{version}")
-    profile, release = library("_profile"), os.uname().release
+    profile, release = library("_driver.profile"), os.uname().release
     return [profile.image_profile(version, build["chip"], profile.kernel_and_os(release, {})[0], build["os"]) for build in builds]
 
 
@@ -108,7 +108,7 @@ def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str)
 
 def driver_builds(lab: Lab, packages: Path) -> list[dict[str, str]]:
     """What to build: each package of a chip in the directory for each OS that has the chip, all for the running kernel."""
-    profile = library("_profile")
+    profile = library("_driver.profile")
     release = os.uname().release
     builds = []
     for card, os_release in sorted({(node.card, node.os_release) for node in lab.nodes if node.card}):

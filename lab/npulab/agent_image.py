@@ -46,7 +46,7 @@ def push_agent_image(lab: Lab, step: Step) -> None:
         with new_directory(directory) as target:
             _build(target, step)
     login = credentials(lab)
-    oci, registry = library("_oci"), library("_registry")
+    oci, registry = library("_image.oci"), library("_image.registry")
     layer = oci.Layer(str(directory / "layer.tar.gz"), **json.loads((directory / "layer.json").read_text(encoding="utf-8")))
     client = registry.RegistryClient(login.address, login.username, login.password, plain_http=True)
     labels = {"org.opencontainers.image.title": "npuops node agent", "org.opencontainers.image.version": _tag()}
@@ -69,7 +69,7 @@ def _settings() -> dict:
 def _library_files() -> list[Path]:
     """The collection's own files that the Containerfile copies."""
     text = (SOURCE / "Containerfile").read_text(encoding="utf-8")
-    return [CHECKOUT / path for path in re.findall(r"plugins/module_utils/\w+\.py", text)]
+    return [CHECKOUT / path for path in re.findall(r"plugins/module_utils/[\w/]+\.py", text)]
 
 
 def _tag() -> str:
@@ -101,7 +101,7 @@ def _build(target: Path, step: Step) -> None:
     shutil.copy2(SOURCE / "npuops-python", root / "usr/bin/npuops-python")
     _add_program(root, step)
     step.say("packing the node agent's image")
-    layer = library("_oci").write_layer(str(root), "", str(target / "layer.tar.gz"))
+    layer = library("_image.oci").write_layer(str(root), "", str(target / "layer.tar.gz"))
     write(target / "layer.json", json.dumps({name: getattr(layer, name) for name in ("digest", "size", "diff_id")}))
     shutil.rmtree(root)
     shutil.rmtree(debs)
@@ -110,11 +110,11 @@ def _build(target: Path, step: Step) -> None:
 def _add_program(root: Path, step: Step) -> None:
     """The agent, the collection's files that it uses, and its requirements, compiled by the Python that will run them."""
     place = root / "opt/npuops"
-    inside = place / "ansible_collections/npuops/ascend/plugins/module_utils"
-    inside.mkdir(parents=True)
     shutil.copytree(SOURCE / "npu_node_agent", place / "npu_node_agent", ignore=shutil.ignore_patterns("__pycache__"))
     for file in _library_files():
-        shutil.copy(file, inside)
+        copy = place / "ansible_collections/npuops/ascend" / file.relative_to(CHECKOUT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
     step.run(CHECKOUT / ".venv" / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "-q", "install",
              "--target", place, "--only-binary=:all:", "--python-version", PYTHON.removeprefix("python"), "--no-deps",
              "--no-compile", "-r", SOURCE / "requirements.txt")

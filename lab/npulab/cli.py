@@ -19,7 +19,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
-    addons, agent_image, binaries, collection, controlplane, daemons, machine, network, nodes, outputs, pki, registry, rootfs,
+    addons,
+    agent_image,
+    binaries,
+    collection,
+    controlplane,
+    daemons,
+    machine,
+    network,
+    nodes,
+    outputs,
+    pki,
+    registry,
+    rootfs,
     simulation,
 )
 from .settings import Lab, LabError, current_lab

@@ -19,7 +19,7 @@ _LOCK = threading.Lock()
 
 
 def library(name: str) -> ModuleType:
-    """The module plugins/module_utils/<name>.py. Python needs no Ansible for that, only the path to be as installed."""
+    """The module plugins/module_utils/<name>, with dots for slashes. Python needs no Ansible for that, only the path to be as installed."""
     with _LOCK:
         if str(_installed()) not in sys.path:
             sys.path.insert(0, str(TREE))

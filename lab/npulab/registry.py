@@ -94,7 +94,7 @@ def _bcrypt(password: str) -> str:
 
 def push_archive(login: Credentials, archive: Path, repository: str, tag: str) -> None:
     """Push the image in an OCI archive (a tar with index.json) as `repository:tag`."""
-    client = library("_registry").RegistryClient(login.address, login.username, login.password, plain_http=True)
+    client = library("_image.registry").RegistryClient(login.address, login.username, login.password, plain_http=True)
     with tarfile.open(archive) as tar:
         def content(digest: str) -> bytes:
             file = tar.extractfile(f"blobs/{digest.replace(':', '/')}")

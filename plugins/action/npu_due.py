@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _due, _knobs, _patience, _slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
 
 _display = Display()
 
@@ -23,16 +27,16 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params):
-        retry = _knobs.flag("npu_upgrade_retry", params["retry"], False)
-        clear_halt = _knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
-        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
-        slots = _slots.Slots(cluster, params["namespace"], _patience.Clock())
+        retry = settings_values.flag("npu_upgrade_retry", params["retry"], False)
+        clear_halt = settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
+        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock())
         cleared = None
         if clear_halt:
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = _due.label(cluster, params["due"], params["settled"], retry, self.check_mode)
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], retry, self.check_mode)
         result = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],

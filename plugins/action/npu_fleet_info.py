@@ -7,9 +7,10 @@ from __future__ import annotations
 import functools
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, plan
 
 
 class ActionModule(HostsAction):
@@ -23,17 +24,17 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
-        look = functools.partial(_look, _cluster.connect(params), params)
+        look = functools.partial(_look, kube_client.connect(params), params)
         deadline = time.monotonic() + params["wait_timeout"]
         rows, storm = look()
-        while time.monotonic() < deadline and _fleet.may_get_better(rows):
+        while time.monotonic() < deadline and fleet_status.may_get_better(rows):
             time.sleep(1)
             rows, storm = look()
         return {
             "fleet": rows,
             "storm": storm,
-            "table": _fleet.table(rows) + (["", "STORM: %s" % storm] if storm else []),
-            "problems": [_fleet.line(row) for row in rows if row["host"] and not _fleet.healthy(row)],
+            "table": fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []),
+            "problems": [fleet_status.line(row) for row in rows if row["host"] and not fleet_status.healthy(row)],
         }
 
 
@@ -43,4 +44,4 @@ def _look(cluster, params):
     nodes = cluster.nodes()
     now = time.time()
     recovery = plan(params, nodes.values(), now)
-    return _fleet.rows(params["hosts"], _fleet.node_views(nodes, pods, now, recovery)), recovery.storm
+    return fleet_status.rows(params["hosts"], fleet_status.node_views(nodes, pods, now, recovery)), recovery.storm

@@ -7,15 +7,19 @@ from __future__ import annotations
 import os
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _cycle, _cycle_outcome, _eviction, _maintenance, _smoke
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._at_once import show_lines_at_once
-from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import job_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._host_port import HostPort
-from ansible_collections.npuops.ascend.plugins.plugin_utils._interrupted import Notes
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, guards
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, guards
 
 show_lines_at_once()
 # Ansible loads this file before it starts workers.
@@ -42,11 +46,11 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "node": {"type": "str", "required": True},
         "run": {"type": "str", "required": True},
-        "until": {"type": "str", "choices": list(_cycle.UNTIL), "default": "done"},
+        "until": {"type": "str", "choices": list(maintenance_cycle.UNTIL), "default": "done"},
         "reason": {
             "type": "str",
-            "choices": [_maintenance.UPGRADE_REASON, _maintenance.ROLLBACK_REASON, _maintenance.RECOVERY_REASON],
-            "default": _maintenance.UPGRADE_REASON,
+            "choices": [maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON, maintenance_record.RECOVERY_REASON],
+            "default": maintenance_record.UPGRADE_REASON,
         },
         "target": {
             "type": "dict",
@@ -67,7 +71,7 @@ class ActionModule(ClusterAction):
         "pool": {"type": "str"},
         "proved": {"type": "bool", "default": False},
         "in_flight": {"type": "list", "elements": "str", "default": []},
-        "heartbeat_limit": {"type": "int", "default": _maintenance.HEARTBEAT_LIMIT},
+        "heartbeat_limit": {"type": "int", "default": maintenance_record.HEARTBEAT_LIMIT},
     }
     _requires_connection = True
 
@@ -77,7 +81,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params):
         if self.check_mode:
-            return {"outcome": _cycle_outcome.CHECK_MODE, "msg": "Would take %s through its maintenance" % params["node"]}
+            return {"outcome": maintenance_outcome.CHECK_MODE, "msg": "Would take %s through its maintenance" % params["node"]}
         if self._connection.transport == "local":
             raise NpuError(
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
@@ -88,16 +92,16 @@ class ActionModule(ClusterAction):
             result = cycle.run(params["until"])
         except NpuError as exc:
             _NOTES.end(params["node"])
-            raise NpuError(exc.message, **dict({"outcome": _cycle_outcome.FAILED, "changed": cycle.changed}, **exc.details))
+            raise NpuError(exc.message, **dict({"outcome": maintenance_outcome.FAILED, "changed": cycle.changed}, **exc.details))
         # Between two calls tasks of the user's run, and the node is in the middle all the same.
-        if result["outcome"] != _cycle_outcome.UNDER_WAY:
+        if result["outcome"] != maintenance_outcome.UNDER_WAY:
             _NOTES.end(params["node"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params):
         policy, clock = params["policy"], Clock()
-        recovers = params["reason"] == _maintenance.RECOVERY_REASON
-        purpose = _cycle.Recovery(guards(params["recovery"])) if recovers else _cycle.Upgrade
+        recovers = params["reason"] == maintenance_record.RECOVERY_REASON
+        purpose = maintenance_cycle.Recovery(guards(params["recovery"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:
             raise NpuError("target is missing: an upgrade needs to know the release.")
         for name, value in policy.items():
@@ -106,8 +110,8 @@ class ActionModule(ClusterAction):
         if params["heartbeat_limit"] < 1:
             text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would be taken for dead"
             raise NpuError(text % params["heartbeat_limit"])
-        pods = _eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
-        order = _cycle.Order(
+        pods = eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
+        order = maintenance_cycle.Order(
             node=params["node"],
             run=params["run"],
             reason=params["reason"],
@@ -122,10 +126,10 @@ class ActionModule(ClusterAction):
             proved=params["proved"],
             in_flight=tuple(params["in_flight"]),
         )
-        return _cycle.Cycle(
-            _cluster.connect(params),
+        return maintenance_cycle.Cycle(
+            kube_client.connect(params),
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
-            lambda cluster, beat, say: _eviction.Drain(
+            lambda cluster, beat, say: eviction.Drain(
                 cluster,
                 params["node"],
                 pods,
@@ -137,7 +141,7 @@ class ActionModule(ClusterAction):
                 namespace=params["namespace"],
             ),
             order,
-            _cycle.Policy(
+            maintenance_cycle.Policy(
                 auto=params["recovery"]["auto"] if recovers else policy["auto"],
                 max_parallel=policy["max_parallel"],
                 reboot_timeout=policy["reboot_timeout"],
@@ -157,14 +161,14 @@ class ActionModule(ClusterAction):
             return None
         try:
             with open(self._loader.path_dwim(path), encoding="utf-8") as file:
-                pod = _smoke.read(file.read())
+                pod = smoke_pod.read(file.read())
         except (OSError, UnicodeDecodeError) as exc:
             raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
-        return lambda cluster, beat, say: _smoke.SmokePod(cluster, params["node"], pod, timeout, beat, say, clock)
+        return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, params["node"], pod, timeout, beat, say, clock)
 
 
 # Nothing of the node has been changed yet.
-_NOT_BEGUN = ("", None, _maintenance.UPGRADE, _maintenance.APPROVAL)
+_NOT_BEGUN = ("", None, maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 
 
 class _Lines:
@@ -172,7 +176,7 @@ class _Lines:
 
     def __init__(self, node, reason):
         self._node, self._display = node, Display()
-        self._playbook = "heal" if reason == _maintenance.RECOVERY_REASON else reason
+        self._playbook = "heal" if reason == maintenance_record.RECOVERY_REASON else reason
 
     def __call__(self, step, seconds, sentence):
         if step not in _NOT_BEGUN:

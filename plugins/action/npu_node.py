@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 
 class ActionModule(ClusterAction):
@@ -29,7 +29,7 @@ class ActionModule(ClusterAction):
             {"name": entry["name"], "labels": _as_text(entry["labels"]), "annotations": _as_text(entry["annotations"])}
             for entry in params["nodes"]
         ]
-        changes = _cluster.apply_metadata(_cluster.connect(params), wanted, self.check_mode)
+        changes = kube_client.apply_metadata(kube_client.connect(params), wanted, self.check_mode)
         result = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
         if changes:
             result["msg"] = "Labels of %s" % ", ".join(result["nodes"])

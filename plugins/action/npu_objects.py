@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _objects
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
 
 
 class ActionModule(ClusterAction):
@@ -17,13 +18,13 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params):
-        objects = _objects.parse(params["definitions"])
+        objects = kube_objects.parse(params["definitions"])
         present = params["state"] == "present"
-        changes = _objects.bring_about(_cluster.connect(params), objects, present, self.check_mode)
+        changes = kube_objects.bring_about(kube_client.connect(params), objects, present, self.check_mode)
         result = {
             "changed": bool(changes),
             "changes": ["%(action)s %(label)s" % change for change in changes],
         }
         if self.diff_mode:
-            result["diff"] = _objects.diff(changes)
+            result["diff"] = kube_objects.diff(changes)
         return result

@@ -7,24 +7,22 @@ from __future__ import annotations
 import time
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import (
-    _cluster,
-    _eviction,
-    _knobs,
-    _parking,
-    _patience,
-    _plan,
-    _preflight,
-    _slots,
-    _snapshot,
-    _white_list,
-    _workloads,
-)
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
-from ansible_collections.npuops.ascend.plugins.module_utils._registry import parse_reference
-from ansible_collections.npuops.ascend.plugins.plugin_utils import _images, _support
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
 
 _ON_BLOCKED = ("report", "refuse", "defer")
 _display = Display()
@@ -38,7 +36,7 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
-        "reason": {"type": "str", "choices": list(_plan.REASONS), "default": "upgrade"},
+        "reason": {"type": "str", "choices": list(fleet_plan.REASONS), "default": "upgrade"},
         "auto": {"type": "raw"},
         "max_parallel": {"type": "raw"},
         "approval_max_age": {"type": "raw"},
@@ -53,47 +51,47 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
-        wishes = _plan.Wishes(
-            _eviction.Policy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
+        wishes = fleet_plan.Wishes(
+            eviction.Policy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
             reason=params["reason"],
-            auto=_knobs.flag("npu_upgrade_auto", params["auto"], False),
-            approval_max_age=_knobs.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
-            max_parallel=_knobs.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
-            retry=_knobs.flag("npu_upgrade_retry", params["retry"], False),
-            clear_halt=_knobs.flag("npu_upgrade_clear_halt", params["clear_halt"], False),
-            canary=_knobs.flag("npu_upgrade_canary", params["canary"], False),
-            park=_knobs.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
+            auto=settings_values.flag("npu_upgrade_auto", params["auto"], False),
+            approval_max_age=settings_values.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
+            max_parallel=settings_values.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
+            retry=settings_values.flag("npu_upgrade_retry", params["retry"], False),
+            clear_halt=settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False),
+            canary=settings_values.flag("npu_upgrade_canary", params["canary"], False),
+            park=settings_values.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
         )
-        on_blocked = _knobs.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
-        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, _patience.Clock())
-        _snapshot.check_readable(cluster, params["namespace"])
-        missing = [entry for entry in _plan.permissions(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = _snapshot.Snapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
-        slots = _slots.Slots(cluster, params["namespace"], _patience.Clock()).view()
+        on_blocked = settings_values.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
+        fleet_snapshot.check_readable(cluster, params["namespace"])
+        missing = [entry for entry in fleet_plan.permissions(params["namespace"]) if not cluster.may(*entry)]
+        snapshot = fleet_snapshot.Snapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
+        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None
         if wishes.park:
             # What is parked needs no eviction, and no room elsewhere.
-            found = _workloads.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
-            missing += _workloads.missing_permissions(cluster, found.workloads)
+            found = drain_workloads.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
+            missing += drain_workloads.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
-        plan = _plan.make(params["hosts"], snapshot, slots, wishes, _tools(cluster, snapshot, may_evict))
+        plan = fleet_plan.make(params["hosts"], snapshot, slots, wishes, _tools(cluster, snapshot, may_evict))
         if found:
-            plan.cluster_notes += _parking.notes(found, plan.park)
-        plan.cluster_reasons += ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
+            plan.cluster_notes += drain_parking.notes(found, plan.park)
+        plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         return _result(plan, on_blocked)
 
 
 def _tools(cluster, snapshot, may_evict):
-    white_list = _white_list.WhiteList.find(cluster)
-    return _plan.Tools(
-        resolve=_images.resolve,
-        size=_images.size,
-        support=_support.judge,
-        confirm=lambda pods: _snapshot.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
+    white_list = image_white_list.WhiteList.find(cluster)
+    return fleet_plan.Tools(
+        resolve=driver_images.resolve,
+        size=driver_images.size,
+        support=fleet_support.judge,
+        confirm=lambda pods: fleet_snapshot.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=time.time(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
-        own_pod=_eviction.own_pod_name(),
+        own_pod=eviction.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
 
@@ -108,7 +106,7 @@ def _registries(hosts):
     """The registries that the hosts' driver images come from."""
     found = set()
     for host in hosts:
-        config = dict(_preflight.CONFIG_DEFAULTS, **{key: val for key, val in host["config"].items() if val is not None})
+        config = dict(preflight.CONFIG_DEFAULTS, **{key: val for key, val in host["config"].items() if val is not None})
         text = config["driver_image"] or config["driver_repository"]
         if text and config["driver_source"] == "image":
             try:
@@ -122,7 +120,7 @@ def _result(plan, on_blocked):
     """The plan as a result. What stops the run is ``refusal``: a failed task would bury the table under all of the data."""
     result = dict(
         plan.result(),
-        table=_plan.table(plan),
+        table=fleet_plan.table(plan),
         due_nodes=plan.due_nodes,
         settled_nodes=plan.settled_nodes,
         problem=plan.problem,

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _preflight
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils import _images
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 
 class ActionModule(HostsAction):
@@ -26,40 +26,40 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
-        cluster = _cluster.connect(params)
+        cluster = kube_client.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        policies = _cluster.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", _preflight.ADMISSION_POLICIES[0])
-        needed = _preflight.permissions(
+        policies = kube_client.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", preflight.ADMISSION_POLICIES[0])
+        needed = preflight.permissions(
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
         missing = [permission for permission in needed if not cluster.may(*permission)]
-        reasons = ["the Kubernetes user may not %s" % _cluster.describe_permission(*entry) for entry in missing]
+        reasons = ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
-            raise NpuError(_preflight.report([], reasons))
-        reasons += _preflight.agent_reasons(
+            raise NpuError(preflight.report([], reasons))
+        reasons += preflight.agent_reasons(
             params["node_agent"],
             params["node_agent_image"],
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
-        reasons += _preflight.rollout_reasons(params["rollout_max_unavailable"])
+        reasons += preflight.rollout_reasons(params["rollout_max_unavailable"])
         ours = []
         if device_plugin:
-            ours, foreign = _preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
+            ours, foreign = preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
         nodes = cluster.nodes()
-        verdicts = _preflight.judge(params["hosts"], nodes, _images.resolve, ours, device_plugin)
-        problem = _preflight.report(verdicts, reasons)
+        verdicts = preflight.judge(params["hosts"], nodes, driver_images.resolve, ours, device_plugin)
+        problem = preflight.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
-            "ready": [verdict.name for verdict in verdicts if verdict.status == _preflight.READY],
-            "no_chip": [verdict.name for verdict in verdicts if verdict.status == _preflight.SKIPPED],
+            "ready": [verdict.name for verdict in verdicts if verdict.status == preflight.READY],
+            "no_chip": [verdict.name for verdict in verdicts if verdict.status == preflight.SKIPPED],
             "plan": [verdict.line() for verdict in verdicts],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
-            "kubelet_pods": _preflight.kubelets_tell_pods_apart(nodes.values()),
+            "kubelet_pods": preflight.kubelets_tell_pods_apart(nodes.values()),
         }
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pathlib
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.npuops.ascend.plugins.module_utils import _python_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import INTERPRETER
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
+from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import INTERPRETER
 
-_SCRIPT = pathlib.Path(__file__).parent.parent / "plugin_utils" / "bring_python.sh"
+_SCRIPT = pathlib.Path(__file__).parent.parent / "plugin_utils" / "_python" / "bring_python.sh"
 
 _ARGUMENTS = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
                 "This host has no Python of its own (ansible_python_interpreter is %s), and npu_node_agent_image, which one "
                 "would be brought from, is not set" % INTERPRETER
             )
-        name = _python_runtime.name_of(params["image"])
+        name = python_runtime.name_of(params["image"])
         if host.current == name:
             return {"python": True, "runtime": name, "msg": "the Python of %s is there" % params["image"]}
         msg = "bring the Python of %s" % params["image"]
@@ -62,7 +62,7 @@ class ActionModule(ActionBase):
 
     def _look(self, traces):
         status, output, error = self._send("look", traces="\n".join(traces))
-        host = _python_runtime.Host(output)
+        host = python_runtime.Host(output)
         if status or not host.answered:
             raise NpuError("This host's shell does not do what it is told (exit status %s): %s" % (status, error or output))
         return host
@@ -78,7 +78,7 @@ class ActionModule(ActionBase):
         return dict(result, diff=_diff(host.current, None)) if changed else result
 
     def _bring(self, params):
-        variables = _python_runtime.pull_variables(
+        variables = python_runtime.pull_variables(
             params["image"],
             params["registry_username"],
             params["registry_password"],
@@ -88,13 +88,13 @@ class ActionModule(ActionBase):
         )
         status, output, error = self._send("bring", **variables)
         if status:
-            raise _python_runtime.failure(
-                status, error or output, params["image"], _python_runtime.secrets_of(variables["hosts_toml"])
+            raise python_runtime.failure(
+                status, error or output, params["image"], python_runtime.secrets_of(variables["hosts_toml"])
             )
 
     def _send(self, task, **variables):
         """Run the script on the host; (exit status, output, error). It goes to the shell's standard input."""
-        text = _python_runtime.script_for(_SCRIPT.read_text(encoding="utf-8"), task, **variables)
+        text = python_runtime.script_for(_SCRIPT.read_text(encoding="utf-8"), task, **variables)
         answer = self._low_level_execute_command("/bin/sh -s", in_data=text.encode("utf-8"))
         return answer["rc"], answer["stdout"], answer["stderr"].strip()
 

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, plan
 
 _display = Display()
 
@@ -23,6 +24,6 @@ class ActionModule(HostsAction):
 
     def act(self, params):
         check_variables(params["hosts"])
-        clock = _patience.Clock()
-        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
+        clock = kube_retry.Clock()
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
         return plan(params, cluster.list("/api/v1/nodes"), clock.now()).result()

@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils import _watch
-from ansible_collections.npuops.ascend.plugins.plugin_utils._at_once import show_lines_at_once
-from ansible_collections.npuops.ascend.plugins.plugin_utils._hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._recovery_options import RECOVERY, check_variables, guards, plan
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, guards, plan
 
 show_lines_at_once()
 _display = Display()
@@ -32,9 +34,9 @@ class ActionModule(HostsAction):
         check_variables(params["hosts"])
         if params["interval"] < 1:
             raise NpuError("npu_recovery_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
-        command, clock, parent = _watch.own_command(), _patience.Clock(), os.getppid()
+        command, clock, parent = heal_watch.own_command(), kube_retry.Clock(), os.getppid()
         guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
-        nodes = _watch.Nodes(lambda: _cluster.connect(params))
+        nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 
         def look():
             return plan(params, nodes(), clock.now())
@@ -43,9 +45,9 @@ class ActionModule(HostsAction):
             return look().result()
 
         def say(line):
-            _display.display("%s  %s" % (_maintenance.rfc3339(clock.now()), line) if line else "")
+            _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
 
-        _watch.Watch(look, lambda: _watch.run(command, _display.display), say, params["interval"], clock).run(
+        heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, params["interval"], clock).run(
             # A worker outlives an Ansible that was killed.
             lambda: os.getppid() == parent
         )

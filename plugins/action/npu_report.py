@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import (
-    _cluster,
-    _patience,
-    _report,
-    _report_files,
-    _report_table,
-    _slots,
-)
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import files as report_files
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
 
 
 class ActionModule(ClusterAction):
@@ -49,16 +47,16 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params):
-        clock = _patience.Clock()
-        cluster = _patience.PatientCluster(_cluster.connect(params), self._display.display, clock)
-        rows = _report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
-        halted = _slots.Slots(cluster, params["namespace"], clock).view()["halted"]
-        report = _report.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])
+        clock = kube_retry.Clock()
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), self._display.display, clock)
+        rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
+        halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
+        report = report_document.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])
         files, unwritten = self._write(params["directory"], report)
-        problems = [text for text in (_report_table.problem(report), unwritten) if text]
+        problems = [text for text in (report_table.problem(report), unwritten) if text]
         return {
             "changed": bool(files),
-            "table": _report_table.table(report),
+            "table": report_table.table(report),
             "problem": "\n".join(problems) or None,
             "halted": halted,
             "files": files,
@@ -70,9 +68,9 @@ class ActionModule(ClusterAction):
         if not directory:
             return {}, None
         try:
-            paths = _report_files.paths(directory, report)
+            paths = report_files.paths(directory, report)
             if not self.check_mode:
-                _report_files.write(paths, report)
+                report_files.write(paths, report)
             return paths, None
         except NpuError as exc:
             return {}, exc.message

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _fleet, _rollout
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 
 
 class ActionModule(ClusterAction):
@@ -41,6 +43,6 @@ class ActionModule(ClusterAction):
         if self.check_mode:
             # What the tasks before would have changed is not there to be waited for.
             return {"msg": "Would wait for the rollout"}
-        snapshot = _rollout.wait(_cluster.connect(params), params["daemonsets"], params["nodes"], params["timeout"])
-        views = _fleet.node_views(snapshot.nodes, snapshot.all_pods(), time.time())
+        snapshot = kube_daemonsets.wait(kube_client.connect(params), params["daemonsets"], params["nodes"], params["timeout"])
+        views = fleet_status.node_views(snapshot.nodes, snapshot.all_pods(), time.time())
         return {"daemonsets": snapshot.summary(), "nodes": views}

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _withdraw
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 ADMISSION_POLICIES = ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
 
@@ -23,16 +24,16 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params):
-        cluster = _cluster.connect(params)
+        cluster = kube_client.connect(params)
         nodes = cluster.nodes()
-        departures = _withdraw.leaving(params["hosts"], nodes, cluster.list("/api/v1/pods"))
-        problem = _withdraw.refusal(departures, params["force"])
+        departures = withdrawal.leaving(params["hosts"], nodes, cluster.list("/api/v1/pods"))
+        problem = withdrawal.refusal(departures, params["force"])
         if problem:
             raise NpuError(problem)
-        remaining = _withdraw.others(departures, nodes)
+        remaining = withdrawal.others(departures, nodes)
         theirs = params["device_plugin_labels"]
-        left = {} if theirs else _withdraw.left(departures)
-        done = _withdraw.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs)
+        left = {} if theirs else withdrawal.left(departures)
+        done = withdrawal.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs)
         result = {
             "changed": bool(done),
             "done": done,
@@ -41,7 +42,7 @@ class ActionModule(ClusterAction):
             "last": not remaining,
             "nodes": {one.name: one.node_name for one in departures if one.node is not None},
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
-            "admission_policies": _cluster.has_resource(cluster, *ADMISSION_POLICIES),
+            "admission_policies": kube_client.has_resource(cluster, *ADMISSION_POLICIES),
             "msg": "; ".join(done) or "the nodes carry nothing of npuops.ascend",
         }
         if self.diff_mode:

@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils import (
-    _cluster,
-    _knobs,
-    _maintenance,
-    _parking,
-    _patience,
-    _run_life,
-    _selectors,
-    _workloads,
-)
-from ansible_collections.npuops.ascend.plugins.plugin_utils._cluster_action import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
 
 _display = Display()
 
@@ -34,33 +32,33 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params):
-        clock = _patience.Clock()
-        cluster = _patience.PatientCluster(_cluster.connect(params), _display.warning, clock)
-        parking = _parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
-        life = _run_life.Life(cluster, params["namespace"], params["run"], clock)
+        clock = kube_retry.Clock()
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
+        parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
+        life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []
         if params["state"] == "parked":
             waiting = self._park(cluster, parking, life, params, clock)
         else:
-            limit = _knobs.number(
-                "heartbeat_limit", params["heartbeat_limit"], _maintenance.HEARTBEAT_LIMIT, "a number of seconds"
+            limit = settings_values.number(
+                "heartbeat_limit", params["heartbeat_limit"], maintenance_record.HEARTBEAT_LIMIT, "a number of seconds"
             )
-            _parking.restore_all(cluster, parking, life, params["run"], limit, _display.display)
+            drain_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display)
         return self._result(parking.outcome, waiting)
 
     def _park(self, cluster, parking, life, params, clock):
         """The workloads that still have pods at the limit."""
-        timeout = _knobs.number("timeout", params["timeout"], 300, "a number of seconds")
-        spared = _selectors.parse(params["spare"], "spare")
-        found = _workloads.find(cluster, params["resources"], params["namespace"], spared)
-        _workloads.require_permissions(cluster, found.workloads)
+        timeout = settings_values.number("timeout", params["timeout"], 300, "a number of seconds")
+        spared = kube_selectors.parse(params["spare"], "spare")
+        found = drain_workloads.find(cluster, params["resources"], params["namespace"], spared)
+        drain_workloads.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
         if found.workloads and not self.check_mode:
             life.begin()
         parking.park(found.workloads)
         if self.check_mode:
             return []
-        return _parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
+        return drain_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
 
     def _result(self, outcome, waiting):
         lines = outcome.lines()

@@ -37,7 +37,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._given import given
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given
 
 
 def npu_given(hostvars, host):

@@ -52,10 +52,10 @@ _value:
   elements: dict
 """
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host_answer import why_not
-from ansible_collections.npuops.ascend.plugins.module_utils._preflight import CONFIG_DEFAULTS
-from ansible_collections.npuops.ascend.plugins.module_utils._python_trouble import explain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._given import given, is_empty
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.host_answer import why_not
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given, is_empty
 
 _SECRET = ("registry_username", "registry_password")
 

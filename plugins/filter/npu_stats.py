@@ -42,14 +42,14 @@ _value:
 """
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.module_utils import _stats
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 
 
 def npu_stats(result, kind):
     """See DOCUMENTATION."""
-    if kind not in _stats.KINDS:
-        raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(_stats.KINDS), kind))
-    return _stats.KINDS[kind](result)
+    if kind not in awx_stats.KINDS:
+        raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(awx_stats.KINDS), kind))
+    return awx_stats.KINDS[kind](result)
 
 
 class FilterModule:

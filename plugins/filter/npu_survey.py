@@ -50,20 +50,20 @@ _value:
 """
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.module_utils import _survey
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._role_options import role_options
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.role_options import role_options
 
 
 def npu_survey(variables, questions, defaults=None):
     """See DOCUMENTATION."""
     defaults = defaults or {}
-    unknown = _survey.unknown(defaults, questions)
+    unknown = awx_survey.unknown(defaults, questions)
     if unknown:
         raise AnsibleFilterError(unknown)
     options = {name: _option(name, questions[name]) for name in variables}
     try:
-        return _survey.survey(variables, questions, options, defaults)
+        return awx_survey.survey(variables, questions, options, defaults)
     except NpuError as error:
         raise AnsibleFilterError(str(error))
 

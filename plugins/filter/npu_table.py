@@ -46,14 +46,14 @@ _value:
   elements: str
 """
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _fleet
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 
 
 def npu_table(hosts, nodes, came_through):
     """See DOCUMENTATION."""
     failed = "it failed in this run, see its message above"
     hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]
-    return _fleet.table(_fleet.rows(hosts, nodes))
+    return fleet_status.table(fleet_status.rows(hosts, nodes))
 
 
 class FilterModule:

@@ -119,8 +119,9 @@ import os
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _node_hosts
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import inventory as fleet_inventory
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -152,11 +153,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _nodes(self, path, cache):
         """The nodes, from the cache if there is one and ``cache`` says that it may be read."""
         # kubernetes.core may know more of them than we do. Without it there are none, and connect() tells.
-        auth = {name: self._templated(name) for name in _cluster.AUTH_ARG_SPEC if self.has_option(name)}
+        auth = {name: self._templated(name) for name in kube_client.AUTH_ARG_SPEC if self.has_option(name)}
         selector = self.get_option("label_selector")
         if not self.get_option("cache"):
             return self._read(auth, selector)
-        key = "%s_%s" % (self.get_cache_key(path), _node_hosts.cache_identity(auth, selector, os.environ))
+        key = "%s_%s" % (self.get_cache_key(path), fleet_inventory.cache_identity(auth, selector, os.environ))
         if cache:
             try:
                 return self._cache[key]
@@ -167,8 +168,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return nodes
 
     def _read(self, auth, selector):
-        cluster = _cluster.connect(auth, "kubeconfig in the inventory source")
-        nodes = _node_hosts.read(cluster, selector)
+        cluster = kube_client.connect(auth, "kubeconfig in the inventory source")
+        nodes = fleet_inventory.read(cluster, selector)
         if not nodes:
             self.display.warning(
                 "%s: no node of %s matches the label_selector %r." % (self.NAME, cluster.address, selector)
@@ -183,19 +184,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return self.templar.template(value)
 
     def _fill(self, nodes):
-        for group in _node_hosts.standing_groups():
+        for group in fleet_inventory.standing_groups():
             self._add_group(group)
-        wishes = _node_hosts.Wishes(
+        wishes = fleet_inventory.Wishes(
             address_types=tuple(self.get_option("address_types")),
             address_annotation=self.get_option("address_annotation"),
             ip_family=self.get_option("ip_family"),
             pool_label=self.get_option("pool_label"),
         )
         troubles = {}
-        named, unnamed = _node_hosts.by_name(nodes)
+        named, unnamed = fleet_inventory.by_name(nodes)
         for name in unnamed:
             self.display.warning("%s: %r is no name of a Node that can be a host of Ansible. It is left out." % (self.NAME, name))
-        for host in _node_hosts.hosts(named, wishes):
+        for host in fleet_inventory.hosts(named, wishes):
             self._add_host(host)
             if host.trouble:
                 troubles.setdefault(host.trouble, []).append(host.name)
@@ -206,11 +207,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _add_group(self, name):
         self.inventory.add_group(name)
-        if name != _node_hosts.ALL:
-            self.inventory.add_child(_node_hosts.ALL, name)
+        if name != fleet_inventory.ALL:
+            self.inventory.add_child(fleet_inventory.ALL, name)
 
     def _add_host(self, host):
-        self.inventory.add_host(host.name, group=_node_hosts.ALL)
+        self.inventory.add_host(host.name, group=fleet_inventory.ALL)
         for group in host.groups:
             self._add_group(group)
             self.inventory.add_child(group, host.name)

@@ -115,9 +115,10 @@ restored:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _containerd_revert
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -136,7 +137,7 @@ def main():
 
 
 def run(module):
-    switch = _containerd_cdi.Switch(_containerd.find(), module.params["timeout"])
+    switch = containerd_enable.Switch(containerd_runtime.find(), module.params["timeout"])
     reason = switch.examine()
     changed = switch.would_change(module.params["restart"])
     if changed and not module.check_mode:
@@ -158,11 +159,11 @@ def run(module):
 
 def revert(module):
     try:
-        daemon = _containerd.find()
+        daemon = containerd_runtime.find()
     except NpuError as exc:
         # What cannot have been edited need not be put back.
         module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None, restart_required=False)
-    switch = _containerd_revert.Revert(daemon, module.params["timeout"])
+    switch = containerd_revert.Revert(daemon, module.params["timeout"])
     reason = switch.examine()
     changed = switch.would_change(module.params["restart"])
     if changed and not module.check_mode:

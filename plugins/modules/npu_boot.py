@@ -161,9 +161,8 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _boot
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -187,22 +186,22 @@ def main():
     params = dict(module.params, root=module.params["root"].rstrip("/"))
     try:
         result = STATES[params["state"]](params, module.check_mode)
-        module.exit_json(view=_boot.view(params["root"]), **result)
+        module.exit_json(view=trial_boot.view(params["root"]), **result)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 
 
 def view(params, check_mode):
-    _boot.wait_decided(params["root"], params["wait"])
+    trial_boot.wait_decided(params["root"], params["wait"])
     return {"changed": False, "msg": "nothing was asked for"}
 
 
 def rebooted(params, check_mode):
     arguments = (params["root"], params["boot_id"], params["generation"], params["release"] or None)
     if check_mode:
-        reason = _boot.reboot_reason(*arguments)
+        reason = trial_boot.reboot_reason(*arguments)
         return {"changed": reason is not None, "msg": reason or "nothing to do", "already": False, "queued": False, "held": []}
-    result = _boot.reboot(*arguments, refuse_held=params["refuse_held"])
+    result = trial_boot.reboot(*arguments, refuse_held=params["refuse_held"])
     reason = result.pop("reason")
     text = reason
     if result["held"]:
@@ -215,13 +214,13 @@ def rebooted(params, check_mode):
 
 
 def confirmed(params, check_mode):
-    call = _boot.confirm_reason if check_mode else _boot.confirm_boot
+    call = trial_boot.confirm_reason if check_mode else trial_boot.confirm_boot
     reason = call(params["root"], params["generation"], params["release"], params["boot_id"])
     return {"changed": reason is not None, "msg": reason or "%s is good already" % params["release"]}
 
 
 def withdrawn(params, check_mode):
-    call = _boot.withdraw_reason if check_mode else _boot.withdraw
+    call = trial_boot.withdraw_reason if check_mode else trial_boot.withdraw
     reason = call(params["root"], params["generation"])
     return {"changed": reason is not None, "msg": reason or "nothing to withdraw"}
 

@@ -95,10 +95,10 @@ root:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _cdi, _host_facts
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
 
 def main():
@@ -122,28 +122,28 @@ def run(module):
     params = module.params
     root = params["root"]
     if params["source"] == "preinstalled":
-        root = _host_facts.preinstalled_root(root) or root
-    host = _cdi.look()
+        root = host_facts.preinstalled_root(root) or root
+    host = cdi_spec.look()
     wanted = None
     if params["state"] == "present" and host.chips:
-        wanted = _cdi.spec(host, root, params["library_path"])
+        wanted = cdi_spec.spec(host, root, params["library_path"])
     script = None
     if wanted and params["library_path"] == "hook":
-        script = params["hook_script"] or read_text(_cdi.HOOK)
+        script = params["hook_script"] or read_text(cdi_spec.HOOK)
         if script is None:
-            raise NpuError("library_path is hook and %s does not exist: give it as hook_script" % _cdi.HOOK)
-    spec_reason = _cdi.reason(_cdi.PATH, wanted)
-    hook_reason = _cdi.hook_reason(script)
+            raise NpuError("library_path is hook and %s does not exist: give it as hook_script" % cdi_spec.HOOK)
+    spec_reason = cdi_spec.reason(cdi_spec.PATH, wanted)
+    hook_reason = cdi_spec.hook_reason(script)
     reason = spec_reason or hook_reason
-    before = read_text(_cdi.PATH, "")
+    before = read_text(cdi_spec.PATH, "")
     if not module.check_mode:
         # A spec never names a hook that is not there.
         if hook_reason and script is not None:
-            _cdi.write_hook(script)
+            cdi_spec.write_hook(script)
         if spec_reason:
-            _cdi.write(_cdi.PATH, wanted)
+            cdi_spec.write(cdi_spec.PATH, wanted)
         if hook_reason and script is None:
-            _cdi.write_hook(None)
+            cdi_spec.write_hook(None)
     missing = ["/dev/davinci%d" % number for number in host.missing] if wanted else []
     if missing and not module.check_mode:
         module.warn(
@@ -155,14 +155,14 @@ def run(module):
     module.exit_json(
         changed=reason is not None,
         msg=reason or ("the CDI spec is right" if wanted else "there is no CDI spec, and none is wanted"),
-        devices=["%s=%s" % (_cdi.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
+        devices=["%s=%s" % (cdi_spec.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
         missing_nodes=missing,
         root=root,
         diff={
-            "before_header": _cdi.PATH,
-            "after_header": _cdi.PATH,
+            "before_header": cdi_spec.PATH,
+            "after_header": cdi_spec.PATH,
             "before": before,
-            "after": (_cdi.text(wanted) if wanted else "") if spec_reason else before,
+            "after": (cdi_spec.text(wanted) if wanted else "") if spec_reason else before,
         },
     )
 

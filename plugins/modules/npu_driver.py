@@ -161,9 +161,9 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _driver_boot, _driver_removal
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import removal as driver_removal
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -205,7 +205,7 @@ def main():
 
 def run(module):
     params = module.params
-    activation = _driver_boot.Activation(
+    activation = driver_activation.Activation(
         source=params["source"],
         root=params["root"].rstrip("/"),
         release=params["release"],
@@ -238,7 +238,7 @@ def run(module):
 
 
 def remove(module):
-    removal = _driver_removal.Removal(module.params["root"].rstrip("/"), module.params["empty_directories"])
+    removal = driver_removal.Removal(module.params["root"].rstrip("/"), module.params["empty_directories"])
     reasons = removal.plan()
     if not module.check_mode:
         removal.apply()

@@ -170,9 +170,9 @@ msg:
 import signal
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._releases import Layout
-from ansible_collections.npuops.ascend.plugins.module_utils._stage import Stager
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def of_release(options):

@@ -263,9 +263,9 @@ validation:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _host_checks, _host_facts
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -287,11 +287,11 @@ def main():
     root, source = params["driver_root"].rstrip("/"), params["driver_source"]
     result = {}
     try:
-        facts = _host_facts.gather(root, source)
+        facts = host_facts.gather(root, source)
         if params["upgrade"]:
-            facts["upgrade"] = _host_facts.upgrade_facts(root)
+            facts["upgrade"] = host_facts.upgrade_facts(root)
         if params["validate"]:
-            result["validation"] = _host_checks.validate(root, source, library_path=params["library_path"])
+            result["validation"] = host_checks.validate(root, source, library_path=params["library_path"])
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
     module.exit_json(changed=False, npu=facts, **result)

@@ -135,9 +135,12 @@ import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _driver_tree, _oci, _profile, _run_package
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._registry import (
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_package
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import (
     RegistryClient,
     architecture,
     parse_reference,
@@ -148,7 +151,7 @@ def profile_of(options):
     """``<chip>-<kernel>-<os>`` as the options say it."""
     if options["profile"]:
         return options["profile"]
-    kernel_key, os_key = _profile.kernel_and_os(options["kernel"], {})
+    kernel_key, os_key = driver_profile.kernel_and_os(options["kernel"], {})
     if options["os"]:
         os_key = options["os"]
     elif os_key == "linux":
@@ -171,12 +174,12 @@ def build(options, workdir, check_mode):
         options["registry_plain_http"],
         options["registry_ca_file"],
     )
-    package = _run_package.extract(options["package"], workdir, options["package_sha256"])
+    package = run_package.extract(options["package"], workdir, options["package_sha256"])
     tree = os.path.join(workdir, "driver")
-    kernel = _run_package.assemble(package, tree, options["kernel"] or profile, options["modules"])
-    machine = _run_package.machine_of(tree)
-    found = _driver_tree.inspect(tree, tree, kernel, machine)
-    layer = _oci.write_layer(tree, "driver", os.path.join(workdir, "layer.tar.gz"))
+    kernel = run_package.assemble(package, tree, options["kernel"] or profile, options["modules"])
+    machine = run_package.machine_of(tree)
+    found = driver_tree.inspect(tree, tree, kernel, machine)
+    layer = oci.write_layer(tree, "driver", os.path.join(workdir, "layer.tar.gz"))
     annotations = {
         "org.opencontainers.image.title": "Ascend driver %s for %s" % (found.version, profile),
         "org.opencontainers.image.version": found.version,
@@ -185,10 +188,10 @@ def build(options, workdir, check_mode):
     }
     if options["chip"]:
         annotations["npuops.ascend/chip"] = options["chip"]
-    image = _oci.Image(
+    image = oci.Image(
         client,
         reference.repository,
-        _profile.profile_tag(found.version, profile),
+        driver_profile.profile_tag(found.version, profile),
         layer,
         architecture(machine),
         annotations,

@@ -107,10 +107,9 @@ npu_smi:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _host_facts
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -120,7 +119,7 @@ def main():
     )
     tree = module.params["tree"]
     if tree is None:
-        tree = (_host_facts.preinstalled_root() or _host_facts.IMAGE_ROOT) + "/driver"
+        tree = (host_facts.preinstalled_root() or host_facts.IMAGE_ROOT) + "/driver"
     try:
         info = NpuSmi(tree, timeout=module.params["timeout"]).info()
     except NpuError as exc:

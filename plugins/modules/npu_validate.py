@@ -123,9 +123,8 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.npuops.ascend.plugins.module_utils import _host_checks
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 def main():
@@ -143,7 +142,7 @@ def main():
     )
     params = module.params
     try:
-        result = _host_checks.validate(
+        result = host_checks.validate(
             params["root"],
             params["source"],
             version=params["version"],

@@ -33,12 +33,12 @@ _value:
   type: bool
 """
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _stats
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 
 
 def npu_rollout_failed(rollout):
     """See DOCUMENTATION."""
-    return _stats.failed(rollout)
+    return awx_stats.failed(rollout)
 
 
 class TestModule:

@@ -14,7 +14,7 @@ import subprocess
 import uuid
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 from lab import CHECKOUT
 from patience import PATIENCE
 
@@ -43,7 +43,7 @@ class Container:
 
     def hook(self) -> dict:
         """As the spec has it, but for the place of the script."""
-        return dict(_cdi.hook()["hooks"][0], path=str(HOOK))
+        return dict(cdi_spec.hook()["hooks"][0], path=str(HOOK))
 
     def create(self) -> subprocess.CompletedProcess:
         """runc create: all mounts and hooks, nothing of the image is run."""
@@ -55,7 +55,7 @@ class Container:
         config["root"] = {"path": "rootfs", "readonly": True}
         config["annotations"] = {"bundle": "/", "note": '"bundle":"/","root":{"path":"/"'}
         config["mounts"] += self.mounts + [{
-            "destination": "/" + TARGET, "source": str(self.driver), "type": "bind", "options": _cdi.MOUNT_OPTIONS}]
+            "destination": "/" + TARGET, "source": str(self.driver), "type": "bind", "options": cdi_spec.MOUNT_OPTIONS}]
         config["hooks"] = {hook["hookName"]: [{key: hook[key] for key in ("path", "args", "env", "timeout") if hook[key]}]}
         # As containerd writes it: in one line.
         (self.bundle / "config.json").write_text(json.dumps(config, separators=(",", ":")), encoding="utf-8")

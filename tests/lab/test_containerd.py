@@ -15,8 +15,10 @@ import subprocess
 import collection  # noqa: F401  pylint: disable=unused-import
 import containerd_probes as probes
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _toml_edit
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from patience import PATIENCE
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
@@ -58,7 +60,7 @@ def test_containerd_agrees(binaries, tmp_path, case, release):
     expected = EXPECTED[case][release]
     shutil.copytree(FIXTURES, tmp_path / "etc")
     main = tmp_path / "etc" / case
-    switch = _containerd_cdi.Switch(_containerd.Daemon(1, str(binaries[release]), str(main), True, None, None))
+    switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), True, None, None))
     if expected == "refused":
         with pytest.raises(NpuError):
             switch.look()
@@ -87,8 +89,8 @@ def test_probes(binaries, tmp_path, name, release):
     seen = probes.outcome(binaries[release], str(tmp_path / "etc"))
     assert probes.agrees(seen, expected), seen
     if release == "1.7" and expected != ["unsupported config version"] and probes.EXPECTED[name]["files"]:
-        read = _containerd.Daemon(1, str(binaries[release]), str(tmp_path / "etc" / "config.toml"), True, None, None).dump()
-        listed = _toml_edit.string_list(read.values[("imports",)])
+        read = containerd_runtime.Daemon(1, str(binaries[release]), str(tmp_path / "etc" / "config.toml"), True, None, None).dump()
+        listed = toml_edit.string_list(read.values[("imports",)])
         assert sorted(listed) == sorted(str(tmp_path / "etc" / file) for file in probes.EXPECTED[name]["files"])
 
 
@@ -96,7 +98,7 @@ def test_what_containerd_quotes_of_its_file_is_masked(binaries, tmp_path):
     main = tmp_path / "config.toml"
     main.write_text('version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.configs."r".auth]\n  password = ["hunter2 x", 3]\n')
     with pytest.raises(NpuError, match="Can't convert") as caught:
-        _containerd.Daemon(1, str(binaries["1.7"]), str(main), True, None, None).dump()
+        containerd_runtime.Daemon(1, str(binaries["1.7"]), str(main), True, None, None).dump()
     assert "hunter2" not in caught.value.message
 
 
@@ -104,7 +106,7 @@ def test_what_containerd_quotes_of_its_file_is_masked(binaries, tmp_path):
 def test_no_file(binaries, tmp_path, release):
     """The defaults; an edit on 1.7 changes nothing else of them."""
     main = tmp_path / "config.toml"
-    switch = _containerd_cdi.Switch(_containerd.Daemon(1, str(binaries[release]), str(main), False, None, None))
+    switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), False, None, None))
     switch.look()
     assert switch.before.on == (release == "2")
     if release == "1.7":

@@ -9,8 +9,10 @@ import json
 import time
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _eviction, _maintenance
-from ansible_collections.npuops.ascend.plugins.module_utils._patience import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from kube_api import KubeApi
 from workloads import Team
 
@@ -50,9 +52,9 @@ def said():
 @pytest.fixture
 def drain(lab, said):
     """The drain of a maintenance, which takes its time; only the team's pods are looked at."""
-    cluster = PatientCluster(_cluster.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
-    policy = _eviction.Policy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
-    return _eviction.Drain(cluster, NODE, policy, say=said.append)
+    cluster = PatientCluster(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
+    policy = eviction.Policy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
+    return eviction.Drain(cluster, NODE, policy, say=said.append)
 
 
 def until(what, seconds=60):
@@ -66,9 +68,9 @@ def until(what, seconds=60):
 def test_a_webhook_that_is_down_is_a_blocker_and_no_outage(guarded, drain, said):
     until(drain.simulate)
     (blocker,) = drain.simulate()
-    assert blocker.kind == _eviction.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
+    assert blocker.kind == eviction.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
     assert 'failed calling webhook "guard.example.com"' in blocker.why
-    with pytest.raises(_eviction.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
+    with pytest.raises(eviction.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
         drain.evict_others()
     assert not [sentence for sentence in said if "Trying again" in sentence]
 
@@ -82,23 +84,23 @@ def test_it_goes_on_when_the_webhook_is_mended(lab, guarded, drain):
 def test_who_cordoned_a_node(lab):
     """What our own patch and kubectl leave in managedFields is what whose cordon it is goes by."""
     api, path = KubeApi(lab.kubeconfig), "/api/v1/nodes/" + NODE
-    ours = f"{path}?fieldManager={_maintenance.CORDON_MANAGER}"
-    before = api.get(path)["metadata"].get("annotations", {}).get(_maintenance.ANNOTATION_LAST)
+    ours = f"{path}?fieldManager={maintenance_record.CORDON_MANAGER}"
+    before = api.get(path)["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_LAST)
     left = json.dumps({"run": "r", "generation": 1, "times": {"left-cordoned": "2026-01-01T00:00:00Z"}})
     try:
-        api.patch(ours, {"metadata": {"annotations": {_maintenance.ANNOTATION_LAST: left}}, "spec": {"unschedulable": True}})
-        assert _maintenance.cordoned_by(api.get(path)) == _maintenance.CORDON_MANAGER
-        assert _maintenance.left_cordoned(api.get(path))
+        api.patch(ours, {"metadata": {"annotations": {maintenance_record.ANNOTATION_LAST: left}}, "spec": {"unschedulable": True}})
+        assert maintenance_record.cordoned_by(api.get(path)) == maintenance_record.CORDON_MANAGER
+        assert maintenance_record.left_cordoned(api.get(path))
         # Setting what is set takes nothing over.
         lab.kubectl("cordon", NODE)
-        assert _maintenance.cordoned_by(api.get(path)) == _maintenance.CORDON_MANAGER
+        assert maintenance_record.cordoned_by(api.get(path)) == maintenance_record.CORDON_MANAGER
         lab.kubectl("uncordon", NODE)
-        assert _maintenance.cordoned_by(api.get(path)) is None
+        assert maintenance_record.cordoned_by(api.get(path)) is None
         lab.kubectl("cordon", NODE)
         node = api.get(path)
-        assert _maintenance.cordoned_by(node).startswith("kubectl") and not _maintenance.left_cordoned(node)
+        assert maintenance_record.cordoned_by(node).startswith("kubectl") and not maintenance_record.left_cordoned(node)
         # Nor does a write of ours while it is theirs.
         api.patch(ours, {"spec": {"unschedulable": True}})
-        assert not _maintenance.left_cordoned(api.get(path))
+        assert not maintenance_record.left_cordoned(api.get(path))
     finally:
-        api.patch(ours, {"metadata": {"annotations": {_maintenance.ANNOTATION_LAST: before}}, "spec": {"unschedulable": None}})
+        api.patch(ours, {"metadata": {"annotations": {maintenance_record.ANNOTATION_LAST: before}}, "spec": {"unschedulable": None}})

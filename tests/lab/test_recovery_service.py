@@ -137,7 +137,7 @@ def refusals(machine, lab, tmp_path_factory):
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_work_is_refused(refusals, case):
-    """The rest of it: tests/unit/plugins/module_utils/test_recovery_service.py."""
+    """The rest of it: tests/unit/plugins/module_utils/_host/test_heal_service.py."""
     message, changes = refusals[case]
     assert REFUSED[case][1] in message
     assert changes == 0

@@ -10,7 +10,8 @@ import json
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils import _oci, _registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 from patience import PATIENCE
 
 # Node -> what its pods ask for, chips.
@@ -155,13 +156,13 @@ def test_two_pods_never_share_a_chip(lab, node):
 def cann_image(lab) -> str:
     """The test image with the environment of a CANN image: its LD_LIBRARY_PATH is its own."""
     login = json.loads((lab.state / "registry.json").read_text(encoding="utf-8"))
-    client = _registry.RegistryClient(login["address"], login["username"], login["password"], plain_http=True)
+    client = image_registry.RegistryClient(login["address"], login["username"], login["password"], plain_http=True)
     _there, manifest = client.image("lab/test", "lab")
     config = json.loads(client.blob("lab/test", manifest["config"]["digest"]))
     config["config"]["Env"].append(f"LD_LIBRARY_PATH={CANN_PATH}")
     content = json.dumps(config).encode()
-    client.push_blob("lab/test", _oci.sha256(content), len(content), io.BytesIO(content))
-    manifest["config"].update(digest=_oci.sha256(content), size=len(content))
+    client.push_blob("lab/test", oci.sha256(content), len(content), io.BytesIO(content))
+    manifest["config"].update(digest=oci.sha256(content), size=len(content))
     client.push_manifest("lab/test", "cann", json.dumps(manifest).encode())
     return f"{login['address']}/lab/test:cann"
 

@@ -9,16 +9,14 @@ import itertools
 import json
 
 import fleet
-from ansible_collections.npuops.ascend.plugins.module_utils import (
-    _due,
-    _eviction,
-    _maintenance,
-    _plan,
-    _recovery_plan,
-    _snapshot,
-)
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Recovery
-from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
 from fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
 from field_owners import cordon_of
 from maintenance_bench import LAST, Bench
@@ -47,7 +45,7 @@ class Commands(Bench):
         self.world.touch("npu-a", lambda node: node["status"]["nodeInfo"].update(containerRuntimeVersion="containerd://2.1.5"))
         if upgraded:
             ended = {"run": "run-0", "generation": 0, "reason": "upgrade", "outcome": "success", "times": {}}
-            ended["ended"] = ended["started"] = _maintenance.rfc3339(self.world.clock.now() - 5000)
+            ended["ended"] = ended["started"] = maintenance_record.rfc3339(self.world.clock.now() - 5000)
             ended["to"] = {"version": version_of(release), "release": release, "digest": None}
             self.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({LAST: json.dumps(ended)}))
         if self.cordoned:
@@ -66,7 +64,7 @@ class Commands(Bench):
 
     def heal(self):
         run = "run-%d" % next(self._runs)
-        made = _recovery_plan.make([self._seen()], {"npu-a": self.node}, GUARDS, self.world.clock.now(), auto=True)
+        made = heal_plan.make([self._seen()], {"npu-a": self.node}, GUARDS, self.world.clock.now(), auto=True)
         verdict = made.entries[0].verdict if made.entries else None
         if not made.due:
             return verdict, None
@@ -77,9 +75,9 @@ class Commands(Bench):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
     def plan(self, reason="upgrade", **wishes):
-        snapshot = _snapshot.Snapshot({"npu-a": self.node}, {}, _eviction.Budgets([]))
-        wishes = _plan.Wishes(_eviction.Policy.of(), reason=reason, **dict({"auto": True}, **wishes))
-        tools = _plan.Tools(
+        snapshot = fleet_snapshot.Snapshot({"npu-a": self.node}, {}, eviction.Budgets([]))
+        wishes = fleet_plan.Wishes(eviction.Policy.of(), reason=reason, **dict({"auto": True}, **wishes))
+        tools = fleet_plan.Tools(
             resolve=lambda reference, config: _digest(self.wanted),
             size=lambda *_args: 2**30,
             support=lambda *_args: ([], []),
@@ -87,14 +85,14 @@ class Commands(Bench):
             now=self.world.clock.now(),
         )
         slots = self.world.slots() or {"max": 1, "halted": None, "holders": {}}
-        return _plan.make([self._seen()], snapshot, slots, wishes, tools)
+        return fleet_plan.make([self._seen()], snapshot, slots, wishes, tools)
 
     def _roll(self, reason, **wishes):
         plan = self.plan(reason, **wishes)
         (entry,) = plan.entries
         assert plan.green or entry.deferrable, plan.problem  # npu_upgrade_on_blocked: defer
         for due, names in ((True, plan.due_nodes), (False, plan.settled_nodes)):
-            labels = _due.change(self.node, due) if "npu-a" in names else {}
+            labels = maintenance_pending.change(self.node, due) if "npu-a" in names else {}
             if labels:
                 self.world.touch("npu-a", lambda node: merge(node["metadata"]["labels"], labels))  # noqa: B023
         if entry.order is None and not entry.deferrable:

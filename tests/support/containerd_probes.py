@@ -16,8 +16,10 @@ import pathlib
 import sys
 
 import collection  # noqa: F401  pylint: disable=unused-import
-from ansible_collections.npuops.ascend.plugins.module_utils import _containerd, _containerd_cdi, _containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd" / "probes"
 EXPECTED = json.loads((DIRECTORY / "expected.json").read_text(encoding="utf-8"))
@@ -32,12 +34,12 @@ NAMES = {
 def daemon(binary, directory):
     """The containerd ``binary`` with the configuration in ``directory``, which may lack one."""
     main = pathlib.Path(directory, "config.toml")
-    return _containerd.Daemon(1, str(binary), str(main), main.exists(), None, "containerd.service")
+    return containerd_runtime.Daemon(1, str(binary), str(main), main.exists(), None, "containerd.service")
 
 
 def outcome(binary, directory):
     """What happens with the configuration in ``directory``, as in expected.json."""
-    switch = _containerd_cdi.Switch(daemon(binary, directory))
+    switch = containerd_enable.Switch(daemon(binary, directory))
     try:
         switch.look()
         switch.check_fit()
@@ -98,7 +100,7 @@ def _dump(release, path):
             if release == "1.7":
                 cri = {"enable_cdi": False, "cdi_spec_dirs": cri["cdi_spec_dirs"], "sandbox_image": "pause"}
             cri.update((key, value) for key, value in section.items() if key in cri)
-        pending += _containerd_config.ConfigFile(name, text).imports
+        pending += containerd_config.ConfigFile(name, text).imports
     section = "io.containerd.grpc.v1.cri" if release == "1.7" else "io.containerd.cri.v1.runtime"
     lines = ["disabled_plugins = %s" % json.dumps(disabled), "imports = %s" % json.dumps(read)]
     if section not in disabled and not (release == "1.7" and "cri" in disabled):

@@ -9,7 +9,8 @@ import json
 import os
 import struct
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _oci, _registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 
 KERNEL = "6.6.0-145.0.4.135.oe2403sp3.x86_64"
 MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -86,10 +87,10 @@ def write_tree(tree, version="25.5.0", kernel=KERNEL, machine=None, modules=None
 
 def push(registry, repository, tag, top, prefix="", annotations=None, workdir=None, architecture=None):
     """Store the directory ``top`` as an image in the test registry; returns its digest."""
-    layer = _oci.write_layer(str(top), prefix or ".", str((workdir or top.parent) / "layer.tar.gz"))
+    layer = oci.write_layer(str(top), prefix or ".", str((workdir or top.parent) / "layer.tar.gz"))
     with open(layer.path, "rb") as stream:
         registry.put_blob(stream.read())
     os.unlink(layer.path)
-    config = _oci.config(architecture or _registry.architecture(), [layer], {})
+    config = oci.config(architecture or image_registry.architecture(), [layer], {})
     registry.put_blob(config)
-    return registry.put_manifest(repository, tag, json.loads(_oci.manifest(config, [layer], annotations or {})))
+    return registry.put_manifest(repository, tag, json.loads(oci.manifest(config, [layer], annotations or {})))

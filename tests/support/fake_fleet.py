@@ -16,9 +16,9 @@ import itertools
 import json
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle_host import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
 from field_owners import note_cordon
 
 NODES = "/api/v1/nodes"
@@ -91,8 +91,8 @@ class World:
         host = Host(self, name, release)
         self.hosts[name] = host
         node_labels = {
-            _cluster.LABEL_PRESENT: "",
-            _cluster.LABEL_COMPONENTS: "enabled",
+            kube_client.LABEL_PRESENT: "",
+            kube_client.LABEL_COMPONENTS: "enabled",
             "npu.openfuyao.com/driver-upgrade-state": state,
         }
         node_labels.update(labels or {})
@@ -160,11 +160,11 @@ class World:
         if self.fate.what == "kill":
             raise Killed(str(self.fate))
         if api:
-            raise _cluster.Unreachable("The Kubernetes API cannot be reached: Connection refused.")
+            raise kube_client.Unreachable("The Kubernetes API cannot be reached: Connection refused.")
 
     def check_light(self):
         if self.clock.now() < self.dark_until:
-            raise _cluster.Unreachable("The Kubernetes API cannot be reached: Connection refused.")
+            raise kube_client.Unreachable("The Kubernetes API cannot be reached: Connection refused.")
 
 
 class FakeCluster:
@@ -196,7 +196,7 @@ class FakeCluster:
 
         def effect():
             if place in self._world.objects:
-                raise _cluster.Conflict("already exists")
+                raise kube_client.Conflict("already exists")
             self._world.put(place, copy.deepcopy(body))
             return copy.deepcopy(self._world.objects[place])
 
@@ -210,11 +210,11 @@ class FakeCluster:
         self._world.on_write(path, body)
         item = copy.deepcopy(self._world.objects.get(path))
         if item is None:
-            raise _cluster.NotFound("%s not found" % path)
+            raise kube_client.NotFound("%s not found" % path)
         body = copy.deepcopy(body)
         version = body.get("metadata", {}).pop("resourceVersion", None)
         if version not in (None, item["metadata"]["resourceVersion"]):
-            raise _cluster.Conflict("the object has been modified")
+            raise kube_client.Conflict("the object has been modified")
         merge(item, body)
         note_cordon(self._world.objects[path], item, manager, self._world.clock.now())
         self._world.put(path, item)
@@ -298,8 +298,8 @@ class Host:
 
     def _agent(self):
         node = self._world.objects.get(NODES + "/" + self.name)
-        runs = node is not None and self.up and self.driver not in self.broken and node["metadata"]["labels"].get(_cluster.LABEL_COMPONENTS) == "enabled"
-        told = node is not None and json.loads(node["metadata"]["annotations"].get(_cluster.ANNOTATION_WEDGED, "null"))
+        runs = node is not None and self.up and self.driver not in self.broken and node["metadata"]["labels"].get(kube_client.LABEL_COMPONENTS) == "enabled"
+        told = node is not None and json.loads(node["metadata"]["annotations"].get(kube_client.ANNOTATION_WEDGED, "null"))
         if runs and self.wedged and (not told or told["boot_id"] != self.boot_id):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._world.clock.now()))
             self._tell({"since": since, "probes": 3, "reason": "npu-smi failed", "boot_id": self.boot_id})
@@ -312,7 +312,7 @@ class Host:
 
         def change(node):
             merge(node["metadata"], {
-                "annotations": {_cluster.ANNOTATION_WEDGED: told and json.dumps(told)},
+                "annotations": {kube_client.ANNOTATION_WEDGED: told and json.dumps(told)},
                 "labels": {"npu.openfuyao.com/reboot-required": "true" if told else None},
             })
 

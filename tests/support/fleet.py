@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils._pci import FAMILIES
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 
 KERNEL = "6.6.0-145.0.4.135.oe2403sp3.aarch64"
 OLD, NEW = "25.5.0", "25.5.2"

@@ -182,9 +182,11 @@ class ApiServer:
 def _selected(items, label_selector):
     if not label_selector:
         return list(items)
-    from ansible_collections.npuops.ascend.plugins.module_utils import _selectors  # Python 3.8 has no use for it
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import (
+        selectors as kube_selectors,  # Python 3.8 has no use for it
+    )
 
-    selector = _selectors.parse(label_selector, "labelSelector")
+    selector = kube_selectors.parse(label_selector, "labelSelector")
     return [item for item in items if selector.matches(item["metadata"].get("labels") or {})]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from ansible_collections.npuops.ascend.plugins.module_utils._cycle import Cycle, Order, Policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, Order, Policy, Recovery
 from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -17,6 +18,7 @@ REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 RECORD = "npuops.ascend/maintenance"
 LAST = "npuops.ascend/last-maintenance"
 COMPONENTS = "npuops.ascend/components"
+WEDGED = "npuops.ascend/wedged"
 TARGET = {"version": "25.5.0", "release": NEW, "digest": "sha256:" + "b" * 64}
 
 
@@ -107,3 +109,35 @@ class Bench:
         assert self.cordoned is cordoned
         assert self.world.slots()["holders"] == {}
         assert self.host.next is None
+
+
+class Wedged(Bench):
+    """A node whose chips stopped to answer a minute ago."""
+
+    def __init__(self, incurable=False, state=None, **node):
+        super().__init__(state=state, **node)
+        self.host.incurable = incurable
+        self.host.wedge()
+        self.wait(60)
+        assert WEDGED in self.annotations and self.labels[REBOOT_REQUIRED] == "true"
+
+    def run(self, run="run-1", until="done", order=None, guards=None, **policy):
+        wanted = {"reason": "recovery", "target": {}, "purpose": Recovery(Guards(**(guards or {})))}
+        return super().run(run, until, dict(wanted, **(order or {})), **policy)
+
+    def upgrade(self, run="run-1", **policy):
+        return super().run(run, **policy)
+
+    def assert_recovered(self, cordoned=False, boots=1, state=None):
+        assert self.host.boots == boots and self.host.tries == {}
+        assert (self.host.driver, self.host.good, self.host.next) == (OLD, OLD, None)
+        assert self.labels.get(STATE) == state and self.labels[COMPONENTS] == "enabled"
+        self.wait(20)  # for the node agent
+        assert WEDGED not in self.annotations and REBOOT_REQUIRED not in self.labels
+        assert RECORD not in self.annotations and self.cordoned is cordoned
+        assert self.world.slots()["holders"] == {} and not self.world.slots()["halted"]
+        assert self.last["outcome"] == "success" and self.last["reason"] == "recovery"
+
+    def assert_untouched(self):
+        assert self.host.boots == 0 and not self.cordoned and RECORD not in self.annotations
+        assert not (self.world.slots() or {}).get("holders")

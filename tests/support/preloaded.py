@@ -92,10 +92,10 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 def _serve(listener: socket.socket) -> None:
     """Fork for each connection, until standard input ends. Modules are packed once: where they are kept is the forks' as well."""
-    from ansible.cli.adhoc import AdHocCLI  # pylint: disable=import-outside-toplevel
-    from ansible.cli.playbook import PlaybookCLI  # pylint: disable=import-outside-toplevel
     import kubernetes.client  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
     import kubernetes.dynamic  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
+    from ansible.cli.adhoc import AdHocCLI  # pylint: disable=import-outside-toplevel
+    from ansible.cli.playbook import PlaybookCLI  # pylint: disable=import-outside-toplevel
 
     programs = {"ansible-playbook": PlaybookCLI, "ansible": AdHocCLI}
     while True:

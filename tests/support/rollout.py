@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from api_proxy import ApiProxy
 from crash import Controller, Gate, GateSocket
 from lab import CHECKOUT, Lab
-from observer import APPROVAL, COMPONENTS, LAST, LEASE, RECORD, REBOOT_REQUIRED, REQUESTED, STATE, Observer, left_behind
-from patience import RUN_PATIENCE
+from observer import APPROVAL, COMPONENTS, LAST, LEASE, REBOOT_REQUIRED, RECORD, REQUESTED, STATE, Observer, left_behind
+from patience import PATIENCE, RUN_PATIENCE
 
 NPU_NODES = ("npu-a", "npu-b", "npu-c")
 NAMESPACE = "npu-operator"
@@ -199,3 +199,23 @@ def ready(lab: Lab, node: str, boot: str) -> bool:
     status = lab.node(node)["status"]
     return status["nodeInfo"]["bootID"] == boot and any(
         condition["type"] == "Ready" and condition["status"] == "True" for condition in status["conditions"])
+
+
+def target(lab, *nodes: str) -> str:
+    """A version that none of the nodes has; they are brought to the same one first if they differ."""
+    versions = {version_of(lab, node) for node in nodes}
+    if len(versions) > 1:
+        upgrade(lab, "--limit=" + ",".join(nodes), npu_driver_version="25.5.0", npu_upgrade_max_parallel=0)
+        return OTHER["25.5.0"]
+    return OTHER[versions.pop()]
+
+
+def slots(lab) -> dict:
+    lease = lab.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
+    return json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {"holders": {}, "halted": None}
+
+
+def at_step(observer, node: str, *steps: str):
+    """Wait until the record of a node says one of these steps."""
+    return observer.wait(lambda sight: sight.kind == "node" and sight.name == node and not sight.gone
+                         and bool(sight.record) and sight.record["step"] in steps, PATIENCE, f"{node} at {' or '.join(steps)}")

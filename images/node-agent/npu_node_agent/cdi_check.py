@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple, Optional
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 
 from .cdi_spec import SpecFile
 
@@ -37,17 +37,17 @@ def problems(spec: SpecFile, host: Host, marker: Optional[dict]) -> list:
 
 def _others(spec: SpecFile):
     """One bad file beside ours takes every CDI device of the host away."""
-    directories = _cdi.directories_of(spec.path)
-    for path in _cdi.unreadable(directories):
+    directories = cdi_spec.directories_of(spec.path)
+    for path in cdi_spec.unreadable(directories):
         if path != spec.path:
             yield "%s beside it cannot be read, and with that no CDI device can be resolved" % path
-    for path in _cdi.other_writers(spec.path, directories):
+    for path in cdi_spec.other_writers(spec.path, directories):
         yield "%s describes devices of the same kind, and containerd uses neither" % path
 
 
 def _kind(document: dict):
-    if document.get("kind") != _cdi.KIND:
-        yield "its kind is %r, not %s" % (document.get("kind"), _cdi.KIND)
+    if document.get("kind") != cdi_spec.KIND:
+        yield "its kind is %r, not %s" % (document.get("kind"), cdi_spec.KIND)
 
 
 def _devices(document: dict, host: Host):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Sequence
 
-from ansible_collections.npuops.ascend.plugins.module_utils import _pci
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NoVerdict, NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
 
 from .background import Background
 
@@ -46,7 +46,7 @@ class Probe:
 
     def on_pci(self) -> int:
         """How many chips the PCI bus shows. Raises OSError when that cannot be told now."""
-        return _pci.chip_count(_pci.chip_functions(self._pci_devices))
+        return pci.chip_count(pci.chip_functions(self._pci_devices))
 
     async def run(self) -> Result:
         """Never raises, and never takes much longer than the time limit."""

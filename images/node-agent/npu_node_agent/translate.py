@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Iterable, NamedTuple
 
-from ansible_collections.npuops.ascend.plugins.module_utils._cdi import KIND
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd.cdi_spec import KIND
 
 from . import api, wire
 

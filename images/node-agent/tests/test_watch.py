@@ -204,9 +204,9 @@ def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mo
 
 def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready):
     """validate and status look at the chips as well, and a slow npu-smi of theirs is within its time."""
-    from ansible_collections.npuops.ascend.plugins.module_utils import _npu_smi
+    from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 
-    held = _npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
+    held = chips_npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
     agent.start()
     wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, "three looks without a verdict")
     assert marker(agent, "driver-ready") and not sample(agent, 'probes_total{result="failed"}')

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from crash import Gate
 from lab import CHECKOUT
-from observer import APPROVAL, LAST, LEASE, RECORD, STATE, VERSION
+from observer import APPROVAL, LAST, RECORD, STATE, VERSION
 from patience import PATIENCE
-from rollout import NAMESPACE, NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
+from rollout import NPU_NODES, OTHER, TAKEOVER, at_step, proof, run, slots, target, upgrade, version_of, watch
 from workloads import A2, DUO, Team
 
 ALL = "--limit=" + ",".join(NPU_NODES)
@@ -29,32 +29,12 @@ def team(idle):
         yield one
 
 
-def target(lab, *nodes: str) -> str:
-    """A version that none of the nodes has; they are brought to the same one first if they differ."""
-    versions = {version_of(lab, node) for node in nodes}
-    if len(versions) > 1:
-        upgrade(lab, "--limit=" + ",".join(nodes), npu_driver_version="25.5.0", npu_upgrade_max_parallel=0)
-        return OTHER["25.5.0"]
-    return OTHER[versions.pop()]
-
-
-def slots(lab) -> dict:
-    lease = lab.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
-    return json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {"holders": {}, "halted": None}
-
-
 def last(lab, node: str) -> dict:
     return json.loads(lab.node(node)["metadata"]["annotations"].get(LAST, "{}"))
 
 
 def address(lab, node: str) -> str:
     return yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"][node]["ansible_host"]
-
-
-def at_step(observer, node: str, *steps: str):
-    """Wait until the record of a node says one of these steps."""
-    return observer.wait(lambda sight: sight.kind == "node" and sight.name == node and not sight.gone
-                         and bool(sight.record) and sight.record["step"] in steps, PATIENCE, f"{node} at {' or '.join(steps)}")
 
 
 def untouched(observer, *nodes: str) -> list[str]:

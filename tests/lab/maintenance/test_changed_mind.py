@@ -11,8 +11,7 @@ import re
 import pytest
 from lab import CHECKOUT
 from observer import LAST, RECORD, STATE
-from rollout import OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
-from test_cases import at_step, slots, target
+from rollout import OTHER, TAKEOVER, at_step, proof, run, slots, target, upgrade, version_of, watch
 from workloads import Team
 
 ONE = "--limit=npu-a"

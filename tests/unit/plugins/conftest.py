@@ -19,6 +19,8 @@ def api():
 @pytest.fixture
 def cluster(api):
     """A client of it."""
-    from ansible_collections.npuops.ascend.plugins.module_utils import _cluster  # what runs on hosts is tested without it
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import (
+        client as kube_client,  # what runs on hosts is tested without it
+    )
 
-    return _cluster.connect({"host": api.address, "api_key": "token"})
+    return kube_client.connect({"host": api.address, "api_key": "token"})

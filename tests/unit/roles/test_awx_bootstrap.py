@@ -15,9 +15,9 @@ import awx_rules
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._preflight import KNOWN_VARIABLES
-from ansible_collections.npuops.ascend.plugins.module_utils._recovery import Guards
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import KNOWN_VARIABLES
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
 from awx_stub import PASSWORD, TOKEN, USER, AwxStub
 
 CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))

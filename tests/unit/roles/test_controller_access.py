@@ -9,8 +9,9 @@ import pathlib
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils import _plan, _preflight
-from roles.test_manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
@@ -91,17 +92,17 @@ def test_install_may_make_change_and_remove_it(granted, kind, group, namespace, 
 
 def test_install_asks_for_what_it_makes():
     """Preflight names, in words, every right that would be missing later."""
-    asked = set(_preflight.permissions(NAMESPACE, True, True, True, True))
+    asked = set(preflight.permissions(NAMESPACE, True, True, True, True))
     for kind, group, namespace, name in made():
         if kind.startswith("ValidatingAdmissionPolicy"):
-            assert name in _preflight._AGENT_POLICIES + _preflight._PLUGIN_POLICIES
+            assert name in preflight._AGENT_POLICIES + preflight._PLUGIN_POLICIES
         if group != "monitoring.coreos.com" and kind != "Service":  # only where the Prometheus operator is
             resource = PLURALS.get(kind, kind.lower() + "s")
             assert {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)} & asked, (kind, name)
 
 
 def test_preflight_and_plan_are_content(granted):
-    asked = _preflight.permissions(NAMESPACE, True, True, True, True) + _plan.permissions(NAMESPACE)
+    asked = preflight.permissions(NAMESPACE, True, True, True, True) + fleet_plan.permissions(NAMESPACE)
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 

@@ -5,71 +5,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
 import subprocess
 import time
 
-import jinja2
 import pytest
-import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils import _rollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
 from patience import PATIENCE
-
-ROLES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "roles"))
-SHARED = {
-    "npu_namespace": "npu-operator",
-    "npu_image_pull_policy": "IfNotPresent",
-    "npu_image_pull_secrets": ["one", "two"],
-    "npu_rollout_max_unavailable": "10%",
-    "npu_tolerations": [{"key": "dedicated", "operator": "Exists"}],
-}
-PLUGIN = dict(
-    SHARED,
-    npu_device_plugin_image="registry.example/plugin:v7.3.0",
-    npu_device_plugin_driver_path="/var/lib/Ascend/driver",
-    npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
-    npu_device_plugin_kubelet_pods=False,
-    npu_node_agent_enabled=False,
-)
-AGENT = dict(
-    SHARED,
-    npu_node_agent_image="registry.example/agent:0.1.0",
-    npu_node_agent_driver_path="/var/lib/Ascend/driver",
-    npu_node_agent_probe_interval=60,
-    npu_node_agent_probe_timeout=30,
-    npu_node_agent_probe_failures=3,
-    npu_node_agent_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
-    npu_node_agent_monitoring_labels={"release": "prometheus"},
-    __npu_node_agent_alerts={"groups": [{"name": "x", "rules": []}]},
-)
-EXPORTER = dict(
-    SHARED,
-    npu_exporter_image="registry.example/exporter:v7.3.0",
-    npu_exporter_driver_path="/usr/local/Ascend/driver",
-    npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
-    npu_exporter_service_monitor_labels={"release": "prometheus"},
-)
-
-
-def render(role, template, variables):
-    """{kind: object} of a role's template."""
-    return {item["kind"]: item for item in render_all(role, template, variables)}
-
-
-def render_all(role, template, variables):
-    """The objects of a role's template."""
-    loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
-    environment = jinja2.Environment(
-        loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
-    )
-    environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
-    with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
-        constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
-    text = environment.get_template(template).render(constants, **variables)
-    return [item for item in yaml.safe_load_all(text) if item]
 
 
 def mounts(daemonset):
@@ -134,7 +79,7 @@ def assert_waits(spec):
     """A container before the component's waits for the driver; it has no driver tree, no devices, no privileges."""
     (wait,) = spec["initContainers"]
     (container,) = spec["containers"]
-    assert (wait["name"], wait["image"], wait["imagePullPolicy"]) == (_rollout.DRIVER_WAIT, container["image"], container["imagePullPolicy"])
+    assert (wait["name"], wait["image"], wait["imagePullPolicy"]) == (kube_daemonsets.DRIVER_WAIT, container["image"], container["imagePullPolicy"])
     assert "privileged" not in wait["securityContext"] and wait["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
     assert {mount["mountPath"]: paths[mount["name"]] for mount in wait["volumeMounts"] if mount["readOnly"]} == {

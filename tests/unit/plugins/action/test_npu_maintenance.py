@@ -12,8 +12,9 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from eviction_stub import PODS, EvictionApi, pod
 from fake_fleet import NEW, OLD
 from kubernetes_stub import node
@@ -55,7 +56,7 @@ class Host:
 @pytest.fixture
 def api():
     with EvictionApi() as server:
-        labels = {STATE: "upgrade-required", _cluster.LABEL_COMPONENTS: "enabled"}
+        labels = {STATE: "upgrade-required", kube_client.LABEL_COMPONENTS: "enabled"}
         server.put(NODES, node("npu-a", "boot-0", labels=labels, allocatable={RESOURCE: "8"}))
         yield server
 
@@ -70,7 +71,7 @@ def host(api, monkeypatch):
 def act(api, check_mode=False, transport="ssh", **options):
     target = {"version": "25.5.0", "release": NEW, "digest": "sha256:b"}
     given = {"node": "npu-a", "run": "r", "target": target, "resource": RESOURCE, "chips": "8"}
-    validator = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **npu_maintenance.ActionModule.ARGUMENTS))
+    validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **npu_maintenance.ActionModule.ARGUMENTS))
     checked = validator.validate(dict(given, host=api.address, api_key="token", **options))
     assert not checked.error_messages
     module = npu_maintenance.ActionModule.__new__(npu_maintenance.ActionModule)
@@ -132,7 +133,7 @@ def test_settings_that_are_none(api, host, policy, text):
 
 
 def test_an_api_that_stays_away_ends_the_whole_run(api, host, monkeypatch):
-    monkeypatch.setattr(_patience.PatientCluster.__init__, "__defaults__", (0, 0))
+    monkeypatch.setattr(kube_retry.PatientCluster.__init__, "__defaults__", (0, 0))
     api.faults[("GET", NODES + "/npu-a")] = (503, "the server is currently unable to handle the request")
     with pytest.raises(NpuError) as caught:
         act(api)

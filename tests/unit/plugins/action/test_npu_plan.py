@@ -10,8 +10,9 @@ import json
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_plan import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _patience
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from fleet import host
 from kubernetes_stub import node
@@ -50,7 +51,7 @@ def run(api, registry, hosts=None, **options):
     hosts = hosts or [host("a"), host("b")]
     for entry in hosts:
         entry["config"].update(config)
-    validator = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
+    validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
     checked = validator.validate(
         dict({"hosts": hosts, "host": api.address, "api_key": "token", "auto": "true"}, **options)
     )
@@ -154,7 +155,7 @@ def test_the_api_may_be_away_for_a_while(api, registry, monkeypatch):
         if len(pauses) == 3:
             del api.faults[("GET", path)]
 
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(sleep))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(sleep))
     api.faults[("GET", path)] = (429, "too many requests")
     assert run(api, registry)["green"]
     assert len(pauses) == 3

@@ -11,8 +11,8 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action import npu_recovery, npu_recovery_watch
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
@@ -22,7 +22,7 @@ HOSTS = [{"name": "a", "variables": ["npu_driver_version", "npu_recovery_auto"]}
 def act(api, module=npu_recovery, check_mode=False, **options):
     action = module.ActionModule.__new__(module.ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=False)
-    checked = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **module.ActionModule.ARGUMENTS)).validate(
+    checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **module.ActionModule.ARGUMENTS)).validate(
         dict({"hosts": HOSTS, "host": api.address, "api_key": "token"}, **options))  # fmt: skip
     assert not checked.error_messages, checked.error_messages
     return action.act(checked.validated_parameters)
@@ -31,7 +31,7 @@ def act(api, module=npu_recovery, check_mode=False, **options):
 @pytest.fixture
 def wedged(api):
     told = {"since": "2026-11-21T10:00:00Z", "probes": 3, "reason": "npu-smi failed", "boot_id": "boot-0"}
-    labels = {_cluster.LABEL_PRESENT: ""}
+    labels = {kube_client.LABEL_PRESENT: ""}
     api.put(NODES, node("a", "boot-0", labels=labels, annotations={"npuops.ascend/wedged": json.dumps(told)}))
     return api
 

@@ -14,7 +14,7 @@ import pytest
 import reports
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_report import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from eviction_stub import EvictionApi
 
 NODES = "/api/v1/nodes"
@@ -41,7 +41,7 @@ def halt(api):
 def run(api, check_mode=False, **options):
     plan = {"hosts": {"npu-a": reports.planned("npu-a")}, "order": ["npu-a"]}
     hosts = [{"name": "npu-a", "outcome": "done", "reason": None}]
-    spec = dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)
+    spec = dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)
     given = {"run": "r1", "plan": plan, "hosts": hosts, "host": api.address, "api_key": "token"}
     checked = ArgumentSpecValidator(spec).validate(dict(given, **options))
     assert not checked.error_messages

@@ -14,8 +14,11 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_workloads import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster, _maintenance, _patience, _run_life
-from ansible_collections.npuops.ascend.plugins.module_utils._errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 from kubernetes_stub import WEBHOOK_DOWN, node
 from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
@@ -33,8 +36,8 @@ def discovery_cache(monkeypatch, tmp_path):
 def time_flies(monkeypatch):
     """What is slept has passed."""
     slept = []
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(slept.append))
-    monkeypatch.setattr(_patience.Clock, "monotonic", staticmethod(lambda: time.monotonic() + sum(slept)))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(slept.append))
+    monkeypatch.setattr(kube_retry.Clock, "monotonic", staticmethod(lambda: time.monotonic() + sum(slept)))
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def run(api, state, check_mode=False, **options):
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=True)
     options = dict({"resources": [NPU], "run": "run-1"}, **options)
-    checked = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
+    checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
         dict(options, state=state, host=api.address, api_key="token"))  # fmt: skip
     assert not checked.error_messages
     return action.act(checked.validated_parameters)
@@ -215,13 +218,13 @@ def test_missing_permissions_are_told_before_anything_is_parked(api):
 def test_waits_for_the_pods(api, monkeypatch, goes):
     api.add(made("Deployment", replicas=2, status={"replicas": 2}), made("Job", status={"active": 1}))
     ticks = itertools.count()
-    monkeypatch.setattr(_patience.Clock, "monotonic", staticmethod(lambda: next(ticks)))
+    monkeypatch.setattr(kube_retry.Clock, "monotonic", staticmethod(lambda: next(ticks)))
 
     def sleep(_seconds):
         api.get("Job")["status"]["active"] = 0
         api.get("Deployment")["status"]["replicas"] = 0 if goes else 2
 
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(sleep))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(sleep))
     result = park(api, timeout="200")
     assert result["waiting"] == ([] if goes else ["Deployment train/x"])
     assert len(result["parked"]) == 2 and ("still has pods: Deployment train/x" in result["lines"]) is not goes
@@ -238,7 +241,7 @@ def test_a_status_from_before_does_not_count(api, monkeypatch):
         slept.append(seconds)
         api.get("Deployment")["status"]["observedGeneration"] = 2
 
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(sleep))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(sleep))
     assert park(api)["waiting"] == [] and len(slept) == 1
 
 
@@ -432,7 +435,7 @@ def test_a_webhook_that_comes_back_soon(api, monkeypatch):
     api.add(made("Deployment", replicas=3), made("StatefulSet", replicas=2))
     park(api)
     api.faults["PATCH", "/apis/apps/v1/namespaces/train/deployments/x"] = WEBHOOK_DOWN
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(lambda _seconds: api.faults.clear()))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(lambda _seconds: api.faults.clear()))
     result = restore(api)
     assert names(result["restored"]) == ["StatefulSet train/x", "Deployment train/x"]
     assert result["problem"] is None and not result["left"]
@@ -446,9 +449,9 @@ def test_an_outage_in_the_middle_is_told_for_all_that_are_left(api, monkeypatch)
 
     def gone(_self, path, _body, **_params):
         tried.append(path)
-        raise _cluster.Unreachable("The Kubernetes API cannot be reached: no route", cause="no route")
+        raise kube_client.Unreachable("The Kubernetes API cannot be reached: no route", cause="no route")
 
-    monkeypatch.setattr(_patience.PatientCluster, "merge_patch", gone)
+    monkeypatch.setattr(kube_retry.PatientCluster, "merge_patch", gone)
     result = restore(api)
     assert len(tried) == 1  # each would be waited for ten minutes
     assert len(result["left"]) == 4 and result["problem"].count("kubectl -n train patch deployments.apps x") == 4
@@ -467,7 +470,7 @@ def test_parking_goes_on_as_well(api):
 
 def beating(api, monkeypatch, beat):
     """``beat()`` after every 10 s that are waited."""
-    sleep, slept = _patience.Clock.sleep, []
+    sleep, slept = kube_retry.Clock.sleep, []
 
     def waits(seconds):
         sleep(seconds)
@@ -476,7 +479,7 @@ def beating(api, monkeypatch, beat):
             slept.clear()
             beat()
 
-    monkeypatch.setattr(_patience.Clock, "sleep", staticmethod(waits))
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(waits))
 
 
 @pytest.mark.parametrize("ahead", [-3600, 0, 3600])
@@ -487,7 +490,7 @@ def test_another_run_at_work_keeps_what_it_parked(api, monkeypatch, ahead):
     record = {"run": "run-2", "generation": 1, "step": "drain-required"}
 
     def beat():
-        record["heartbeat"] = _maintenance.rfc3339(_patience.Clock.monotonic() + time.time() + ahead)
+        record["heartbeat"] = maintenance_record.rfc3339(kube_retry.Clock.monotonic() + time.time() + ahead)
         api.put("/api/v1/nodes", node("a", annotations={"npuops.ascend/maintenance": json.dumps(record)}))
 
     beat()
@@ -503,8 +506,8 @@ def test_another_run_with_no_node_in_maintenance_keeps_what_it_parked(api, monke
     """It has not begun with its first one yet, or waits for people to approve."""
     api.add(made("Deployment", replicas=3))
     park(api, run="run-2")
-    clock = _patience.Clock()
-    life = _run_life.Life(_cluster.connect({"host": api.address, "api_key": "token"}), "npu-operator", "run-2", clock)
+    clock = kube_retry.Clock()
+    life = run_liveness.Life(kube_client.connect({"host": api.address, "api_key": "token"}), "npu-operator", "run-2", clock)
     with monkeypatch.context() as patch:
         beating(api, patch, life.beat)
         result = restore(api)
@@ -542,9 +545,9 @@ def test_who_waits_for_its_pods_shows_that_it_lives(api, monkeypatch):
 def test_own_workloads_are_not_waited_for(api):
     api.add(made("Deployment", replicas=3))
     park(api)
-    started = _patience.Clock.monotonic()
+    started = kube_retry.Clock.monotonic()
     assert names(restore(api)["restored"]) == ["Deployment train/x"]
-    assert _patience.Clock.monotonic() - started < 60
+    assert kube_retry.Clock.monotonic() - started < 60
 
 
 def test_without_our_namespace_there_is_nobody_else(api):
@@ -572,7 +575,7 @@ class Killed(Exception):
 
 def dies_at(monkeypatch, number, after):
     """The controller dies at its write ``number``, before it reaches the server or ``after``. Returns the writes made."""
-    merge_patch, made_so_far = _patience.PatientCluster.merge_patch, []
+    merge_patch, made_so_far = kube_retry.PatientCluster.merge_patch, []
 
     def write(self, path, body, **params):
         made_so_far.append(path)
@@ -583,7 +586,7 @@ def dies_at(monkeypatch, number, after):
             raise Killed
         return answer
 
-    monkeypatch.setattr(_patience.PatientCluster, "merge_patch", write)
+    monkeypatch.setattr(kube_retry.PatientCluster, "merge_patch", write)
     return made_so_far
 
 
@@ -623,16 +626,16 @@ def test_an_answer_that_is_lost(api, monkeypatch):
     """The write is repeated, and finds its own effect."""
     one_of_each(api)
     before = api.everything()
-    merge_patch, lost = _cluster.Cluster.merge_patch, set()
+    merge_patch, lost = kube_client.Cluster.merge_patch, set()
 
     def write(self, path, body, **params):
         answer = merge_patch(self, path, body, **params)
         if path not in lost:
             lost.add(path)
-            raise _cluster.Unreachable("gone")
+            raise kube_client.Unreachable("gone")
         return answer
 
-    monkeypatch.setattr(_cluster.Cluster, "merge_patch", write)
+    monkeypatch.setattr(kube_client.Cluster, "merge_patch", write)
     assert [entry["was"] for entry in park(api)["parked"]] == [None, 3, 2, 1, 1, False, 4, 5]
     lost.clear()
     result = restore(api)

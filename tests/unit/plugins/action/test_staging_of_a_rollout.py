@@ -15,7 +15,7 @@ import driver_images
 import pytest
 import registry_server
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils import _releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
@@ -34,12 +34,12 @@ def release(tmp_path, registry):
     """(layout, name) of a release on this machine, as it was staged from the registry."""
     tree = driver_images.write_tree(tmp_path / "image" / "driver", kernel=KERNEL)
     digest = driver_images.push(registry, REPOSITORY, "t", tmp_path / "image")
-    layout = _releases.Layout(str(tmp_path / "Ascend"))
+    layout = releases.Layout(str(tmp_path / "Ascend"))
     name = layout.release_name("25.5.0", KERNEL, digest)
     files = {str(path.relative_to(tree)): path for path in tree.rglob("*") if path.is_file()}
     manifest = {
         "version": "25.5.0", "kernel": KERNEL, "digest": digest, "image": "%s/%s:t" % (registry.address, REPOSITORY), "modules": [],
-        "files": {inside: _releases.file_digest(str(path)) for inside, path in files.items()},
+        "files": {inside: releases.file_digest(str(path)) for inside, path in files.items()},
         "sizes": {inside: path.stat().st_size for inside, path in files.items()},
     }
     with layout.lock():

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_policy import MAINTENANCE, npu_policy, specs
-from ansible_collections.npuops.ascend.plugins.module_utils._preflight import KNOWN_VARIABLES
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import KNOWN_VARIABLES
 
 ROLE = os.path.join(os.path.dirname(__file__), *[os.pardir] * 4, "roles", "npu_upgrade")
 DEFAULTS = {

@@ -18,7 +18,7 @@ import hostile
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.doc_fragments.kubernetes_auth import ModuleDocFragment
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from big_cluster import BigCluster
 from kubernetes_stub import node
 
@@ -259,8 +259,8 @@ def test_cache(inventory, api):
 
 def test_options_for_authentication_are_those_of_kubernetes_core():
     options = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
-    assert set(options) == set(_cluster.AUTH_ARG_SPEC)
-    for name, spec in _cluster.AUTH_ARG_SPEC.items():
+    assert set(options) == set(kube_client.AUTH_ARG_SPEC)
+    for name, spec in kube_client.AUTH_ARG_SPEC.items():
         assert options[name]["type"] == spec.get("type", "str"), name
         assert set(options[name].get("aliases", [])) == set(spec.get("aliases", [])), name
 

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which processes of a host hold an NPU, in a container or not."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+
+# A name as the kernel shows it: of an open file, or at the end of a line of maps. "(deleted)" follows when the node is gone.
+_CHIP = re.compile(r"/dev/(davinci[0-9]+|davinci_manager)(?: \(deleted\))?\Z")
+_NODE = re.compile(r"(davinci[0-9]+|davinci_manager)\Z")
+_MAPPED = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) .*? (/dev/[^\n]+)\n")
+# What the driver's numbers belong to in /proc/devices.
+_DRIVER = re.compile(r"(devdrv|davinci)")
+# What most processes have open, and is no chip.
+_COMMON = ("/dev/null", "/dev/zero", "/dev/pts/", "/dev/shm/")
+
+_MAX_COMMAND = 120
+
+
+def holders(fs=""):
+    """The processes that have a chip, /dev/davinciN or /dev/davinci_manager, open or mapped, but for this one.
+
+    Returns [{pid, command, device}] by pid; command: program and first argument; device: names without /dev/, with
+    commas. A process that ends meanwhile is left out; one of which nothing may be read, too.
+    """
+    proc = fs + "/proc"
+    chips = _Chips(fs)
+    found = []
+    for pid in sorted((int(name) for name in os.listdir(proc) if name.isdigit())):
+        if pid == os.getpid():
+            continue
+        devices = _devices("%s/%d" % (proc, pid), chips)
+        if devices:
+            command = _command("%s/%d" % (proc, pid))
+            found.append({"pid": pid, "command": command, "device": ", ".join(sorted(devices))})
+    return found
+
+
+class _Chips:
+    """Tells chips from what is only called like one.
+
+    In a mount namespace of its own, any user's process can have a /dev/davinci0: a plain file, a link, another device that is
+    open to everybody. What it is does not depend on the namespace: a character device with the number of the driver's.
+    """
+
+    def __init__(self, fs):
+        self.fs = fs
+        self._names = {}
+        with os.scandir(fs + "/dev") as entries:
+            for entry in entries:
+                info = entry.stat(follow_symlinks=False) if _NODE.match(entry.name) else None
+                if info and stat.S_ISCHR(info.st_mode):
+                    self._names[info.st_rdev] = entry.name
+        self._majors = {os.major(device) for device in self._names}
+        # The numbers of all others; nodes may be gone while somebody still has them open.
+        self._others = set()
+        for number, name in re.findall(r"^ *([0-9]+) (.+)$", _characters(fs), re.MULTILINE):
+            if not _DRIVER.match(name):
+                self._others.add(int(number))
+
+    def name(self, called, path):
+        """The chip's name, or None. ``called``: what the kernel calls the file; ``path``: where it can be looked at."""
+        if self.fs and called.startswith(self.fs):
+            called = called[len(self.fs) :]
+        if not called.startswith("/dev/") or called.startswith(_COMMON):
+            return None
+        try:
+            info = os.stat(path)
+        except OSError:
+            return None
+        if not stat.S_ISCHR(info.st_mode):
+            return None
+        if info.st_rdev in self._names:
+            return self._names[info.st_rdev]
+        match = _CHIP.match(called)
+        major = os.major(info.st_rdev)
+        return match.group(1) if match and (major in self._majors or major not in self._others) else None
+
+
+def _characters(fs):
+    """The part of /proc/devices that tells of character devices."""
+    return (read_text(fs + "/proc/devices") or "").partition("Block devices:")[0]
+
+
+def _devices(process, chips):
+    try:
+        # The kernel's own threads, which hold nothing, are most of the processes of a quiet host. They have no program.
+        os.readlink(process + "/exe")
+        with os.scandir(process + "/fd") as entries:
+            paths = [entry.path for entry in entries]
+    except OSError:
+        return set()
+    devices = set()
+    for path in paths:
+        try:
+            devices.add(chips.name(os.readlink(path), path))
+        except OSError:
+            continue
+    devices.discard(None)
+    # A mapping outlives its file descriptor. To read maps is dearer, so only where descriptors do not tell.
+    return devices or _mapped(process, chips)
+
+
+def _mapped(process, chips):
+    devices = set()
+    try:
+        with open(process + "/maps", "rb") as stream:
+            # Line by line: a process may have as many as it likes.
+            for line in stream:
+                match = _MAPPED.match(line) if b" /dev/" in line else None
+                if match:
+                    # The link to what is mapped has no zeros in front.
+                    first, last = (int(number, 16) for number in match.groups()[:2])
+                    path = "%s/map_files/%x-%x" % (process, first, last)
+                    devices.add(chips.name(match.group(3).decode("utf-8", "replace"), path))
+    except OSError:
+        pass
+    devices.discard(None)
+    return devices
+
+
+def _command(process):
+    """Program and first argument, or the kernel's name of the process. Not more: arguments may be secrets."""
+    try:
+        with open(process + "/cmdline", "rb") as stream:
+            words = stream.read(4096).decode("utf-8", "replace").split("\0")[:2]
+        text = " ".join(word for word in words if word)
+        if not text:
+            with open(process + "/comm", encoding="utf-8", errors="replace") as stream:
+                text = stream.read().strip()
+    except OSError:
+        text = ""
+    return printable(text[:_MAX_COMMAND]) or "unknown"

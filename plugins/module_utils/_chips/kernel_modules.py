@@ -1,0 +1,234 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel modules: what a .ko says about itself, in which order to load, what is loaded, are signatures demanded.
+
+Reads ELF itself, because modinfo is not on every host, nor where images are built.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import struct
+import zlib
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+
+SUFFIXES = (".ko", ".ko.xz", ".ko.gz")
+# Python's standard library cannot read it.
+UNREADABLE_SUFFIX = ".ko.zst"
+_SIGNATURE = b"~Module signature appended~\n"
+
+# A module has a few MiB, with what debuggers want to know some ten.
+_MAX_MODULE = 256 * 2**20
+_MAX_MODINFO = 2**20
+# What xz may take to unpack: 65 MiB are needed for the strongest packing that it has.
+_XZ_MEMORY = 128 * 2**20
+
+# What the kernel, modprobe and the load plan can do with: one word, and no option.
+_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,127}\Z")
+_KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")
+
+# e_machine of ELF -> uname -m.
+MACHINES = {3: "i686", 62: "x86_64", 183: "aarch64", 243: "riscv64", 258: "loongarch64"}
+
+
+def is_module(path):
+    """Whether ``path`` is called as kernel modules are."""
+    return path.endswith(SUFFIXES)
+
+
+def module_name(path):
+    """The name the kernel gives the module in ``path``: no directory, no suffix, "_" for "-"."""
+    return os.path.basename(path).partition(".ko")[0].replace("-", "_")
+
+
+def read_module(path):
+    """The bytes of the module in ``path``, decompressed; raises NpuError when that is impossible, or never ends."""
+    content = image_files.read(path, _MAX_MODULE)
+    try:
+        if path.endswith(".xz"):
+            return _unpack(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), content, path)
+        if path.endswith(".gz"):
+            return _unpack(zlib.decompressobj(wbits=31), content, path)
+        return content
+    except (lzma.LZMAError, zlib.error, EOFError) as exc:
+        raise NpuError("Kernel module %s cannot be read: %s" % (printable(path), exc)) from None
+
+
+def _unpack(decompressor, content, path):
+    unpacked = decompressor.decompress(content, _MAX_MODULE + 1)
+    if len(unpacked) > _MAX_MODULE:
+        raise NpuError(
+            "Kernel module %s unpacks to more than %d MiB; no module is that large"
+            % (printable(path), _MAX_MODULE // 2**20)
+        )
+    if not decompressor.eof:
+        raise EOFError("its end is missing")
+    return unpacked
+
+
+def modinfo(path):
+    """What ``modinfo`` prints for ``path``: a dict of lists of strings, e.g. {"depends": ["a,b"], ...}.
+
+    Raises NpuError when ``path`` is no kernel module.
+    """
+    return parse_modinfo(read_module(path), path)
+
+
+def parse_modinfo(content, path):
+    """The same for the bytes of a module; ``path`` is for messages only."""
+    fields = {}
+    for entry in _section(content, ".modinfo", path).split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            fields.setdefault(name.decode("utf-8", "replace"), []).append(value.decode("utf-8", "replace"))
+    return fields
+
+
+def vermagic_kernel(path):
+    """The kernel release (``uname -r``) the module in ``path`` was built for."""
+    return _vermagic_kernel(modinfo(path), path)
+
+
+def _vermagic_kernel(fields, path):
+    words = fields.get("vermagic", [""])[0].split()
+    if not words or not _KERNEL.match(words[0]):
+        raise NpuError(
+            "Kernel module %s does not say for which kernel it was built (%s)"
+            % (printable(path), "its vermagic is no name of a kernel" if words else "no vermagic")
+        )
+    return words[0]
+
+
+class Module:
+    """A module file: ``path``, ``name``, ``kernel``, ``depends`` (names), ``signed``, ``machine`` (uname -m)."""
+
+    def __init__(self, path):
+        content = read_module(path)
+        fields = parse_modinfo(content, path)
+        self.path = path
+        self.name = module_name(path)
+        if not _NAME.match(self.name):
+            raise NpuError("Kernel module %s: its file's name is no module's name" % printable(path))
+        self.kernel = _vermagic_kernel(fields, path)
+        self.depends = _depends(fields, path)
+        self.signed = content.endswith(_SIGNATURE)
+        self.machine = elf_machine(content)
+
+
+def _depends(fields, path):
+    names = [name.replace("-", "_") for name in ",".join(fields.get("depends", [])).split(",") if name]
+    # They become arguments of modprobe.
+    for name in names:
+        if not _NAME.match(name):
+            raise NpuError(
+                "Kernel module %s depends on %s, which is no module's name" % (printable(path), printable(name))
+            )
+    return names
+
+
+def load_order(paths):
+    """(names of in-tree modules the others need, sorted; ``paths`` in the order in which they can be loaded).
+
+    Raises NpuError naming the modules when they depend on each other in a circle, or one name comes twice.
+    """
+    return order({path: _depends(modinfo(path), path) for path in paths})
+
+
+def order(depends):
+    """``load_order`` for what is already read: a dict path -> names of the modules it depends on."""
+    own = {}
+    for path in sorted(depends):
+        if module_name(path) in own:
+            raise NpuError(
+                "Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path)
+            )
+        own[module_name(path)] = path
+    foreign = set()
+    done = []
+    above = []
+
+    def visit(name):
+        if own[name] in done:
+            return
+        if name in above:
+            circle = above[above.index(name) :] + [name]
+            raise NpuError("Kernel modules depend on each other in a circle: %s" % " -> ".join(circle))
+        above.append(name)
+        for needed in sorted(depends[own[name]]):
+            if needed in own:
+                visit(needed)
+            else:
+                foreign.add(needed)
+        above.pop()
+        done.append(own[name])
+
+    for name in sorted(own):
+        visit(name)
+    return sorted(foreign), done
+
+
+def loaded(sysfs="/sys/module"):
+    """The loaded modules as a dict name -> version (None for those that have none). What is built in is left out."""
+    modules = {}
+    try:
+        names = os.listdir(sysfs)
+    except OSError:
+        return modules
+    for name in names:
+        if os.path.exists(os.path.join(sysfs, name, "initstate")):
+            version = read_text(os.path.join(sysfs, name, "version"))
+            modules[name] = version.strip() if version else None
+    return modules
+
+
+def signature_demand(sys="/sys"):
+    """Why this kernel loads signed modules only, as a phrase, or None when it loads others as well."""
+    enforce = (read_text(os.path.join(sys, "module/module/parameters/sig_enforce")) or "").strip()
+    if enforce in ("Y", "1"):
+        return "module.sig_enforce is on"
+    lockdown = re.search(r"\[(\w+)\]", read_text(os.path.join(sys, "kernel/security/lockdown")) or "")
+    if lockdown and lockdown.group(1) in ("integrity", "confidentiality"):
+        return "the kernel is locked down (%s)" % lockdown.group(1)
+    return None
+
+
+def elf_machine(content):
+    """The ``uname -m`` of the machine an ELF file (its first 20 bytes suffice) is for; None when it is no ELF file."""
+    if len(content) < 20 or content[:4] != b"\x7fELF":
+        return None
+    number = struct.unpack_from("<H" if content[5:6] == b"\x01" else ">H", content, 18)[0]
+    return MACHINES.get(number, "ELF machine %d" % number)
+
+
+def _section(content, wanted, path):
+    """The content of the section ``wanted`` of the ELF file ``content``."""
+    try:
+        if content[:4] != b"\x7fELF" or content[4] not in (1, 2) or content[5] not in (1, 2):
+            raise ValueError
+        byte_order = "<" if content[5] == 1 else ">"
+        if content[4] == 2:
+            table = struct.unpack_from(byte_order + "Q", content, 0x28)[0]
+            entry_size, count, names = struct.unpack_from(byte_order + "HHH", content, 0x3A)
+            header = struct.Struct(byte_order + "II8x8xQQ")
+        else:
+            table = struct.unpack_from(byte_order + "I", content, 0x20)[0]
+            entry_size, count, names = struct.unpack_from(byte_order + "HHH", content, 0x2E)
+            header = struct.Struct(byte_order + "II4x4xII")
+        sections = [header.unpack_from(content, table + index * entry_size) for index in range(count)]
+        name_offset, name_size = sections[names][2:4]
+        strings = content[name_offset : name_offset + name_size]
+        called = wanted.encode("ascii") + b"\0"
+        for name, dummy, offset, size in sections:
+            if strings.startswith(called, name):
+                if offset + size > len(content) or size > _MAX_MODINFO:
+                    raise ValueError
+                return content[offset : offset + size]
+    except (struct.error, IndexError, ValueError, OverflowError):
+        raise NpuError("%s is no kernel module, or damaged" % printable(path)) from None
+    raise NpuError("%s is no kernel module: it has no %s section" % (printable(path), wanted))

@@ -1,0 +1,357 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calling npu-smi and reading what it prints.
+
+npu-smi can hang in the kernel, where even SIGKILL does not end it. So a call has a time limit, and at most one
+npu-smi of ours exists on a host: it inherits a lock, which lasts as long as the process does and says since when. Errors are on its
+standard output; its exit status is a negative DCMI code modulo 256.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import stat
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, take_lock
+
+LOCK = "/run/npuops/npu-smi.lock"
+
+# Seconds past its limit in which an npu-smi is ended.
+_TO_BE_KILLED = 2
+
+_REBOOT = "if it stays, reboot the host"
+# code: (meaning, what to do)
+DCMI_CODES = {
+    -8001: ("invalid parameter", "npu-smi and driver are of different versions, or the card ID is wrong"),
+    -8002: ("permission denied", "run it as root, or as a member of HwHiAiUser"),
+    -8003: ("out of memory", "look at the host's free memory"),
+    -8004: ("a secure function failed", _REBOOT),
+    -8005: (
+        "inner error",
+        "this code alone says little: a reboot missing after a driver or firmware upgrade, libraries of another "
+        "version than the loaded driver, no permission on /dev/davinci*, or a wedged chip; see dmesg",
+    ),
+    -8006: ("time-out", "the chip does not answer; %s" % _REBOOT),
+    -8007: ("invalid device ID", "list the cards with npu-smi info -l"),
+    -8008: ("the device does not exist", "compare lspci -d 19e5: with /dev/davinci*"),
+    -8009: ("ioctl failed", "libraries and loaded driver may be of different versions; see dmesg"),
+    -8010: ("sending to the chip failed", _REBOOT),
+    -8011: ("receiving from the chip failed", _REBOOT),
+    -8012: ("the chip is not ready", "it may still be starting: wait a minute; %s" % _REBOOT),
+    -8013: ("not available in a container", "run it on the host"),
+    -8014: ("a file could not be read or written", "check the driver tree and the disk"),
+    -8015: ("the chip is being reset", "wait for the reset to end"),
+    -8016: ("aborted", "repeat"),
+    -8017: ("an upgrade is under way", "wait for it to end"),
+    -8020: ("the device is occupied", "another process holds it exclusively: stop that one"),
+    -8255: ("not supported", "this chip or driver does not offer it"),
+    -9001: ("no argument", "the call is wrong"),
+    -9005: ("unknown command", "this npu-smi is of another version"),
+}
+# npu-smi could not get memory: the host's trouble, not the chip's.
+_OUT_OF_MEMORY = -8003
+
+# What exec says of a program that can never be started. Everything else may be different in a moment.
+_BROKEN_PROGRAM = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOEXEC,
+    errno.ELIBBAD,
+    errno.ELOOP,
+    errno.EINVAL,
+)
+# What the loader prints, in the C locale, when the machine ran short of something while it loaded good libraries.
+_SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to map segment")
+_STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
+
+_TITLE = re.compile(r"\|\s*npu-smi\s+(\S+)\s+Version:\s*(\S+)\s*\|\s*\Z")
+_BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\Z")
+
+
+class NpuSmi:
+    """npu-smi of the driver tree ``tree``; ``timeout`` in seconds for one call (default 30).
+
+    A call waits up to ``lock_wait`` seconds (default 40) for another one of ours to end. ``fallbacks`` are the places
+    where packages install the program.
+    """
+
+    def __init__(
+        self,
+        tree,
+        timeout=30,
+        lock=LOCK,
+        lock_wait=40,
+        fallbacks=("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi"),
+    ):
+        self.tree = tree
+        self.timeout = timeout
+        self.lock = lock
+        self.lock_wait = lock_wait
+        self.fallbacks = tuple(fallbacks)
+
+    def program(self):
+        """The path of npu-smi; NpuError when there is none."""
+        places = (os.path.join(self.tree, "tools", "npu-smi"),) + self.fallbacks
+        for path in places:
+            if _is_file(path):
+                return path
+        raise NpuError("There is no npu-smi on this host (looked for %s)" % ", ".join(places))
+
+    def run(self, *arguments):
+        """What ``npu-smi <arguments>`` prints.
+
+        Raises NpuError when there is no npu-smi, it hangs, fails or cannot be started, or one still hangs; NoVerdict
+        when this machine kept it from running. The exception's details hold ``npu_smi``: {command, status, dcmi_code, output}.
+        """
+        program = self.program()
+        command = "npu-smi " + " ".join(arguments)
+        lib64 = os.path.join(self.tree, "lib64")
+        path = ":".join((os.path.join(lib64, "driver"), os.path.join(lib64, "common"), lib64))
+        fd = self._lock()
+        try:
+            result = host_command.run(
+                [program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,)
+            )
+        except OSError as exc:
+            # Without the program's name it is the fork, or the file for the output, that failed.
+            broken = exc.filename == program and exc.errno in _BROKEN_PROGRAM
+            raise (NpuError if broken else NoVerdict)("%s cannot be started: %s" % (program, exc.strerror or exc)) from None
+        finally:
+            os.close(fd)
+        if result.timed_out:
+            raise NpuError(
+                "%s gave no answer within %d s: it hangs in the driver. Look at dmesg; a chip that does this needs a "
+                "reboot of the host" % (command, self.timeout),
+                npu_smi={"command": command, "status": None, "dcmi_code": None, "output": result.text},
+            )
+        if result.rc != 0:
+            raise failure(command, result.rc, result.text)
+        return result.stdout
+
+    def info(self):
+        """``npu-smi info`` as ``parse_info`` gives it."""
+        return parse_info(self.run("info"))
+
+    def board(self, npu_id):
+        """``npu-smi info -t board -i <npu_id>`` as a dict; it has "Firmware Version" and "Software Version"."""
+        return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id)))
+
+    def _lock(self):
+        """A file descriptor that holds the lock; NpuError when an npu-smi hangs with it, NoVerdict when one is just at work."""
+        deadline = time.monotonic() + self.lock_wait
+        while True:
+            try:
+                make_directory(os.path.dirname(self.lock))
+                fd = take_lock(self.lock)
+                if fd is not None:
+                    self._sign(fd)
+                    return fd
+                age, limit = self._holder()
+            except OSError as exc:
+                raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
+            details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
+            if age >= limit + _TO_BE_KILLED:
+                raise NpuError(
+                    "Another npu-smi on this host has been running for %d s, which is longer than the %d s that it may take, and "
+                    "no second one is started beside it. If it hangs in the driver (ps shows state D), the host needs a reboot"
+                    % (age, limit),
+                    npu_smi=details,
+                )
+            if time.monotonic() >= deadline:
+                raise NoVerdict(
+                    "Another npu-smi on this host is at work for %d s, and may be for %d s; no second one is started beside it. "
+                    "Repeat in a minute" % (age, limit),
+                    npu_smi=details,
+                )
+            time.sleep(0.1)
+
+    def _sign(self, fd):
+        """Write down since when the lock is held, in seconds since the boot, and for how long an npu-smi may hold it."""
+        text = b"%.2f %.2f\n" % (_since_boot(), self.timeout)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, text, 0)
+        except OSError:
+            os.close(fd)
+            raise
+
+    def _holder(self):
+        """How long the lock has been held, and how long an npu-smi may hold it, in seconds."""
+        fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            since, limit = os.pread(fd, 64, 0).split()
+            return max(0.0, _since_boot() - float(since)), float(limit)
+        except ValueError:
+            # It has just got the lock, or is of a version that signed with the time of the file.
+            return max(0.0, time.time() - os.fstat(fd).st_mtime), float(self.timeout)
+        finally:
+            os.close(fd)
+
+
+def _since_boot():
+    """By the clock of /proc/uptime, which nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def failure(command, status, output):
+    """The NpuError for an npu-smi that ended with ``status`` (negative: by that signal) and printed ``output``."""
+    killed = _signal(status)
+    if killed:
+        return NoVerdict(
+            "%s was killed by %s. Look at dmesg: if the host was out of memory, it says so" % (command, killed),
+            npu_smi={"command": command, "status": status, "dcmi_code": None, "output": output[:4000]},
+        )
+    shown = re.search(r"\bret(?: is |=)(-[0-9]{4})\b", output)
+    code = int(shown.group(1)) if shown else _STATUSES.get(status)
+    message = "%s failed with status %d" % (command, status)
+    short = status == 127 and _SHORTAGE.search(output)
+    if short:
+        message += ": the host is short of memory or of open files"
+    elif status == 127 and "libraries" in output:
+        message += ": its libraries do not load. The driver tree is damaged or incomplete"
+    elif code in DCMI_CODES:
+        meaning, advice = DCMI_CODES[code]
+        message += " (DCMI %d, %s). %s" % (code, meaning, _sentence(advice))
+    elif code is not None:
+        message += " (DCMI %d)" % code
+    if output:
+        message += ". It printed: %s" % _excerpt(output)
+    kind = NoVerdict if short or code == _OUT_OF_MEMORY else NpuError
+    return kind(message, npu_smi={"command": command, "status": status, "dcmi_code": code, "output": output[:4000]})
+
+
+def _signal(status):
+    """The name of the signal that ended a program with ``status``, also as a shell around it says it; else None."""
+    number = -status if status < 0 else status - 128
+    if status >= 0 and number not in (signal.SIGKILL, signal.SIGTERM):
+        return None  # DCMI codes are in the same range, but not at these two
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
+
+
+def _is_file(path):
+    """Like os.path.isfile, which takes a shortage of memory for a file that is not there."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as exc:
+        if exc.errno in (errno.ENOMEM, errno.ENFILE, errno.EMFILE):
+            raise NoVerdict("%s cannot be looked for: %s" % (path, exc.strerror)) from None
+        return False
+
+
+def parse_info(text):
+    """The table of ``npu-smi info``, in any of its layouts.
+
+    Returns {npu_smi_version, version, layout, chips, warnings}. ``version`` is the driver's; ``layout`` is ``hbm``
+    (910A, 910B), ``hbm-phy`` (910C), ``device`` (310, 310P) or ``950``. Each chip is {npu, chip, phy_id, name, health,
+    bus_id}; ``phy_id`` is None where the layout has none. Names are not to be trusted. Raises NpuError for anything
+    that is not such a table to its end.
+    """
+    versions = layout = first = None
+    chips = []
+    warnings = []
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line.startswith("+"):
+            continue
+        title = _TITLE.match(line)
+        if versions is None:
+            if title:
+                versions = title.groups()
+            else:
+                warnings.append(line)
+            continue
+        cells = [" ".join(cell.split()) for cell in line.strip("|").split("|")]
+        if any(cell.startswith("Process id") for cell in cells):
+            break
+        if layout is None:
+            # Two lines of headings; the first cells tell the layout.
+            if first is None:
+                first = cells[0]
+            else:
+                layout = _LAYOUTS.get((first, cells[0]))
+                first = None
+                if layout is None or "Bus-Id" not in cells:
+                    raise _unreadable(line, text)
+        elif first is None:
+            first = cells
+        else:
+            chips.append(_chip(layout, first, cells, text))
+            first = None
+    if layout is None or first is not None:
+        raise _unreadable("a table that breaks off" if versions else _excerpt(text) or "nothing", text)
+    return {
+        "npu_smi_version": versions[0],
+        "version": versions[1],
+        "layout": layout,
+        "chips": chips,
+        "warnings": warnings,
+    }
+
+
+def parse_fields(text):
+    """The ``name : value`` lines of ``npu-smi info -t ...`` as a dict; the first one of a name counts."""
+    fields = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(" : ")
+        if separator:
+            fields.setdefault(name.strip(), value.strip())
+    return fields
+
+
+# (first cell of the first heading, of the second) -> layout
+_LAYOUTS = {
+    ("NPU Name", "Chip"): "hbm",
+    ("NPU Name", "Chip Phy-ID"): "hbm-phy",
+    ("NPU Name", "Chip Device"): "device",
+    ("NPU ID", ""): "950",
+}
+
+
+def _chip(layout, first, second, text):
+    """One chip from the cells of its two lines; NpuError when they do not look like one."""
+    if layout == "950":
+        # The card has a cell of its own, and there is one chip on it.
+        first = [" ".join(first[:2])] + first[2:]
+        second = ["0"] + second[2:]
+    card = re.match(r"([0-9]+) (.+)\Z", first[0])
+    place = re.match(r"([0-9]+)(?: ([0-9]+))?\Z", second[0])
+    if not card or not place or len(first) < 3 or len(second) < 3 or not first[1] or not _BUS_ID.match(second[1]):
+        raise _unreadable("%s / %s" % (" | ".join(first), " | ".join(second)), text)
+    return {
+        "npu": int(card.group(1)),
+        "chip": int(place.group(1)),
+        "phy_id": int(place.group(2)) if place.group(2) else None,
+        "name": card.group(2),
+        "health": first[1],
+        "bus_id": second[1].lower(),
+    }
+
+
+def _unreadable(what, text):
+    return NpuError(
+        "npu-smi info printed something this version of npuops.ascend cannot read: %s" % what,
+        npu_smi={"command": "npu-smi info", "status": 0, "dcmi_code": None, "output": text[:4000]},
+    )
+
+
+def _excerpt(text):
+    """The start of ``text`` in one line."""
+    line = " / ".join(part.strip() for part in text.splitlines() if part.strip())
+    return line if len(line) <= 300 else line[:300] + " ..."
+
+
+def _sentence(text):
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ascend chips from PCI IDs, and what their families are called elsewhere.
+
+Names that npu-smi prints lie (a 910A calls itself 910B); the PCI device ID does not. Chips are the physical functions
+of vendor 19e5 and class 0x1200xx (processing accelerator). Virtual functions belong to a physical one and are skipped.
+"""
+
+from __future__ import annotations
+
+import collections
+import errno
+import os
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+VENDOR = "19e5"
+CLASS_PREFIX = "1200"
+DUO = ("d500", "0110")
+
+Function = collections.namedtuple("Function", "address vendor device_class device subsystem_device virtual")
+Function.__doc__ = """One PCI function: ``address`` as in sysfs, IDs as lower-case hexadecimal digits without 0x."""
+
+Family = collections.namedtuple("Family", "name key resource accelerator")
+Family.__doc__ = """A chip family.
+
+``name``: Huawei's name; ``key``: the word in driver image tags; ``resource``: what pods ask for;
+``accelerator``: value of the node label ``accelerator`` that the device plugin's DaemonSets select.
+"""
+
+FAMILIES = {
+    "d801": Family("910A", "910a", "huawei.com/Ascend910", "huawei-Ascend910"),
+    "d802": Family("910B", "910b", "huawei.com/Ascend910", "huawei-Ascend910"),
+    "d803": Family("910C", "910c", "huawei.com/Ascend910", "huawei-Ascend910"),
+    "d500": Family("310P", "310p", "huawei.com/Ascend310P", "huawei-Ascend310P"),
+    "d100": Family("310", "310", "huawei.com/Ascend310", "huawei-Ascend310"),
+    "d105": Family("310B", "310b", "huawei.com/Ascend310", "huawei-Ascend310"),
+    "d806": Family("950", "950", "huawei.com/npu", "huawei-npu"),
+}
+
+
+def read_functions(sysfs="/sys/bus/pci/devices"):
+    """All PCI functions of the host as a list of Function, sorted by address; empty without a PCI bus.
+
+    Raises OSError when this machine cannot look: a chip that was not read is not a chip that is not there.
+    """
+    try:
+        addresses = sorted(os.listdir(sysfs))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    functions = []
+    for address in addresses:
+        directory = os.path.join(sysfs, address)
+        vendor = _hex(directory, "vendor")
+        if vendor != VENDOR:
+            # Everything else stays unread: hosts have hundreds of functions.
+            functions.append(Function(address, vendor, "", "", "", False))
+            continue
+        functions.append(
+            Function(
+                address,
+                vendor,
+                _hex(directory, "class"),
+                _hex(directory, "device"),
+                _hex(directory, "subsystem_device"),
+                os.path.lexists(os.path.join(directory, "physfn")),
+            )
+        )
+    return functions
+
+
+def chip_functions(sysfs="/sys/bus/pci/devices"):
+    """The physical functions that are Ascend chips, as a list of Function sorted by address."""
+    return [
+        function
+        for function in read_functions(sysfs)
+        if function.vendor == VENDOR and function.device_class.startswith(CLASS_PREFIX) and not function.virtual
+    ]
+
+
+def chips_of(function):
+    """How many chips are behind one function: two on a 300I Duo, else one."""
+    return 2 if (function.device, function.subsystem_device) == DUO else 1
+
+
+def chip_count(functions):
+    """How many chips are behind ``functions``."""
+    return sum(chips_of(function) for function in functions)
+
+
+def family_of(functions):
+    """The one Family of ``functions``, or None when the list is empty.
+
+    Raises NpuError for a device ID that is not in the table and for two families on one host.
+    """
+    found = {}
+    for function in functions:
+        if function.device not in FAMILIES:
+            raise NpuError(
+                "The Ascend device %s has the PCI device ID %s, which this version of npuops.ascend does not know "
+                "(it knows %s). Update the collection"
+                % (function.address, function.device or "(unreadable)", ", ".join(sorted(FAMILIES)))
+            )
+        found.setdefault(FAMILIES[function.device], []).append(function.address)
+    if len(found) > 1:
+        raise NpuError(
+            "Chips of different families are in one host: %s. One driver serves one family: take one of them out"
+            % " and ".join(
+                "%s (%s)" % (family.name, ", ".join(addresses)) for family, addresses in sorted(found.items())
+            )
+        )
+    return next(iter(found), None)
+
+
+def _hex(directory, name):
+    """The hexadecimal digits in a sysfs file, lower-case and without 0x; empty when it cannot be read."""
+    try:
+        with open(os.path.join(directory, name), encoding="ascii", errors="replace") as stream:
+            text = stream.read().strip().lower()
+    except OSError as exc:
+        if exc.errno in _SHORTAGES:
+            raise
+        return ""  # a function that was just unplugged
+    return text[2:] if text.startswith("0x") else text

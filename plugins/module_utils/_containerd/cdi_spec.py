@@ -1,0 +1,333 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CDI spec of a host: what a container that asks for huawei.com/npu=N gets.
+
+Version 0.5.0 of the format, which every containerd with CDI reads. Device numbers are left to containerd, which
+looks at the nodes when a container starts: majors change with every boot. Mounts go through the link ``driver``, so
+that the spec stays right when another release comes into effect. ASCEND_VISIBLE_DEVICES is never set: the exporter
+maps chips to pods by the devices a container has, and any value of that variable would win over them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
+
+KIND = "huawei.com/npu"
+VERSION = "0.5.0"
+PATH = "/etc/cdi/huawei.com-npu.json"
+DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
+
+# Where programs built with CANN look for the driver inside a container.
+TARGET = "/usr/local/Ascend/driver"
+LIBRARY_PATH = ":".join(TARGET + "/lib64" + name for name in ("/driver", "/common", ""))
+
+# The hook: what it is told, and an environment, because without one a runtime gives it that of the image.
+HOOK = "/var/lib/npuops/bin/npu-cdi-hook"
+_HOOK_ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+_HOOK_SECONDS = 20
+# What the hook calls on the host, besides a shell.
+HOOK_PROGRAMS = ("ldconfig", "unshare", "umount", "sed")
+_PROGRAM_PATHS = ("/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/")
+
+MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
+
+# Nodes that all containers with a chip get: these with every driver, and the family's others if its driver makes them.
+_REQUIRED = ("davinci_manager", "hisi_hdc")
+_NODES = {
+    "950": _REQUIRED + ("asdrv_svm",),
+    None: _REQUIRED + ("devmm_svm", "dvpp_cmdlist"),
+}
+
+# What else containers get where the host has it: DCMI as packages install it, and the network set-up of the chips.
+_HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
+
+
+class Host:
+    """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips``
+    on PCI, the family's name, the common nodes, and the numbers of the virtual NPUs that the driver made of chips."""
+
+    def __init__(self, chips, family, numbers, missing, nodes, virtual=()):
+        self.chips = chips
+        self.family = family
+        self.numbers = numbers
+        self.missing = missing
+        self.nodes = nodes
+        self.virtual = virtual
+
+
+def look(fs=""):
+    """The Host below ``fs``. Raises NpuError for chips of two families."""
+    functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
+    family = pci.family_of(functions)
+    chips = pci.chip_count(functions)
+    present = chip_nodes(fs)
+    numbers = chip_numbers(chips, present)
+    nodes = list(_NODES.get(family.name if family else None, _NODES[None]))
+    if os.path.exists(fs + "/dev/" + _REQUIRED[0]):
+        nodes = [name for name in nodes if name in _REQUIRED or os.path.exists("%s/dev/%s" % (fs, name))]
+    missing = [number for number in numbers if number not in present]
+    return Host(chips, family, numbers, missing, nodes, chip_nodes(fs, "vdavinci"))
+
+
+def chip_nodes(fs="", prefix="davinci"):
+    """The numbers N of the nodes /dev/davinciN, sorted. Virtual NPUs are vdavinciN; their numbers begin at 100."""
+    try:
+        names = os.listdir(fs + "/dev")
+    except OSError:
+        return []
+    found = (re.match(prefix + r"([0-9]+)\Z", name) for name in names)
+    return sorted(int(match.group(1)) for match in found if match)
+
+
+def chip_numbers(chips, present):
+    """The numbers of the devices to describe: those that have nodes, and while there are fewer than ``chips``, the
+    lowest free ones too.
+
+    The driver makes the nodes some time after it is loaded; the spec is the same before and after.
+    """
+    numbers = list(present)
+    candidate = 0
+    while len(numbers) < chips:
+        if candidate not in numbers:
+            numbers.append(candidate)
+        candidate += 1
+    return sorted(numbers)
+
+
+def spec(host, root, library_path="hook", fs=""):
+    """The CDI spec as a dict.
+
+    ``root``: the directory with ``driver`` in it. ``library_path``: how containers find the driver's libraries:
+    "hook" writes them into the container's loader cache, "env" sets LD_LIBRARY_PATH (an image's own value is lost),
+    "none" leaves it to the image.
+    """
+    devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
+    devices.extend(
+        {"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual
+    )
+    devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
+    edits = {
+        "deviceNodes": [{"path": "/dev/" + name, "permissions": "rw"} for name in host.nodes],
+        "mounts": [_mount(source, target) for source, target in mounts(root, fs)],
+    }
+    edits.update(_LIBRARY_PATHS[library_path])
+    return {"cdiVersion": VERSION, "kind": KIND, "devices": devices, "containerEdits": edits}
+
+
+def hook():
+    """The edits that have the hook called before a container starts. Its arguments are paths in the container."""
+    arguments = [os.path.basename(HOOK)] + LIBRARY_PATH.split(":")
+    return {
+        "hooks": [
+            {
+                "hookName": "createContainer",
+                "path": HOOK,
+                "args": arguments,
+                "env": _HOOK_ENVIRONMENT,
+                "timeout": _HOOK_SECONDS,
+            }
+        ]
+    }
+
+
+# What is added for each value of library_path.
+_LIBRARY_PATHS = {
+    "hook": hook(),
+    "env": {"env": ["LD_LIBRARY_PATH=" + LIBRARY_PATH]},
+    "none": {},
+}
+
+
+def hook_reason(script, fs=""):
+    """Why the hook has to be written with the content ``script`` or, with None, removed; None when it need not be.
+
+    Raises NpuError where it cannot work.
+    """
+    path = fs + HOOK
+    if script is None:
+        return "%s is not wanted" % HOOK if os.path.lexists(path) else None
+    missing = missing_programs(fs)
+    if missing:
+        raise NpuError(
+            "the host has no %s, which the hook for the driver's libraries calls; set npu_runtime_library_path: env"
+            % " and no ".join(missing)
+        )
+    if not os.path.lexists(path):
+        return "%s does not exist" % HOOK
+    if os.path.islink(path) or read_text(path) != script or os.stat(path).st_mode & 0o777 != 0o755:
+        return "%s is not the hook of this version" % HOOK
+    return None
+
+
+def write_hook(script, fs=""):
+    """Put the hook in place, or remove it (``script`` None). A container that is being started gets the old or the new."""
+    path = fs + HOOK
+    if script is None:
+        remove_file(path)
+        return
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        os.makedirs(directory, 0o755)
+    write_atomic(path, script, 0o755)
+
+
+def missing_programs(fs=""):
+    """The programs that the hook calls and the host lacks."""
+    return [name for name in HOOK_PROGRAMS if not any(os.access(fs + path + name, os.X_OK) for path in _PROGRAM_PATHS)]
+
+
+def mounts(root, fs=""):
+    """(path on the host, path in the container) of what is mounted, outer directories first.
+
+    The tree as a whole, not the parts of it that one release has: a container must start with the next release, too.
+    """
+    tree = root.rstrip("/") + "/driver"
+    found = [(tree, TARGET)]
+    # Packages keep these outside of the tree; driver images have npu-smi in it.
+    program = next(
+        (
+            path
+            for path in (tree + "/tools/npu-smi", "/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi")
+            if os.path.exists(fs + path)
+        ),
+        tree + "/tools/npu-smi",
+    )
+    found.append((program, "/usr/local/bin/npu-smi"))
+    found.extend((path, path) for path in _HOST_PATHS if os.path.exists(fs + path))
+    return found
+
+
+def mount_sources(document):
+    """The host paths that ``document`` mounts."""
+    listed = (document.get("containerEdits") or {}).get("mounts") or []
+    return [str(mount.get("hostPath")) for mount in listed if isinstance(mount, dict)]
+
+
+def hooks(document):
+    """The host paths of the programs that ``document`` has called."""
+    listed = (document.get("containerEdits") or {}).get("hooks") or []
+    return [str(entry.get("path")) for entry in listed if isinstance(entry, dict)]
+
+
+def text(document):
+    """The spec as the text of its file."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def read(path):
+    """The spec in ``path`` as a dict; None when there is no such file or it is no JSON object."""
+    try:
+        document = json.loads(read_text(path) or "")
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def reason(path, wanted):
+    """Why the file ``path`` has to be written or, with ``wanted`` None, removed; None when it is as it should be.
+
+    Raises NpuError when another file describes the same kind of device.
+    """
+    if wanted is None:
+        return "%s describes chips that are not to be used" % path if os.path.lexists(path) else None
+    others = other_writers(path, directories_of(path))
+    if others:
+        raise NpuError(
+            "%s: devices of the kind %s are described there, too, and containerd uses none that two files describe. "
+            "Remove it, or the software that writes it" % (" and ".join(others), KIND)
+        )
+    if not os.path.lexists(path):
+        return "%s does not exist" % path
+    return None if read_text(path) == text(wanted) else "%s is not the spec of this host" % path
+
+
+def write(path, wanted):
+    """Write the file, or remove it (``wanted`` None). containerd does not notice a file moved in from elsewhere."""
+    if wanted is None:
+        remove_file(path)
+        return
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        os.makedirs(directory, 0o755)
+    write_atomic(path, text(wanted), 0o644)
+
+
+def directories_of(path):
+    """Where containerd looks for specs, with the directory of ``path`` first."""
+    return [os.path.dirname(path)] + list(DIRECTORIES[1:])
+
+
+def problem(document, host, root, library_path, fs=""):
+    """Why ``document`` (as ``read`` gives it) is not the spec of this host, as a sentence; None when it is."""
+    wanted = spec(host, root, library_path, fs)
+    if document is None:
+        return "there is no CDI spec"
+    if document == wanted:
+        return None
+    names = [device.get("name") for device in document.get("devices") or [] if isinstance(device, dict)]
+    expected = [device["name"] for device in wanted["devices"]]
+    if names != expected:
+        return "the CDI spec describes %s instead of %s" % (_list(names), _list(expected))
+    for key in ("cdiVersion", "kind", "devices"):
+        if document.get(key) != wanted[key]:
+            return "the CDI spec has another %s" % key
+    edits = document.get("containerEdits") or {}
+    parts = sorted(set(edits) | set(wanted["containerEdits"]))
+    differing = [key for key in parts if edits.get(key) != wanted["containerEdits"].get(key)]
+    return "the CDI spec has other %s" % (" and ".join(differing) or "content")
+
+
+def other_writers(path, directories=DIRECTORIES):
+    """Other spec files than ``path`` that describe devices of our kind. containerd then resolves none of them."""
+    found = []
+    for other in spec_files(directories):
+        kind = re.search(r"""["']?\bkind["']?\s*:\s*["']?([^\s"',}#]+)""", read_text(other) or "")
+        if os.path.realpath(other) != os.path.realpath(path) and kind and kind.group(1) == KIND:
+            found.append(other)
+    return found
+
+
+def unreadable(directories=DIRECTORIES):
+    """Spec files that are empty or no JSON: one of them makes every CDI device of the host unresolvable."""
+    found = []
+    for path in spec_files(directories):
+        content = read_text(path)
+        if content is None or not content.strip() or (path.endswith(".json") and read(path) is None):
+            found.append(path)
+    return found
+
+
+def spec_files(directories=DIRECTORIES):
+    """The files containerd reads as CDI specs."""
+    found = []
+    for directory in directories:
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            continue
+        found.extend(os.path.join(directory, name) for name in sorted(names) if name.endswith((".json", ".yaml")))
+    return found
+
+
+def _list(names):
+    return ", ".join(str(name) for name in names) or "nothing"
+
+
+def _node(number):
+    return {"path": "/dev/davinci%d" % number, "permissions": "rw"}
+
+
+def _virtual_node(number):
+    """In a container, a virtual NPU has the name of a chip."""
+    return {"path": "/dev/davinci%d" % number, "hostPath": "/dev/vdavinci%d" % number, "permissions": "rw"}
+
+
+def _mount(source, target):
+    return {"hostPath": source, "containerPath": target, "options": MOUNT_OPTIONS}

@@ -1,0 +1,271 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""containerd's configuration as text: where CDI is switched, the smallest edits for it, what a dump says.
+
+What a file means is for containerd itself to say (``config dump``): releases differ in how they merge imported files
+(1.7 replaces a plugin's whole section, 2.x merges key by key) and in what they call the section. So this proposes
+edits in a sensible order, and the caller takes the first one whose dump differs in CDI alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, go_glob, toml_edit
+
+DEFAULT_PATH = "/etc/containerd/config.toml"
+SPEC_DIR = "/etc/cdi"
+
+# The CRI plugin's name in configuration versions 3, 2 and 1, as a path and as people write the header.
+V3 = (("plugins", "io.containerd.cri.v1.runtime"), "plugins.'io.containerd.cri.v1.runtime'")
+V2 = (("plugins", "io.containerd.grpc.v1.cri"), 'plugins."io.containerd.grpc.v1.cri"')
+V1 = (("plugins", "cri"), "plugins.cri")
+
+# What a host without any file gets: containerd 1.7 runs on its defaults then, with CDI off.
+MINIMAL = 'version = 2\n\n[%s]\n  enable_cdi = true\n' % V2[1]
+
+# All that edits of ours ever touch.
+KEYS = ("enable_cdi", "cdi_spec_dirs", "version")
+
+# Larger than any configuration of containerd; what is larger is something else.
+_MAX_BYTES = 4 << 20
+_MAX_FILES = 1000
+
+
+class ConfigFile:
+    """One file of the configuration: ``path`` as containerd was told, its ``text``, what its key ``imports`` names as absolute
+    ``patterns``, and the paths that these are: ``imports``.
+    """
+
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.patterns = import_patterns(path, text)
+        self.imports = []
+        for pattern in self.patterns:
+            self.imports.extend(go_glob.expand(pattern) if "*" in pattern else [pattern])
+
+    def names(self, path):
+        """Whether its imports name ``path``, if there were such a file."""
+        return any(go_glob.match(pattern, path) if "*" in pattern else pattern == path for pattern in self.patterns)
+
+
+class Edit:
+    """``path`` would go from ``before`` (None: no such file) to ``after``."""
+
+    def __init__(self, path, before, after):
+        self.path = path
+        self.before = before
+        self.after = after
+
+    def diff(self):
+        """The changed lines, and of these only the keys of ours: others may hold a registry's password."""
+        return config_secrets.diff(self.path, self.before, self.after, KEYS)
+
+
+def read(path):
+    """The text of ``path`` with its line ends; None when there is no such file. OSError or ValueError name the file."""
+    try:
+        data = _bytes(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise ValueError("%s, line %d: it is not UTF-8, which TOML demands" % (path, line)) from None
+
+
+def load(path):
+    """The configuration that starts at ``path``: a list of ConfigFile in the order containerd merges them.
+
+    Empty when there is no such file. Raises OSError, ValueError (TomlError with file and line).
+    """
+    files = []
+    pending = [path]
+    while pending:
+        name = pending.pop(0)
+        if any(known.path == name for known in files):
+            continue
+        text = read(name)
+        if text is None:
+            continue
+        try:
+            file = ConfigFile(name, text)
+        except toml_edit.TomlError as exc:
+            raise ValueError("%s, %s" % (name, exc)) from None
+        except ValueError as exc:
+            raise ValueError("%s, imports: %s" % (name, exc)) from None
+        files.append(file)
+        if len(files) > _MAX_FILES:
+            raise ValueError("%s imports more than %d files" % (path, _MAX_FILES))
+        pending.extend(file.imports)
+    return files
+
+
+def texts(path):
+    """The texts of the configuration that starts at ``path``, as far as they can be read, whether or not they are TOML."""
+    found = {}
+    pending = [path]
+    while pending and len(found) <= _MAX_FILES:
+        name = pending.pop(0)
+        if name in found:
+            continue
+        try:
+            found[name] = _bytes(name).decode("utf-8", "replace")
+            pending.extend(ConfigFile(name, found[name]).imports)
+        except (OSError, ValueError):
+            pass
+    return list(found.values())
+
+
+def _bytes(path):
+    # A pipe or a device may never begin, or never end.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("%s is no plain file" % path)
+        data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError("%s is larger than %d MiB" % (path, _MAX_BYTES >> 20))
+    return data
+
+
+def import_patterns(path, text):
+    """What the key ``imports`` of the file ``path`` names, from its directory on; may have wildcards."""
+    listed = toml_edit.string_list(toml_edit.flatten(text).get(("imports",), "")) or []
+    # As Go's filepath.Clean: two slashes in front are one.
+    return [re.sub("^//", "/", os.path.normpath(os.path.join(os.path.dirname(path), name))) for name in listed]
+
+
+def switch_on(text, section):
+    """``text`` with CDI on in ``section`` (one of V1, V2, V3) and /etc/cdi among its directories."""
+    table, header = section
+    values = toml_edit.flatten(text)
+    if values.get(table + ("enable_cdi",)) != "true":
+        text = toml_edit.set_key(text, table, "enable_cdi", "true", header)
+    directories = values.get(table + ("cdi_spec_dirs",))
+    if directories is not None and not has_spec_dir(toml_edit.string_list(directories) or []):
+        text = toml_edit.prepend_string(text, table + ("cdi_spec_dirs",), SPEC_DIR)
+    return text
+
+
+def has_spec_dir(directories):
+    """Whether /etc/cdi is one of ``directories``."""
+    return SPEC_DIR in [os.path.normpath(directory) for directory in directories]
+
+
+def proposals(path, files):
+    """The edits worth trying, best first.
+
+    Where CDI is said to be off, else the last file that has the CRI section, else the main file ``path``.
+    """
+    if not files:
+        return [Edit(path, None, MINIMAL)]
+    off, present = [], []
+    for file in reversed(files):
+        values = toml_edit.flatten(file.text)
+        for section in (V3, V2, V1):
+            table = section[0]
+            if values.get(table + ("enable_cdi",), "true") != "true":
+                off.append((file, section))
+            elif any(key[: len(table)] == table for key in values):
+                present.append((file, section))
+    main = files[0]
+    fallback = [(main, {3: V3, 2: V2}.get(_version(main.text), V1))]
+    edits = []
+    for file, section in off + present + fallback:
+        after = switch_on(file.text, section)
+        if after != file.text and all((edit.path, edit.after) != (file.path, after) for edit in edits):
+            edits.append(Edit(file.path, file.text, after))
+    return edits
+
+
+def _version(text):
+    """The number in the key ``version``, which may be written as +2 or 0x2; 1 without one."""
+    try:
+        return int(toml_edit.flatten(text).get(("version",), "1"), 0)
+    except ValueError:
+        return 1
+
+
+def is_our_edit(before, after):
+    """Whether ``after`` is exactly what this collection makes of ``before`` (None: no file)."""
+    if before is None:
+        return after == MINIMAL
+    try:
+        return before != after and any(switch_on(before, section) == after for section in (V3, V2, V1))
+    except ValueError:
+        return False
+
+
+def write_candidate(directory, files, edit):
+    """Write the configuration with ``edit`` below the private ``directory``; returns the path of its main file.
+
+    Every file goes there with its imports spelled out, so that relative paths and patterns mean what they mean in
+    place, and the edited file is seen in its own.
+    """
+    if edit.before is None:
+        texts = {edit.path: edit.after}
+        order = [edit.path]
+    else:
+        texts = {file.path: edit.after if file.path == edit.path else file.text for file in files}
+        order = [file.path for file in files]
+    copies = {path: os.path.join(directory, "%d.toml" % number) for number, path in enumerate(order)}
+    imports = {file.path: file.imports for file in files}
+    for path in order:
+        text = texts[path]
+        if imports.get(path):
+            listed = [toml_edit.quote(copies.get(name, name)) for name in imports[path]]
+            text = toml_edit.replace_value(text, ("imports",), "[%s]" % ", ".join(listed))
+        with open(copies[path], "wb") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            stream.write(text.encode("utf-8"))
+    return copies[order[0]]
+
+
+def disables_cri(values):
+    """Whether the CRI plugin is in the key disabled_plugins of a flattened text."""
+    disabled = toml_edit.string_list(values.get(("disabled_plugins",), "")) or []
+    return bool({"cri", V2[0][1], V3[0][1], "io.containerd.cri.v1.images"} & set(disabled))
+
+
+class Dump:
+    """What ``containerd config dump`` printed."""
+
+    def __init__(self, text):
+        self.values = toml_edit.flatten(text)
+        table = next((s[0] for s in (V3, V2) if s[0] + ("enable_cdi",) in self.values), None)
+        self.knows_cdi = table is not None
+        self.enabled = self.knows_cdi and self.values[table + ("enable_cdi",)] == "true"
+        directories = self.values.get(table + ("cdi_spec_dirs",), "") if table else ""
+        self.spec_dirs = toml_edit.string_list(directories) or []
+
+    @property
+    def on(self):
+        """CDI is on and looks into /etc/cdi."""
+        return self.enabled and has_spec_dir(self.spec_dirs)
+
+    @property
+    def address(self):
+        """The socket in the configuration, or None."""
+        return toml_edit.unquote(self.values.get(("grpc", "address"), "")) or None
+
+    @property
+    def cri_disabled(self):
+        """The CRI plugin is switched off by disabled_plugins (as Docker's packages do)."""
+        return disables_cri(self.values)
+
+    def other_differences(self, other):
+        """Paths in which the two differ apart from CDI, as text. ``imports`` lists file names and does not count."""
+        ours = {s[0] + (key,) for s in (V3, V2, V1) for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
+        paths = set(self.values) | set(other.values)
+        # A section that holds nothing but CDI appears with it.
+        ours |= {s[0] for s in (V3, V2, V1)} | {("plugins",)}
+        return [
+            ".".join(path)
+            for path in sorted(paths)
+            if path not in ours and self.values.get(path) != other.values.get(path)
+        ]

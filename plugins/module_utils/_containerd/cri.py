@@ -1,0 +1,174 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking a container runtime about itself over its CRI socket: does it answer, and is CDI on in the process that runs.
+
+Only the daemon knows what it runs with: its file may be newer, and a file's time says nothing after a copy or a clock
+change. crictl, which asks the same question, is missing on many hosts. So this is the one call runtime.v1.Status: one
+gRPC request (HTTP/2 with literal headers), its answer's data frames, and the few protobuf fields that matter.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+
+_METHOD = "/runtime.v1.RuntimeService/Status"
+_VERBOSE = b"\x08\x01"  # field 1, true
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
+_END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
+_WINDOW = 1 << 24  # bytes; an answer is some kilobytes
+_MAX_FRAMES = 10000  # one of a few bytes may never end an answer
+_FRAME_HEADER = struct.Struct(">IBI")
+
+
+class CriError(Exception):
+    """The runtime does not answer; says how it failed."""
+
+
+class CriStatus:
+    """``ready``: the condition RuntimeReady; ``cdi``: CDI is on in the running process, with ``cdi_spec_dirs``."""
+
+    def __init__(self, ready, cdi, cdi_spec_dirs):
+        self.ready = ready
+        self.cdi = cdi
+        self.cdi_spec_dirs = cdi_spec_dirs
+
+
+def status(address, timeout=5):
+    """The CriStatus of the runtime at the Unix socket ``address``; CriError after ``timeout`` seconds at the latest."""
+    try:
+        answer = _call(address, _METHOD, _VERBOSE, timeout)
+    except (OSError, struct.error) as exc:
+        raise CriError("%s: %s" % (address, exc)) from None
+    try:
+        return parse_status(answer)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise CriError("%s: what answers there is no container runtime: its status cannot be read" % address) from None
+
+
+def parse_status(answer):
+    """The CriStatus in the bytes of a verbose StatusResponse."""
+    ready = False
+    config = {}
+    for number, value in _fields(answer):
+        if number == 1:  # RuntimeStatus
+            for dummy, condition in _fields(value):
+                fields = dict(_fields(condition))
+                if fields.get(1) == b"RuntimeReady":
+                    ready = bool(fields.get(2, 0))
+        elif number == 2:  # info, a map
+            pair = dict(_fields(value))
+            if pair.get(1) == b"config":
+                config = json.loads(pair.get(2, b"{}").decode("utf-8"))
+    # The rest of the configuration may hold registry passwords: it goes no further than here.
+    return CriStatus(ready, bool(config.get("enableCDI", False)), list(config.get("cdiSpecDirs") or []))
+
+
+def _call(address, method, message, timeout):
+    deadline = time.monotonic() + timeout
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        connection.connect(address)
+        headers = (
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", method),
+            (":authority", "localhost"),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+        )
+        block = b"".join(b"\x00" + _string(name) + _string(value) for name, value in headers)
+        body = struct.pack(">BI", 0, len(message)) + message
+        connection.sendall(
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+            + _frame(_SETTINGS, 0, 0, struct.pack(">HI", 4, _WINDOW))
+            + _frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", _WINDOW))
+            + _frame(_HEADERS, _END_HEADERS, 1, block)
+            + _frame(_DATA, _END_STREAM, 1, body)
+        )
+        answer = _answer(connection, deadline)
+    if len(answer) < 5:
+        # gRPC says why in compressed headers; in practice there is one reason.
+        raise OSError("containerd answers, but its CRI plugin does not: it is not loaded")
+    return answer[5 : 5 + struct.unpack(">I", answer[1:5])[0]]
+
+
+def _answer(connection, deadline):
+    """The data of our request's stream, up to its end."""
+    answer = b""
+    for dummy in range(_MAX_FRAMES):
+        length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(connection, 9, deadline))
+        length, kind = length_type >> 8, length_type & 0xFF
+        payload = _exactly(connection, length, deadline)
+        if kind == _SETTINGS and not flags & 1:
+            connection.sendall(_frame(_SETTINGS, 1, 0, b""))
+        elif kind == _GOAWAY:
+            raise OSError("the runtime ended the connection")
+        elif stream_id == 1 and kind == _DATA:
+            if flags & _PADDED:
+                payload = payload[1 : len(payload) - payload[0]]
+            answer += payload
+            if len(answer) > _WINDOW:
+                break
+        elif stream_id == 1 and kind == _RST_STREAM:
+            raise OSError("the runtime gave up on the request")
+        if stream_id == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
+            return answer
+    raise OSError("the answer does not end")
+
+
+def _frame(kind, flags, stream_id, payload):
+    return _FRAME_HEADER.pack(len(payload) << 8 | kind, flags, stream_id) + payload
+
+
+def _string(text):
+    return bytes([len(text)]) + text.encode("ascii")
+
+
+def _exactly(connection, count, deadline):
+    """The next ``count`` bytes, before the deadline as a whole: one that sends a byte now and then gains nothing."""
+    parts = []
+    while count:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise OSError("timed out")
+        connection.settimeout(left)
+        data = connection.recv(min(count, 1 << 16))
+        if not data:
+            raise OSError("the connection ended")
+        parts.append(data)
+        count -= len(data)
+    return b"".join(parts)
+
+
+def _fields(message):
+    """(number, value) of each field of a protobuf message; an int for numbers, bytes for everything else."""
+    position = 0
+    while position < len(message):
+        tag, position = _varint(message, position)
+        wire = tag & 7
+        if wire == 0:
+            value, position = _varint(message, position)
+        elif wire == 2:
+            length, position = _varint(message, position)
+            value = message[position : position + length]
+            position += length
+        else:
+            size = {1: 8, 5: 4}[wire]
+            value = message[position : position + size]
+            position += size
+        yield tag >> 3, value
+
+
+def _varint(message, position):
+    value = shift = 0
+    while True:
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return value, position

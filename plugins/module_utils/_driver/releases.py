@@ -1,0 +1,377 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The releases of the driver on a host, and the links that say which one counts.
+
+    <root>/releases/<version>-<kernel>-<digest12>/driver/...     immutable once complete
+    <root>/releases/<version>-<kernel>-<digest12>/manifest.json  written last: its presence means complete
+    <root>/driver, good, next, previous                          relative links to releases/<name>/driver
+
+Whatever is interrupted leaves a complete release or none: a release is built in a directory whose name starts
+with ".new-", goes with one rename, and is removed through a rename to ".old-...". Leftovers of both are removed
+by the next one who holds the lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
+    exclusive,
+    fsync_directory,
+    link_atomic,
+    make_directory,
+    read_link,
+    read_text,
+    remove_file,
+    write_atomic,
+)
+
+LINKS = ("driver", "good", "next", "previous")
+MANIFEST = "manifest.json"
+_NEW = ".new-"
+_OLD = ".old-"
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
+
+
+class Layout:
+    """The directory ``root`` (by default /var/lib/Ascend) and what is in it."""
+
+    def __init__(self, root="/var/lib/Ascend"):
+        if not root.startswith("/"):
+            # Empty, it would be the root directory of the host.
+            raise NpuError("npu_driver_root is %r; it must be the absolute path of a directory such as /var/lib/Ascend" % root)
+        self.root = root.rstrip("/") or "/"
+        self.releases_dir = os.path.join(self.root, "releases")
+
+    # Names and paths
+
+    @staticmethod
+    def release_name(version, kernel, digest):
+        """``<version>-<kernel>-<first 12 digits of the digest>``; raises NpuError for what cannot be a file name."""
+        algorithm, dummy, digits = digest.rpartition(":")
+        name = "%s-%s-%s" % (version, kernel, digits[:12])
+        if algorithm not in ("", "sha256") or not re.match(r"[0-9a-f]{12,}\Z", digits):
+            raise NpuError("%r is not a sha256 digest" % digest)
+        # The boot script takes the version to end at the first dash.
+        if not _NAME.match(name) or not version or "-" in version:
+            raise NpuError("Version %r and kernel %r do not make a directory name" % (version, kernel))
+        return name
+
+    def release_path(self, name):
+        """The directory of release ``name``, there or not."""
+        if not _NAME.match(name):
+            raise NpuError("%r is not the name of a release" % name)
+        return os.path.join(self.releases_dir, name)
+
+    def tree(self, name):
+        """The driver tree of release ``name``: what /usr/local/Ascend/driver is on a host with a .run package."""
+        return os.path.join(self.release_path(name), "driver")
+
+    # What is there
+
+    def releases(self):
+        """Names of the complete releases, sorted."""
+        try:
+            names = os.listdir(self.releases_dir)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if _NAME.match(name) and self.is_complete(name))
+
+    def is_complete(self, name):
+        """Whether release ``name`` was committed."""
+        return self.manifest(name) is not None
+
+    def manifest(self, name):
+        """What release ``name`` was committed with, or None when it is absent or incomplete."""
+        text = read_text(os.path.join(self.release_path(name), MANIFEST))
+        if text is None or not os.path.isdir(self.tree(name)):
+            return None
+        try:
+            manifest = json.loads(text)
+        except ValueError:
+            return None
+        return manifest if isinstance(manifest, dict) else None
+
+    def damage(self, name, thorough=False):
+        """Why release ``name`` is not what was committed, or None: a file that is gone or has another size.
+
+        ``thorough``: or another content, for which all of it is read.
+        """
+        manifest = self.manifest(name)
+        if manifest is None:
+            return "release %s is not complete" % name
+        sizes = manifest.get("sizes", {})
+        for path in manifest.get("files", {}):
+            try:
+                info = os.lstat(os.path.join(self.tree(name), path))
+            except OSError:
+                return "%s of release %s is missing" % (path, name)
+            if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
+                return "%s of release %s was changed" % (path, name)
+        if thorough:
+            found = (self._rot(name, manifest, path) for path in manifest.get("files", {}))
+            return next((text for text in found if text), None)
+        return None
+
+    def _rot(self, name, manifest, path):
+        """Why the file ``path`` of the release has another content than it was committed with, or None."""
+        try:
+            if file_digest(os.path.join(self.tree(name), path)) == manifest["files"][path]:
+                return None
+        except OSError as exc:
+            return "%s of release %s cannot be read (%s)" % (path, name, exc.strerror)
+        return "%s of release %s was changed" % (path, name)
+
+    # Links
+
+    def target(self, link):
+        """The name of the release that ``link`` ("driver", "good", "next", "previous") names, or None.
+
+        A link to anything but a release, and a directory in the link's place, is None as well.
+        """
+        value = read_link(os.path.join(self.root, link))
+        if value is None:
+            return None
+        path = os.path.normpath(os.path.join(self.root, value))
+        parent, leaf = os.path.split(path)
+        above, name = os.path.split(parent)
+        if leaf == "driver" and above == self.releases_dir and _NAME.match(name):
+            return name
+        return None
+
+    def point(self, link, name):
+        """Let ``link`` name the complete release ``name``, in one rename; returns whether that changed anything."""
+        if link not in LINKS:
+            raise ValueError(link)
+        if not self.is_complete(name):
+            raise NpuError("%s is not a complete release below %s" % (name, self.releases_dir), release=name)
+        wanted = "releases/%s/driver" % name
+        path = os.path.join(self.root, link)
+        if read_link(path) == wanted:
+            return False
+        try:
+            link_atomic(wanted, path)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
+                raise
+            raise NpuError(
+                "%s is a directory with something in it (or a mount), not a link of this collection. Move it away, "
+                "or set npu_driver_source to preinstalled if that is the driver this host shall keep" % path
+            ) from None
+        return True
+
+    def remove_link(self, link):
+        """Remove ``link``; returns whether it was there."""
+        if link not in LINKS:
+            raise ValueError(link)
+        path = os.path.join(self.root, link)
+        if not os.path.islink(path):
+            return False
+        remove_file(path)
+        return True
+
+    # Writing
+
+    @contextlib.contextmanager
+    def lock(self, timeout=0):
+        """Hold the right to write below ``releases``, released by the kernel should we be killed.
+
+        Waits for at most ``timeout`` seconds, then raises NpuError. Whoever gets it first removes what an
+        interrupted run left behind.
+        """
+        self.prepare()
+        with exclusive(os.path.join(self.releases_dir, ".lock"), timeout, "staging a driver"):
+            self.clean()
+            yield self
+
+    def prepare(self):
+        """Create root and releases, whatever the umask, and refuse a place where others could replace the driver."""
+        for path in (self.root, self.releases_dir):
+            if not os.path.isdir(path):
+                try:
+                    make_directory(path)
+                except FileExistsError:
+                    raise NpuError("%s is in the way: it is not a directory" % path) from None
+                fsync_directory(os.path.dirname(path))
+        self.check_ownership()
+
+    def check_ownership(self, top="/"):
+        """Raise NpuError unless root and releases and all directories above, up to ``top``, are root's alone to write.
+
+        The driver's own libraries refuse to work otherwise, and whoever can replace them owns the host.
+        A directory with the sticky bit (/tmp) is let pass: nobody else can replace our names in it.
+        """
+        path = os.path.realpath(self.releases_dir)
+        while True:
+            info = os.stat(path)
+            if info.st_uid not in (0, os.geteuid()):
+                raise NpuError("%s belongs to user ID %d; it must be root's: chown root %s" % (path, info.st_uid, path))
+            if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
+                raise NpuError(
+                    "%s can be written by group or others (mode %04o); a driver must not lie there: chmod go-w %s"
+                    % (path, stat.S_IMODE(info.st_mode), path)
+                )
+            if path in (top, "/"):
+                return
+            path = os.path.dirname(path)
+
+    def new_directory(self):
+        """A new empty directory (mode 0755) below releases, to build a release in; hold the lock."""
+        path = tempfile.mkdtemp(prefix=_NEW, dir=self.releases_dir)
+        os.chmod(path, 0o755)
+        return path
+
+    def commit(self, tmpdir, name, manifest):
+        """Make ``tmpdir`` (of ``new_directory``, with ``driver`` in it) the release ``name``; hold the lock.
+
+        Everything is made durable, the manifest is written last, then one rename. An incomplete directory
+        of that name is removed; a complete one wins, and ``tmpdir`` is removed.
+        """
+        target = self.release_path(name)
+        if not os.path.isdir(os.path.join(tmpdir, "driver")):
+            raise ValueError("%s has no driver directory" % tmpdir)
+        fsync_tree(tmpdir)
+        write_atomic(os.path.join(tmpdir, MANIFEST), json.dumps(manifest, indent=1, sort_keys=True) + "\n", 0o444)
+        if os.path.lexists(target):
+            if self.is_complete(name):
+                self._remove(os.path.basename(tmpdir))
+                return
+            self._remove(name)
+        os.rename(tmpdir, target)
+        fsync_directory(self.releases_dir)
+
+    def clean(self):
+        """Remove what interrupted runs left; hold the lock. Returns the names removed."""
+        removed = []
+        for entry in sorted(os.listdir(self.releases_dir)):
+            leftover = entry.startswith((_NEW, _OLD))
+            if leftover or (_NAME.match(entry) and not self.is_complete(entry) and entry not in self.in_use()):
+                self._remove(entry)
+                removed.append(entry)
+        return removed
+
+    def remove(self, name):
+        """Remove release ``name``; hold the lock. Refused (NpuError) while a link or a mount names it."""
+        if name in self.in_use():
+            raise NpuError("Release %s is in use: a link in %s or a mount names it" % (name, self.root), release=name)
+        self._remove(name)
+
+    def prunable(self, keep=()):
+        """The names ``prune`` would remove."""
+        used = self.in_use()
+        return [name for name in self.releases() if name not in used and name not in keep]
+
+    def prune(self, keep=()):
+        """Remove each release that no link and no mount names and that is not in ``keep``; hold the lock.
+
+        Returns the names removed.
+        """
+        names = self.prunable(keep)
+        for name in names:
+            self._remove(name)
+        return names
+
+    def in_use(self):
+        """Names of releases that a link in root or a mount of any process (a container's, too) names."""
+        used = {self.target(link) for link in LINKS} | self.mounted()
+        used.discard(None)
+        return used
+
+    def mounted(self):
+        """Names of releases that a mount of any process names."""
+        used = set()
+        mounts = mounted_paths()
+        try:
+            names = os.listdir(self.releases_dir)
+        except FileNotFoundError:
+            names = []
+        for name in names:
+            # mountinfo gives the path inside its file system, so only the end of ours can be compared.
+            end = "/releases/%s" % name
+            if any(path.endswith(end) or end + "/" in path for path in mounts):
+                used.add(name)
+        return used
+
+    def discard(self, name):
+        """Remove the damaged release ``name`` so that it can be staged again; hold the lock.
+
+        Refused (NpuError) while it is what runs or validated last, or a mount names it. Other links stay: they name it again
+        as soon as it is back.
+        """
+        if name in self.running():
+            raise NpuError("Release %s is in use: a link in %s or a mount names it" % (name, self.root), release=name)
+        self._remove(name)
+
+    def running(self):
+        """Names of the releases that programs may be using: what was loaded, what validated last, and what is mounted."""
+        used = {self.target("driver"), self.target("good")} | self.mounted()
+        used.discard(None)
+        return used
+
+    def _remove(self, entry):
+        """Remove ``releases/<entry>`` so that no interruption leaves half a release under its name."""
+        path = os.path.join(self.releases_dir, entry)
+        if not entry.startswith((_NEW, _OLD)):
+            gone = tempfile.mkdtemp(prefix=_OLD, dir=self.releases_dir)
+            os.rename(path, os.path.join(gone, entry))
+            fsync_directory(self.releases_dir)
+            path = gone
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def file_digest(path):
+    """The SHA-256 of the file ``path``, in hexadecimal digits."""
+    sha256 = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as stream:
+        for block in iter(lambda: stream.read(1024 * 1024), b""):
+            sha256.update(block)
+    return sha256.hexdigest()
+
+
+def fsync_tree(top):
+    """Make every file, directory and link below ``top``, and ``top``, durable."""
+    for directory, dummy, files in os.walk(top, topdown=False):
+        for name in files:
+            path = os.path.join(directory, name)
+            if os.path.islink(path):
+                continue
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        fsync_directory(directory)
+
+
+def mounted_paths(proc="/proc"):
+    """Source and target paths of all mounts in all mount namespaces, as a set.
+
+    A container's bind mount of the driver is in the container's namespace only, hence all processes.
+    """
+    paths = set()
+    seen = set()
+    for mountinfo in ["%s/self/mountinfo" % proc] + glob.glob("%s/[0-9]*/mountinfo" % proc):
+        namespace = read_link(os.path.join(os.path.dirname(mountinfo), "ns", "mnt"))
+        if namespace is not None and namespace in seen:
+            continue
+        seen.add(namespace)
+        for line in (read_text(mountinfo) or "").splitlines():
+            fields = line.split(" ")
+            if len(fields) > 4:
+                paths.update(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), field) for field in fields[3:5])
+    return paths

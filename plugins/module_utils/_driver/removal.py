@@ -1,0 +1,177 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taking back what bringing a driver into effect put on a host, and all else of ours there but the Python.
+
+What was installed counts (driver.conf), not what is configured now: a driver that was there before is never touched. The
+modules of a loaded driver stay, because an Ascend chip does not survive their removal; they go with the next boot.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.activation import CONF, SELECT_UNIT, UNIT
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import LINKS, Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import system as host_system
+from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._host.system import Change
+
+HOME = "/var/lib/npuops"
+RUN = "/run/npuops"
+# In RUN: it alone tells which release the loaded modules are from.
+LOADING = "driver-loading"
+FILES = (HOME + "/bin/npu-driver", HOME + "/bin/npu-driver-select", HOME + "/maintenance")
+
+
+class Removal:
+    """What there is to take back on this host; ``root``: where releases lie unless driver.conf says otherwise;
+    ``directories``: what is removed where it is empty; ``fs``: the host's / (empty: here).
+
+    ``plan()`` says what would change, ``apply()`` does it. ``left``: sentences on what stays, and why.
+    """
+
+    def __init__(self, root="/var/lib/Ascend", directories=(), fs=""):
+        self.fs = fs
+        conf = _settings(read_text(fs + CONF) or "")
+        self.root = conf.get("NPU_DRIVER_ROOT", root).rstrip("/") or "/"
+        self.directories = directories
+        self.layout = Layout(fs + self.root)
+        # Staged and never activated is ours as well. With neither, whatever driver is there is somebody else's.
+        self.source = conf.get("NPU_DRIVER_SOURCE") or ("image" if os.path.isdir(self.layout.releases_dir) else None)
+        self.left = []
+        self.changes = []
+
+    def plan(self):
+        """What would change, as a list of phrases."""
+        self.changes = list(self._units())
+        for path in FILES:
+            if os.path.lexists(self.fs + path):
+                self.changes.append(Change("remove %s" % path, functools.partial(_unlink, self.fs + path)))
+        if self.source == "image":
+            self.changes.extend(self._driver())
+        self.changes.extend(self._markers())
+        sockets = HOME + "/device-plugins"
+        if os.path.isdir(self.fs + sockets):
+            self.changes.append(Change("remove %s" % sockets, functools.partial(shutil.rmtree, self.fs + sockets)))
+        # Last, because it says what all of this is about: a run that is cut short is finished by the next one.
+        if os.path.lexists(self.fs + CONF):
+            self.changes.append(Change("remove %s" % CONF, functools.partial(_unlink, self.fs + CONF)))
+        places = [HOME + "/bin", HOME, RUN] + ([] if self.source == "preinstalled" else [self.root]) + list(self.directories)
+        going = [change.reason[len("remove "):] for change in self.changes if change.reason.startswith("remove /")]
+        self.changes.extend(self._empty(places, going))
+        return [change.reason for change in self.changes]
+
+    def apply(self):
+        """Do what ``plan()`` found; returns the phrases of what was done."""
+        for change in self.changes:
+            change.apply()
+        return [change.reason for change in self.changes]
+
+    def _units(self):
+        present = False
+        for unit in (UNIT, SELECT_UNIT):
+            path = self.fs + systemd.UNIT_DIRECTORY + unit
+            if not os.path.lexists(path):
+                continue
+            present = True
+            # Stopping it unloads nothing: its work is done when it has started.
+            yield Change("disable %s" % unit, functools.partial(systemd.systemctl, "disable", "--now", unit))
+            yield Change("remove %s%s" % (systemd.UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
+        if present:
+            yield Change("let systemd read its units", functools.partial(systemd.systemctl, "daemon-reload"))
+
+    def _driver(self):
+        """Links, releases, and the files outside of root that say where the driver is."""
+        links = [link for link in LINKS if self.layout.target(link)]
+        for link in links:
+            yield Change("remove %s/%s" % (self.root, link), functools.partial(self.layout.remove_link, link))
+        releases = self.layout.releases_dir
+        if os.path.isdir(releases):
+            used = sorted(self.layout.mounted())
+            for name in used:
+                self.left.append("release %s stays in %s/releases while something mounts it" % (name, self.root))
+            names = [name for name in self.layout.releases() if name not in used]
+            for name in names:
+                path = "%s/releases/%s" % (self.root, name)
+                yield Change("remove %s" % path, functools.partial(_remove_release, self.layout, name))
+            if not used:
+                yield Change("remove %s/releases" % self.root, functools.partial(shutil.rmtree, releases))
+        yield from self._outside()
+
+    def _outside(self):
+        for path in ("/lib/davinci.conf", "/etc/ld.so.conf.d/ascend_driver_so.conf"):
+            if read_text(self.fs + path) not in (None, host_system.content_of(path, self.root)):
+                continue
+            # Where it cannot be written it is the operating system's.
+            if os.path.lexists(self.fs + path) and os.access(self.fs + os.path.dirname(path), os.W_OK):
+                cache = path.startswith("/etc/ld.so")
+                yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path, self.fs if cache else None))
+        path = "/etc/ascend_install.info"
+        info = version_info.parse(read_text(self.fs + path) or "")
+        if info.get("Driver_Install_Path_Param") != self.root:
+            return
+        others = {key: value for key, value in info.items() if not key.startswith(("Driver_", "User"))}
+        if not others:
+            yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path))
+            return
+        kept = "".join("%s=%s\n" % item for item in info.items() if not item[0].startswith("Driver_"))
+        yield Change("take the driver out of %s" % path, functools.partial(write_atomic, self.fs + path, kept))
+
+    def _markers(self):
+        """What is in RUN, but for the word which driver is loaded while one is."""
+        modules = kernel_modules.loaded(self.fs + "/sys/module")
+        try:
+            names = sorted(os.listdir(self.fs + RUN))
+        except OSError:
+            return
+        for name in names:
+            if name == LOADING and any(module in modules for module in host_facts.PROBE_MODULES):
+                self.left.append("the driver stays loaded until this host is rebooted: a chip does not survive its removal")
+                continue
+            if name == "python":
+                continue
+            path = "%s/%s" % (self.fs + RUN, name)
+            remove = shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else os.unlink
+            yield Change("remove %s/%s" % (RUN, name), functools.partial(remove, path))
+
+    def _empty(self, places, going):
+        """Of ``places``, and for absolute directories the ones above, what is empty once ``going`` has gone."""
+        for place in places:
+            try:
+                names = os.listdir(self.fs + place)
+            except OSError:
+                continue
+            if all("%s/%s" % (place, name) in going for name in names):
+                going.append(place)
+                yield Change("remove %s" % place, functools.partial(os.rmdir, self.fs + place))
+
+
+def _settings(text):
+    """driver.conf as a dict."""
+    settings = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            words = shlex.split(value)
+            settings[name] = words[0] if words else ""
+    return settings
+
+
+def _remove_release(layout, name):
+    with layout.lock(60):
+        layout.remove(name)
+
+
+def _unlink(path, cache_of=None):
+    """Remove the file; ``cache_of``: the / whose loader cache knew it."""
+    remove_file(path)
+    if cache_of is not None:
+        host_system.refresh_loader_cache(cache_of)

@@ -1,0 +1,337 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Staging: from an image in a registry to a complete release on the host, or to none.
+
+Touches no link: what is loaded, or will be at the next boot, stays what it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
+from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient, parse_reference
+
+# A layer unpacks to about twice its size, and is there packed as well for a while; plus some room to breathe.
+_SPACE_FACTOR = 3
+_SPACE_MARGIN = 64 * 1024 * 1024
+
+_CONTAINERD_ROOTS = (
+    "/var/lib/containerd",
+    "/var/lib/rancher/k3s/agent/containerd",
+    "/var/lib/rancher/rke2/agent/containerd",
+)
+
+
+class Stager:
+    """One driver image for one host.
+
+    ``image``: reference; ``digest``: what its tag was resolved to, None to ask the registry; ``version``: what
+    version.info must say, None for any; ``root``: where releases lie; ``kernel``: ``uname -r``, None for the running
+    one; ``path``: of the tree inside the image, None to look for it; ``timeout``: seconds, for the pull and for
+    waiting for another run; ``verify``: whether what is staged already is read and compared with what it was.
+    """
+
+    def __init__(
+        self,
+        image,
+        digest=None,
+        version=None,
+        root="/var/lib/Ascend",
+        kernel=None,
+        path=None,
+        username=None,
+        password=None,
+        plain_http=False,
+        ca_file=None,
+        containerd_address="/run/containerd/containerd.sock",
+        ctr=None,
+        timeout=1800,
+        verify=False,
+    ):
+        self.reference = parse_reference(image)
+        if digest and self.reference.digest and digest != self.reference.digest:
+            raise NpuError("The image %s and the digest %s contradict each other" % (image, digest))
+        self.digest = digest or self.reference.digest
+        self.version = version
+        self.layout = releases.Layout(root)
+        self.machine = os.uname().machine
+        self.kernel = kernel or os.uname().release
+        self.path = path
+        self.timeout = timeout
+        self.verify = verify
+        self.ca_file = ca_file
+        self.client = RegistryClient(self.reference.registry, username, password, plain_http, ca_file)
+        self.containerd_address = containerd_address
+        self.ctr = ctr
+        self.size = None
+        self.release = None
+
+    def reason(self):
+        """Why something has to be staged, as a sentence, or None. Asks the registry only when it must."""
+        if self.digest is None:
+            self.digest = self.client.resolve(self.reference.repository, self.reference.tag).digest
+        self.release = self._find()
+        if self.release is None:
+            return "%s (%s) is not staged for kernel %s" % (self.reference, self.digest, self.kernel)
+        damage = self.layout.damage(self.release, self.verify)
+        if damage is None:
+            return None
+        if self.release in self.layout.running():
+            raise NpuError(
+                "The staged driver is damaged: %s. It is in use, so it is not replaced under running programs. "
+                "Stop what uses it, remove %s and the links to it, and repeat"
+                % (damage, self.layout.release_path(self.release)),
+                release=self.release,
+            )
+        return "The staged driver is damaged: %s" % damage
+
+    @property
+    def expected_release(self):
+        """The name the release will have, or None while version or digest are not known."""
+        if self.version and self.digest:
+            return self.layout.release_name(self.version, self.kernel, self.digest)
+        return None
+
+    def check(self):
+        """Raise NpuError for what can be known before the pull. Sets ``size``: bytes to fetch."""
+        manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
+        self.size = sum(layer["size"] for layer in manifest["layers"])
+        built_for = (manifest.get("annotations") or {}).get("npuops.ascend/kernel")
+        if built_for and built_for != self.kernel:
+            raise NpuError(
+                "%s was built for kernel %s, this host runs %s" % (self.reference, printable(built_for), self.kernel),
+                kernel=self.kernel,
+                kernels=[built_for],
+            )
+        check_place(self.layout.root, self.size)
+
+    def stage(self):
+        """Pull, verify, copy, commit; returns the name of the release. Run ``reason`` and ``check`` before."""
+        with self.layout.lock(self.timeout):
+            # Another run may have done it while we waited.
+            self.release = self._find()
+            if self.release is not None:
+                if self.layout.damage(self.release, self.verify) is None:
+                    return self.release
+                self.layout.discard(self.release)
+            containerd = image_ctr.Containerd(self.containerd_address, self.ctr)
+            with containerd.session(self.timeout):
+                image = containerd.pull(
+                    self.reference.name,
+                    self.digest,
+                    self.client,
+                    self.reference.repository,
+                    self.ca_file,
+                    self.timeout,
+                )
+                with containerd.mounted(image) as top:
+                    self.release = self._copy(top)
+        return self.release
+
+    def _find(self):
+        """The complete release of our digest and kernel, or None; NpuError when it is of another version."""
+        for name in self.layout.releases():
+            manifest = self.layout.manifest(name)
+            if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
+                if self.version and manifest.get("version") != self.version:
+                    raise NpuError(
+                        "%s holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is"
+                        % (self.reference, manifest.get("version"), self.version)
+                    )
+                return name
+        return None
+
+    def _copy(self, top):
+        """Make the release from the image mounted at ``top``; returns its name."""
+        tree = driver_tree.find(top, self.path)
+        found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
+        name = self.layout.release_name(found.version, self.kernel, self.digest)
+        directory = self.layout.new_directory()
+        target = os.path.join(directory, "driver")
+        try:
+            copy_tree(tree, target)
+            for inside, source in sorted(found.extra.items()):
+                os.makedirs(os.path.dirname(os.path.join(target, inside)), mode=0o755, exist_ok=True)
+                _copy_file(source, os.path.join(target, inside))
+            with open(os.path.join(target, driver_tree.LOAD_PLAN), "w", encoding="utf-8") as stream:
+                stream.write("".join(line + "\n" for line in found.plan))
+                os.fchmod(stream.fileno(), 0o444)
+            label(target, found.modules)
+            files, sizes = digests(target)
+        except OSError as exc:
+            if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NpuError("%s is full; the driver could not be copied there" % self.layout.root) from None
+            raise
+        manifest = {
+            "version": found.version,
+            "kernel": self.kernel,
+            "digest": self.digest,
+            "image": str(self.reference),
+            "modules": found.modules,
+            "files": files,
+            "sizes": sizes,
+        }
+        self.layout.commit(directory, name, manifest)
+        return name
+
+
+def check_place(root, size):
+    """Raise NpuError unless programs may run below ``root`` and there is room for an image of ``size`` bytes."""
+    place = existing(root)
+    point, options = mount_of(place)
+    if "noexec" in options:
+        raise NpuError(
+            "%s is on %s, which is mounted noexec: npu-smi could not run there. Mount it without noexec, or set "
+            "npu_driver_root to a directory elsewhere" % (root, point)
+        )
+    if "ro" in options:
+        raise NpuError(
+            "%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point)
+        )
+    needed = space_needed(size)
+    places = {os.stat(place).st_dev: (root, place)}
+    for directory in _CONTAINERD_ROOTS:
+        if os.path.isdir(directory):
+            places.setdefault(os.stat(directory).st_dev, (directory, directory))
+    for name, directory in places.values():
+        free = os.statvfs(directory).f_bavail * os.statvfs(directory).f_frsize
+        if free < needed:
+            raise NpuError(
+                "Not enough room at %s: %d MiB are free, the driver image needs %d MiB there (layers of %d MiB, "
+                "unpacked and copied)" % (name, free // 2**20, -(-needed // 2**20), -(-size // 2**20)),
+                free_bytes=free,
+                needed_bytes=needed,
+            )
+
+
+def space_needed(size):
+    """Bytes that must be free to stage an image whose layers have ``size`` bytes: they are unpacked, then copied."""
+    return size * _SPACE_FACTOR + _SPACE_MARGIN
+
+
+def existing(path):
+    """``path``, or the closest directory above it that exists."""
+    path = os.path.realpath(path)
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def mount_of(path):
+    """(mount point, options) of the file system that ``path`` (absolute, existing) lies on."""
+    points = image_ctr.mount_points()
+    while path not in points and path != "/":
+        path = os.path.dirname(path)
+    return path, points.get(path, [])
+
+
+def copy_tree(source, target):
+    """Copy the directory ``source`` to ``target`` (new) as root's, without anything that could reach outside of it.
+
+    Directories become 0755; files keep their mode without write permission for group and others and without
+    setuid; links are kept when they are relative and end inside. Raises NpuError for other links, and for what is
+    neither file, directory nor link.
+    """
+    os.mkdir(target)
+    os.chmod(target, 0o755)
+    links = []
+    for entry in sorted(os.scandir(source), key=lambda one: one.name):
+        _copy_entry(entry, source, source, target, links)
+    inside = os.path.realpath(target) + "/"
+    for link in links:
+        # What looks like inside may still leave through another link.
+        if not (os.path.realpath(link) + "/").startswith(inside):
+            raise NpuError("The link %s in the image leads out of the driver tree" % os.path.relpath(link, target))
+
+
+def _copy_entry(entry, top, directory, target, links):
+    path = os.path.join(target, entry.name)
+    inside = os.path.relpath(entry.path, top)
+    if entry.is_symlink():
+        value = os.readlink(entry.path)
+        end = os.path.normpath(os.path.join(os.path.dirname(inside), value))
+        if os.path.isabs(value) or end == ".." or end.startswith("../"):
+            raise NpuError(
+                "The link %s -> %s in the image leads out of the driver tree"
+                % (printable(inside), printable(value))
+            )
+        os.symlink(value, path)
+        links.append(path)
+    elif entry.is_dir():
+        os.mkdir(path)
+        os.chmod(path, 0o755)
+        for child in sorted(os.scandir(entry.path), key=lambda one: one.name):
+            _copy_entry(child, top, entry.path, path, links)
+    elif entry.is_file():
+        _copy_file(entry.path, path)
+    else:
+        raise NpuError("%s in the image is neither file, directory nor link" % printable(inside))
+
+
+def _copy_file(source, target):
+    with image_files.opened(source) as reader, open(target, "xb") as writer:
+        while True:
+            block = reader.read(1024 * 1024)
+            if not block:
+                break
+            writer.write(block)
+        # Always readable for root, never writable for others; 0755 leaves setuid and its like out.
+        os.fchmod(writer.fileno(), stat.S_IMODE(os.fstat(reader.fileno()).st_mode) & 0o755 | 0o400)
+
+
+def digests(tree):
+    """(path -> sha256, path -> size) of all files of ``tree``; links are left out."""
+    files = {}
+    sizes = {}
+    for directory, dummy, names in os.walk(tree):
+        for name in names:
+            path = os.path.join(directory, name)
+            if os.path.islink(path):
+                continue
+            inside = os.path.relpath(path, tree)
+            files[inside] = releases.file_digest(path)
+            sizes[inside] = os.path.getsize(path)
+    return files, sizes
+
+
+# SELinux: modules must carry modules_object_t to be loaded; everything else is read by containers.
+_MODULE_TYPES = ("modules_object_t",)
+_TREE_TYPES = ("container_ro_file_t", "container_share_t", "usr_t")
+
+
+def label(tree, modules, selinux="/sys/fs/selinux"):
+    """Give ``tree`` the SELinux types that pods and the kernel want, where SELinux is on; elsewhere do nothing."""
+    if not os.path.exists(os.path.join(selinux, "context")):
+        return
+    plain = _first_context(_TREE_TYPES, selinux)
+    module = _first_context(_MODULE_TYPES, selinux)
+    modules = {os.path.join(tree, path) for path in modules}
+    paths = [os.path.dirname(tree), tree]
+    for directory, names, files in os.walk(tree):
+        paths.extend(os.path.join(directory, name) for name in names + files)
+    for path in paths:
+        context = module if path in modules else plain
+        if context:
+            os.setxattr(path, "security.selinux", context, follow_symlinks=False)
+
+
+def _first_context(types, selinux):
+    """The context of the first of ``types`` that the loaded policy knows, or None."""
+    for name in types:
+        context = b"system_u:object_r:%s:s0\0" % name.encode("ascii")
+        try:
+            with open(os.path.join(selinux, "context"), "wb", buffering=0) as stream:
+                stream.write(context)
+        except OSError:
+            continue
+        return context
+    return None

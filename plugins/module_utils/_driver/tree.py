@@ -1,0 +1,270 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A driver tree (what a .run package installs as /usr/local/Ascend/driver): where it is, whether it fits this host."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+
+# The path of npu-smi inside a tree, and where images may have it instead (relative to their root).
+NPU_SMI = "tools/npu-smi"
+_NPU_SMI_ELSEWHERE = ("usr/local/sbin/npu-smi", "usr/local/bin/npu-smi")
+
+# Where a tree has its modules, and where those go that an image keeps outside of its tree.
+MODULES = "host"
+
+# The file the boot script reads, inside the tree.
+LOAD_PLAN = "modules.load"
+
+# Huawei's own installer lets these fail: they serve virtual NPUs, or peers that are not on every host.
+OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng", "npu_peermem")
+
+# What may be part of a line of the load plan.
+_MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
+
+# A driver tree lies at most this many directories below the root of an image.
+_MAX_DEPTH = 8
+
+
+class DriverTree:
+    """What ``inspect`` found.
+
+    ``path``: the tree; ``version``: of its version.info; ``extra``: dict of paths inside the tree -> files of the
+    image that belong there; ``modules``: paths inside the tree of the modules to load, in order; ``plan``: lines
+    for the boot script.
+    """
+
+    def __init__(self, path, version, extra, modules, plan):
+        self.path = path
+        self.version = version
+        self.extra = extra
+        self.modules = modules
+        self.plan = plan
+
+
+def find(top, path=None):
+    """The directory below ``top`` (the root of an image) that is a driver tree.
+
+    ``path``: where it is (as seen inside the image), for images with more than one. Raises NpuError when there
+    is none, or several that differ.
+    """
+    if path:
+        tree = os.path.normpath(os.path.join(top, path.lstrip("/")))
+        if os.path.commonpath([os.path.realpath(top), os.path.realpath(tree)]) != os.path.realpath(top):
+            raise NpuError("The path %s leads out of the image" % path)
+        if not is_tree(tree):
+            raise NpuError("The image has no driver tree at %s (no version.info with lib64 beside it)" % path)
+        image_files.check(tree)
+        return tree
+    found = _trees(top)
+    if not found:
+        raise NpuError(
+            "The image has no driver tree: no version.info with lib64 and libraries beside it. "
+            "Is it a driver image? Build one with the playbook npuops.ascend.build_driver_image"
+        )
+    for tree in found:
+        image_files.check(tree)
+    versions = {read_version(tree) for tree in found}
+    if len(versions) > 1:
+        inside = ", ".join(sorted("/" + os.path.relpath(tree, top) for tree in found))
+        raise NpuError("The image has several driver trees (%s); say which with npu_driver_image_path" % inside)
+    return min(found, key=lambda tree: (tree.count("/"), tree))
+
+
+def _trees(top):
+    """The driver trees in the image at ``top``; one inside of another does not count."""
+    found = []
+    for inside, dummy in image_files.entries(top):
+        directory, name = os.path.split(inside)
+        if name != "version.info" or inside.count("/") > _MAX_DEPTH:
+            continue
+        path = os.path.join(top, directory).rstrip("/")
+        # What is in a directory comes before what is in the directories below it.
+        if not any(image_files.is_inside(tree, path) for tree in found) and is_tree(path):
+            found.append(path)
+    return found
+
+
+def is_tree(path):
+    """Whether the directory ``path`` looks like a driver tree: version.info, and libraries below lib64.
+
+    What leads out of it, or is no file, does not count.
+    """
+    return image_files.is_file(path, os.path.join(path, "version.info")) and any(libraries(path))
+
+
+def libraries(tree):
+    """Paths of the shared libraries, whatever is in their place, in lib64 of ``tree``, relative to it, sorted."""
+    top = os.path.join(tree, "lib64")
+    if not os.path.isdir(top) or not image_files.is_inside(os.path.realpath(tree), os.path.realpath(top)):
+        return []
+    return sorted(
+        os.path.join("lib64", inside)
+        for inside, info in image_files.entries(top)
+        if re.search(r"\.so(\.|\Z)", os.path.basename(inside)) and not stat.S_ISDIR(info.st_mode)
+    )
+
+
+def read_version(tree):
+    """The version in version.info of ``tree``, e.g. "25.5.0"; raises NpuError when there is none."""
+    return version_info.read(tree)["Version"]
+
+
+def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
+    """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
+
+    ``kernel``, ``machine``: ``uname -r`` and ``uname -m`` of the host. ``version``: what is wanted, None for any.
+    ``signature_demand``: why the host's kernel wants signed modules, or None. Raises NpuError saying what is wrong.
+    """
+    # From here on, whatever is opened in the tree is a file, and one of the tree.
+    image_files.check(tree)
+    found_version = read_version(tree)
+    if version and found_version != version:
+        raise NpuError(
+            "The image holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is"
+            % (found_version, version)
+        )
+    extra = {}
+    _check_programs(top, tree, machine, extra)
+    modules = _modules_for(top, tree, kernel)
+    for module in modules.values():
+        if module.machine != machine:
+            raise NpuError("Kernel module %s is for %s, this host is %s" % (module.name, module.machine, machine))
+    unsigned = sorted(module.name for module in modules.values() if not module.signed)
+    if signature_demand and unsigned:
+        raise NpuError(
+            "This host loads signed kernel modules only (%s), and these are not signed: %s. Sign them with a key the "
+            "host trusts and build the image again" % (signature_demand, ", ".join(unsigned))
+        )
+    for path, module in modules.items():
+        if os.path.join(tree, path) != module.path:
+            extra[path] = module.path
+    ordered, plan = load_plan(modules)
+    return DriverTree(tree, found_version, extra, ordered, plan)
+
+
+def _check_programs(top, tree, machine, extra):
+    """npu-smi and all libraries are ELF files for ``machine``."""
+    source = os.path.join(tree, NPU_SMI)
+    if not os.path.isfile(source):
+        outside = [os.path.join(top, path) for path in _NPU_SMI_ELSEWHERE]
+        source = next((path for path in outside if image_files.is_file(top, path) and not os.path.islink(path)), None)
+        if source is None:
+            raise NpuError("The driver tree has no %s" % NPU_SMI)
+        extra[NPU_SMI] = source
+    for path in [source] + [os.path.join(tree, name) for name in libraries(tree)]:
+        if os.path.islink(path):
+            continue
+        found = kernel_modules.elf_machine(image_files.head(path, 20))
+        if found is None and path != source and os.path.getsize(path) < 4096:
+            # A linker script in a library's place.
+            continue
+        if found != machine:
+            raise NpuError(
+                "%s in the image is %s, this host is %s"
+                % (os.path.basename(path), "for " + found if found else "no ELF file", machine)
+            )
+
+
+def _modules_for(top, tree, kernel):
+    """Path inside the tree -> Module, for the modules built for ``kernel`` that a host with whole chips loads.
+
+    Those of the tree; when it has none at all, those of the rest of the image.
+    """
+    files = module_files(tree) or module_files(top)
+    if not files:
+        raise NpuError("The image has no kernel modules (*.ko) at all%s" % _packed_otherwise(top))
+    by_name = {}
+    kernels = set()
+    for path in files:
+        module = kernel_modules.Module(path)
+        kernels.add(module.kernel)
+        if module.kernel == kernel:
+            by_name.setdefault(module.name, []).append(module)
+    if not by_name:
+        raise NpuError(
+            "The image has no kernel modules for kernel %s, which this host runs; it has them for %s"
+            % (kernel, ", ".join(sorted(kernels))),
+            kernel=kernel,
+            kernels=sorted(kernels),
+        )
+    normal = normal_modules(tree)
+    modules = {}
+    for name in sorted(by_name):
+        if normal is not None and name not in normal:
+            continue
+        # The same module may be there for virtual machines, too (vnpu_host, vnpu_guest): host is the plain one.
+        module = min(by_name[name], key=lambda one: (os.path.basename(os.path.dirname(one.path)) != MODULES, one.path))
+        inside = os.path.relpath(module.path, tree)
+        if inside.startswith(".."):
+            inside = os.path.join(MODULES, os.path.basename(module.path))
+        modules[inside] = module
+    if not modules:
+        raise NpuError("None of the kernel modules in the image is one that a host without virtual NPUs loads")
+    return modules
+
+
+def module_files(top):
+    """All kernel module files below ``top``, sorted; links are left out. NpuError for what only has a module's name."""
+    found = []
+    for inside, info in image_files.entries(top):
+        if kernel_modules.is_module(inside) and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
+            if not stat.S_ISREG(info.st_mode):
+                told = image_files.kind(info.st_mode)
+                raise NpuError("%s in the image is %s, no kernel module" % (printable(inside), told))
+            found.append(os.path.join(top, inside))
+    return sorted(found)
+
+
+def _packed_otherwise(top):
+    """What to say of modules that are there in a form that cannot be read."""
+    names = [inside for inside, dummy in image_files.entries(top) if inside.endswith(kernel_modules.UNREADABLE_SUFFIX)]
+    if not names:
+        return ""
+    told = printable(names[0])
+    return ". It has %s, packed with zstd, which Python cannot unpack: build the image with .ko or .ko.xz files" % told
+
+
+def normal_modules(tree):
+    """Names of the modules that a host with whole chips (no virtual NPUs) loads, or None when the tree does not say.
+
+    The packages say it as a shell variable: mode_normal="a|b|c".
+    """
+    text = image_files.read_text(os.path.join(tree, "script", "specific_func.inc")) or ""
+    line = re.search(r'^mode_normal="([^"]*)"', text, re.MULTILINE)
+    return set(line.group(1).split("|")) if line else None
+
+
+def load_plan(modules):
+    """(paths in load order, lines of modules.load) for a dict path -> Module.
+
+    A line is ``modprobe NAME WEIGHT`` or ``insmod PATH WEIGHT``; WEIGHT is ``required`` or ``optional``. A module
+    of the kernel's own that only optional modules need is optional as well.
+    """
+    for path in modules:
+        if not _MODULE_PATH.match(path):
+            raise NpuError("Kernel module %s: its path is no module's name" % printable(path))
+    dummy, ordered = kernel_modules.order({path: module.depends for path, module in modules.items()})
+    own = {module.name for module in modules.values()}
+    needed = {name for module in modules.values() for name in module.depends}
+    weights = {}
+    for path in ordered:
+        name = modules[path].name
+        optional = name in OPTIONAL_MODULES and name not in needed
+        weights[path] = "optional" if optional else "required"
+    foreign = {}
+    for path in ordered:
+        for name in modules[path].depends:
+            if name not in own and foreign.get(name) != "required":
+                foreign[name] = weights[path]
+    plan = ["modprobe %s %s" % (name, foreign[name]) for name in sorted(foreign)]
+    plan.extend("insmod %s %s" % (path, weights[path]) for path in ordered)
+    return ordered, plan

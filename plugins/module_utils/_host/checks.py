@@ -1,0 +1,432 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Does this host really offer its NPUs to containers: every place that must agree, each looked at, none believed.
+
+A check is a dict: ``name``, ``ok``, ``expected``, ``seen`` (both short texts) and ``message`` (what to do, or None).
+Checks do not depend on each other's outcome, so that one run tells everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+INSTALL = "run npuops.ascend.install"
+_LIBRARY_DEPTH = 20  # the device plugin's own limit
+
+
+def check(name, ok, expected, seen, message):
+    """One result; ``message`` only counts when it is not ``ok``."""
+    return {"name": name, "ok": bool(ok), "expected": expected, "seen": seen, "message": None if ok else message}
+
+
+class Validation:
+    """The checks of one host; ``results`` after ``run``.
+
+    root, source: as for the driver; version: the driver wanted, None for any; timeout: seconds for one npu-smi;
+    library_path: as in the CDI spec; trial: the driver may be another one than good; fs: where the host's / is, for tests.
+    """
+
+    def __init__(
+        self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False
+    ):
+        self.fs = fs
+        self.trial = trial
+        self.source = source
+        self.version = version
+        self.driver = host_facts.driver_facts(root, source, fs)
+        self.root = self.driver["root"]
+        self.library_path = library_path
+        self.npu_smi = npu_smi or chips_npu_smi.NpuSmi(self.root + "/driver", timeout)
+        self.host = None
+        self.info = None
+        self.firmware = None
+        self.results = []
+
+    @property
+    def valid(self):
+        """Whether all checks passed."""
+        return all(result["ok"] for result in self.results)
+
+    def run(self, find_daemon=containerd_runtime.find):
+        """All checks in the order a person would look; a list of results. Empty on a host without a chip."""
+        try:
+            self.host = cdi_spec.look(self.fs)
+        except NpuError as exc:
+            self._add("chips", False, "chips of one family", exc.message, exc.message)
+            return self.results
+        if not self.host.chips:
+            return self.results
+        family = self.host.family.name
+        self._add("chips", True, "at least one", "%d x %s on the PCI bus" % (self.host.chips, family), None)
+        self._device_nodes()
+        self._permissions()
+        self._npu_smi()
+        self._versions()
+        self._release()
+        self._ready()
+        self._firmware()
+        self._libraries()
+        self._cdi_spec()
+        self._containerd(find_daemon)
+        return self.results
+
+    def _add(self, name, ok, expected, seen, message):
+        self.results.append(check(name, ok, expected, seen, message))
+
+    def _device_nodes(self):
+        host = self.host
+        present = cdi_spec.chip_nodes(self.fs)
+        absent = ["/dev/davinci%d" % number for number in host.missing]
+        absent += ["/dev/" + name for name in host.nodes if not os.path.exists("%s/dev/%s" % (self.fs, name))]
+        self._add(
+            "device_nodes",
+            len(present) == host.chips and not absent,
+            "%d x /dev/davinciN and %s" % (host.chips, ", ".join(host.nodes)),
+            "%d x /dev/davinciN%s" % (len(present), ", no " + ", ".join(absent) if absent else ""),
+            "Each chip on the PCI bus needs its node. systemctl status npu-driver and dmesg tell why one is missing; "
+            "a chip that fell off the bus needs a reboot of the host",
+        )
+
+    def _permissions(self):
+        """The group that all Ascend software expects may use the devices, without being everybody's."""
+        group = _group("HwHiAiUser")
+        wrong = []
+        for number in cdi_spec.chip_nodes(self.fs):
+            path = "/dev/davinci%d" % number
+            info = os.stat(self.fs + path)
+            mode = stat.S_IMODE(info.st_mode)
+            if not stat.S_ISCHR(info.st_mode):
+                wrong.append("%s is no device" % path)
+            elif group is not None and not (mode & 0o060 == 0o060 and info.st_gid == group or mode & 0o006 == 0o006):
+                wrong.append("%s %04o group %d" % (path, mode, info.st_gid))
+        self._add(
+            "device_permissions",
+            not wrong,
+            "devices, usable by the group HwHiAiUser" if group is not None else "devices (there is no HwHiAiUser here)",
+            ", ".join(wrong) or "as expected",
+            "systemctl restart npu-driver sets owner and mode; a plain file in /dev has to be removed first",
+        )
+
+    def _npu_smi(self):
+        chips = self.host.chips
+        try:
+            self.info = self.npu_smi.info()
+        except NpuError as exc:
+            self._add("npu_smi", False, "%d chips listed" % chips, "no answer", exc.message)
+            return
+        listed = self.info["chips"]
+        self._add(
+            "npu_smi",
+            len(listed) == chips,
+            "%d chips listed" % chips,
+            "%d chips listed" % len(listed),
+            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a "
+            "reboot",
+        )
+        sick = [chip for chip in listed if chip["health"] != "OK"]
+        self._add(
+            "health",
+            not sick,
+            "OK for every chip",
+            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in sick) or "OK for %d chips" % len(listed),
+            "npu-smi info -t health -i NPU says more; a chip that stays unhealthy needs a reset or a reboot",
+        )
+
+    def _versions(self):
+        """version.info, the loaded module and npu-smi's own header must say the same."""
+        tree = self.driver["version"]
+        wanted = self.version or tree
+        self._add(
+            "driver_version",
+            tree is not None and tree == wanted,
+            self.version or "a driver tree at %s/driver" % self.root,
+            tree or "no version.info",
+            "%s. In place of a loaded driver another one comes with npuops.ascend.upgrade only" % _sentence(INSTALL),
+        )
+        loaded = self.driver["loaded_version"]
+        if loaded is None:
+            loaded = "loaded, without a version" if self.driver["loaded"] else "not loaded"
+        self._add(
+            "loaded_driver",
+            self.driver["loaded"] and self.driver["loaded_version"] in (None, tree),
+            tree or "a driver",
+            loaded,
+            "The modules in the kernel and the tree on disk belong together: libraries of another version fail with "
+            "-8005. Reboot the host, the boot unit loads the right ones (systemctl status npu-driver)",
+        )
+        if self.info:
+            self._add(
+                "npu_smi_version",
+                self.info["version"] == tree,
+                tree or "the version of the tree",
+                self.info["version"],
+                "npu-smi reports the driver that is loaded; %s/driver holds another one" % self.root,
+            )
+
+    def _release(self):
+        """What the links say, and that the loaded modules came from there."""
+        if self.source != "image":
+            return
+        driver = self.driver
+        self._add(
+            "release",
+            driver["release"] is not None
+            and (self.trial or driver["release"] == driver["good"])
+            and driver["next"] is None,
+            "%s/driver%s, no next" % (self.root, "" if self.trial else " and good name one release"),
+            "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
+            "This boot tries a driver that nobody confirmed, or the next one would. Run npuops.ascend.upgrade: it validates the"
+            " driver and confirms it, or takes the host back to good; %s where good is missing" % INSTALL,
+        )
+        if driver["loaded_release"] is not None:
+            self._add(
+                "loaded_release",
+                driver["loaded_release"] == driver["release"],
+                driver["release"] or "-",
+                driver["loaded_release"],
+                "The kernel has the modules of one release, containers get the libraries of another. Reboot the host",
+            )
+
+    def _ready(self):
+        marker = self.driver["ready"]
+        failed = self.driver["failed"] or {}
+        seen = "absent, or of another boot"
+        agrees = False
+        if marker:
+            seen = "version %s, release %s" % (marker.get("version"), marker.get("release") or "-")
+            agrees = marker.get("version") == self.driver["version"]
+            agrees = agrees and (self.source != "image" or marker.get("release") == self.driver["release"])
+        self._add(
+            "driver_ready",
+            agrees,
+            "/run/npuops/driver-ready of this boot, version %s" % (self.driver["version"] or "-"),
+            failed.get("reason") or seen,
+            "systemctl status npu-driver tells why the boot unit did not publish the driver",
+        )
+
+    def _firmware(self):
+        try:
+            bounds = version_info.firmware_range(version_info.read("%s%s/driver" % (self.fs, self.root)))
+        except NpuError:
+            return  # driver_version says so
+        if bounds is None or self.info is None:
+            return
+        wrong, seen = [], set()
+        for npu in sorted({chip["npu"] for chip in self.info["chips"]}):
+            try:
+                version = self.npu_smi.board(npu).get("Firmware Version", "NA")
+            except NpuError as exc:
+                self._add("firmware", False, "%s to %s" % bounds, "unknown", exc.message)
+                return
+            seen.add(version)
+            if version != "NA" and not version_info.in_range(version, *bounds):
+                wrong.append(npu)
+        self.firmware = ", ".join(sorted(seen - {"NA"})) or None
+        self._add(
+            "firmware",
+            not wrong,
+            "%s to %s" % bounds,
+            ", ".join(sorted(seen)) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
+            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the "
+            "driver",
+        )
+
+    def _libraries(self):
+        """The device plugin exits when anybody but root could replace the driver's libraries."""
+        problem = library_problem("%s%s/driver" % (self.fs, self.root), self.fs)
+        self._add(
+            "library_ownership",
+            problem is None,
+            "root's alone to write, up to /",
+            problem or "as expected",
+            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown "
+            "root, chmod go-w",
+        )
+
+    def _cdi_spec(self):
+        path = self.fs + cdi_spec.PATH
+        directories = [self.fs + directory for directory in cdi_spec.DIRECTORIES]
+        document = cdi_spec.read(path)
+        problem = cdi_spec.problem(document, self.host, self.root, self.library_path, self.fs)
+        self._add(
+            "cdi_spec",
+            problem is None,
+            "%d chips of kind %s in %s" % (self.host.chips, cdi_spec.KIND, cdi_spec.PATH),
+            problem or "%d chips" % self.host.chips,
+            _sentence(INSTALL),
+        )
+        absent = [source for source in cdi_spec.mount_sources(document or {}) if not os.path.exists(self.fs + source)]
+        self._add(
+            "cdi_mounts",
+            not absent,
+            "everything the spec mounts exists",
+            "no " + ", ".join(absent) if absent else "as expected",
+            "Containers with a chip do not start without it: %s" % INSTALL,
+        )
+        self._cdi_hook(document or {})
+        version, mounted = self._mounted_version(document or {})
+        if mounted:
+            self._add(
+                "cdi_driver_version",
+                version is not None and version == self.driver["version"],
+                self.driver["version"] or "the driver's version",
+                "%s in %s" % (version or "no version.info", mounted),
+                "Containers get the libraries of another driver than the one that is loaded: %s" % INSTALL,
+            )
+        others = cdi_spec.other_writers(path, directories)
+        broken = cdi_spec.unreadable(directories)
+        self._add(
+            "cdi_files",
+            not others and not broken,
+            "no other spec of that kind, no broken file",
+            ", ".join(["%s is of the same kind" % path for path in others] + ["%s is broken" % path for path in broken])
+            or "as expected",
+            "containerd uses no device that two files describe, and none at all with a broken file in the directory: "
+            "remove it",
+        )
+
+    def _cdi_hook(self, document):
+        paths = cdi_spec.hooks(document)
+        if not paths:
+            return
+        wrong = ["no " + path for path in paths if not os.access(self.fs + path, os.X_OK)]
+        missing = ["no " + name for name in cdi_spec.missing_programs(self.fs)]
+        self._add(
+            "cdi_hook",
+            not wrong and not missing,
+            "%s and what it calls" % ", ".join(paths),
+            ", ".join(wrong + missing) or "as expected",
+            # Without the first no container with a chip starts, without the second it does not find the libraries.
+            "The hook tells containers where the driver's libraries are: %s" % INSTALL
+            if wrong
+            else "The hook tells containers where the driver's libraries are. Install what it calls, or set "
+            "npu_runtime_library_path: env",
+        )
+
+    def _mounted_version(self, document):
+        """(version, path) of the driver tree that the spec mounts; (None, None) when it mounts none."""
+        for mount in (document.get("containerEdits") or {}).get("mounts") or []:
+            if isinstance(mount, dict) and mount.get("containerPath") == cdi_spec.TARGET:
+                path = str(mount.get("hostPath"))
+                try:
+                    return version_info.read(self.fs + path)["Version"], os.path.realpath(self.fs + path)
+                except NpuError:
+                    return None, path
+        return None, None
+
+    def _containerd(self, find_daemon):
+        expected = "enable_cdi = true, %s among cdi_spec_dirs" % containerd_config.SPEC_DIR
+        try:
+            daemon = find_daemon()
+            dump = daemon.dump()
+        except NpuError as exc:
+            self._add("cdi_config", False, expected, "unknown", exc.message)
+            return
+        if dump.cri_disabled:
+            self._add(
+                "cdi_config",
+                False,
+                expected,
+                "the CRI plugin is switched off",
+                "Remove cri from disabled_plugins in %s, or in a file that it imports, and restart containerd" % daemon.config,
+            )
+            return
+        self._add(
+            "cdi_config",
+            dump.on,
+            expected,
+            "enable_cdi = %s, cdi_spec_dirs = %s" % (str(dump.enabled).lower(), ", ".join(dump.spec_dirs) or "-"),
+            "With CDI off, pods start silently without devices: %s" % INSTALL,
+        )
+        address = daemon.address or dump.address or containerd_runtime.DEFAULT_ADDRESS
+        try:
+            status = cri.status(address)
+        except cri.CriError as exc:
+            self._add("cdi_running", False, "the running containerd has CDI on", "no answer", str(exc))
+            return
+        self._add(
+            "cdi_running",
+            status.cdi and containerd_config.has_spec_dir(status.cdi_spec_dirs),
+            "the running containerd has CDI on",
+            "%s, cdi_spec_dirs = %s" % ("on" if status.cdi else "off", ", ".join(status.cdi_spec_dirs) or "-"),
+            "containerd has not been restarted since its configuration was changed: %s" % INSTALL,
+        )
+
+
+def library_problem(tree, top="/"):
+    """Why the libraries of ``tree`` are not root's alone to write (a path with owner or mode), or None.
+
+    Looks at lib64, everything in it, and every directory above the real place up to ``top``.
+    """
+    top = os.path.realpath(top or "/")
+    start = os.path.realpath(os.path.join(tree, "lib64"))
+    if not os.path.isdir(start):
+        return "%s/lib64 does not exist" % tree
+    paths = []
+    for directory, dummy, files in os.walk(start):
+        paths.append(directory)
+        paths.extend(os.path.join(directory, name) for name in files)
+    parent = start
+    while parent not in (top, "/"):
+        parent = os.path.dirname(parent)
+        paths.append(parent)
+    for path in paths:
+        try:
+            info = os.stat(path)  # a link counts as what it names
+        except OSError:
+            return "%s leads nowhere" % path
+        if info.st_uid != 0:
+            return "%s belongs to user ID %d" % (path, info.st_uid)
+        if info.st_mode & 0o022:
+            return "%s has mode %04o" % (path, stat.S_IMODE(info.st_mode))
+        if path.count("/") > _LIBRARY_DEPTH:
+            return "%s lies more than %d directories deep" % (path, _LIBRARY_DEPTH)
+    return None
+
+
+def validate(root, source, **options):
+    """What the module npu_validate returns of this host; ``options`` as for Validation."""
+    validation = Validation(root, source, **options)
+    validation.run()
+    return {
+        "msg": summary(validation.results),
+        "valid": validation.valid,
+        "checks": validation.results,
+        "chips": validation.host.chips if validation.host else 0,
+        "version": validation.driver["version"],
+        "firmware_version": validation.firmware,
+    }
+
+
+def summary(results):
+    """The failed checks for a person, one line each with what to do below; one sentence when all passed."""
+    failed = [result for result in results if not result["ok"]]
+    if not failed:
+        return "all %d checks passed" % len(results) if results else "no chip on this host: nothing to check"
+    lines = ["%d of %d checks failed" % (len(failed), len(results))]
+    for result in failed:
+        lines.append("%s: %s (expected: %s)" % (result["name"], result["seen"], result["expected"]))
+        lines.append("  -> %s" % result["message"])
+    return "\n".join(lines)
+
+
+def _group(name):
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        return None
+
+
+def _sentence(text):
+    return text[:1].upper() + text[1:]

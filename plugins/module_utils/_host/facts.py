@@ -1,0 +1,395 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What there is to know about a host before anything is changed on it.
+
+Reads files only, but for one ``containerd --version`` and a question to systemd. Everything is below ``fs``, the host's /
+(empty: here).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+
+IMAGE_ROOT = "/var/lib/Ascend"
+PACKAGE_ROOT = "/usr/local/Ascend"
+
+# The modules that every generation of the driver has.
+PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
+
+# How the names of all of its modules begin, in old and new driver packages.
+MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
+
+# Where runtimes listen, for a kubelet that does not say.
+SOCKETS = (
+    "/run/k3s/containerd/containerd.sock",
+    "/run/containerd/containerd.sock",
+    "/run/k0s/containerd.sock",
+    "/var/snap/microk8s/common/run/containerd.sock",
+    "/var/run/crio/crio.sock",
+)
+
+
+def gather(root=IMAGE_ROOT, source="image", fs=""):
+    """Everything ``npu_facts`` returns as ``npu``; what a user must repair is in ``problems``, nothing raises."""
+    problems = []
+    uname = os.uname()
+    os_release = read_os_release(fs)
+    kernel_key, os_key = driver_profile.kernel_and_os(uname.release, os_release)
+    functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
+    family = None
+    try:
+        family = pci.family_of(functions)
+    except NpuError as exc:
+        problems.append(exc.message)
+    driver = driver_facts(root, source, fs)
+    if functions:
+        problems.extend(_unfit(driver["root"], source, fs))
+        if driver["problem"]:
+            problems.append(driver["problem"])
+    return {
+        "hostname": uname.nodename,
+        "boot_id": boot_id(fs),
+        "uptime": uptime(fs),
+        "kernel": uname.release,
+        "machine": uname.machine,
+        "os": {
+            "id": os_release.get("ID", ""),
+            "version_id": os_release.get("VERSION_ID", ""),
+            "pretty_name": os_release.get("PRETTY_NAME", ""),
+        },
+        "kernel_key": kernel_key,
+        "os_key": os_key,
+        "python": platform.python_version(),
+        "chips": [
+            {
+                "pci_address": function.address,
+                "device_id": function.device,
+                "subsystem_device_id": function.subsystem_device,
+                "chips": pci.chips_of(function),
+            }
+            for function in functions
+        ],
+        "chip_count": pci.chip_count(functions),
+        "family": family._asdict() if family else None,
+        "runtime": runtime_facts(fs),
+        "driver": driver,
+        "firmware_version": firmware_version(fs),
+        "disk": disk_facts(driver["root"], fs),
+        "problems": problems,
+    }
+
+
+def upgrade_facts(root=IMAGE_ROOT, fs=""):
+    """What only an upgrade asks for, as {previous, trial, staged, holders}.
+
+    previous: the release before the last validated one, or None. trial: the release that this boot tries and that nobody
+    has confirmed, or None. staged: {release: {version, kernel, digest, firmware}} of
+    the complete releases; firmware: [lowest, highest] that it declares, or None. holders: the processes that have a chip
+    open, as {pid, command, device, pod}; pod: whether it is a container's.
+    """
+    layout = Layout(fs + root)
+    staged = {}
+    for name in layout.releases():
+        manifest = layout.manifest(name)
+        try:
+            bounds = version_info.firmware_range(version_info.read(layout.tree(name)))
+        except NpuError:
+            bounds = None
+        staged[name] = {key: manifest.get(key) for key in ("version", "kernel", "digest")}
+        staged[name]["firmware"] = list(bounds) if bounds else None
+    found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
+    return {"previous": layout.target("previous"), "trial": _trial(fs), "staged": staged, "holders": found}
+
+
+def _trial(fs):
+    """What npu-driver-select wrote about this boot."""
+    try:
+        trial = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
+        return trial.get("release") if trial.get("boot_id") == boot_id(fs) else None
+    except (ValueError, AttributeError):
+        return None
+
+
+def _in_pod(pid, fs):
+    """Whether the kubelet made the process's control group."""
+    return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")
+
+
+def uptime(fs=""):
+    """Seconds since the kernel started; 0.0 when it does not say."""
+    return float((read_text(fs + "/proc/uptime") or "0").split()[0])
+
+
+def boot_id(fs=""):
+    """The kernel's ID of this boot, as in the Node's nodeInfo.bootID."""
+    return (read_text(fs + "/proc/sys/kernel/random/boot_id") or "").strip()
+
+
+def read_os_release(fs=""):
+    """The fields of os-release as a dict; empty when there is no such file."""
+    text = read_text(fs + "/etc/os-release")
+    if text is None:
+        text = read_text(fs + "/usr/lib/os-release", "")
+    return driver_profile.parse_os_release(text)
+
+
+def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
+    """The driver as {root, managed, package, tree, version, release, complete, good, next, loaded, loaded_release,
+    loaded_version, ready, failed, problem}.
+
+    managed: ``driver`` is our link. complete: so is the release that it names. package: the directory a .run package
+    installed to, or None. ready, failed: what the boot unit wrote in this boot, or None. problem: why install cannot go on
+    with ``source``, or None.
+    """
+    layout = Layout(fs + root)
+    release = layout.target("driver")
+    package = package_root(root, fs)
+    if source == "preinstalled":
+        root = preinstalled_root(root, fs) or root
+    tree = root + "/driver"
+    try:
+        version = version_info.read(fs + tree)["Version"]
+    except NpuError:
+        version = None
+    modules = kernel_modules.loaded(fs + "/sys/module")
+    # Also a driver that got stuck half-way is loaded: no other one can take its place in this boot.
+    present = [name for name in PROBE_MODULES if name in modules]
+    present += sorted(name for name in modules if name.startswith(MODULE_PREFIXES) and name not in present)
+    facts = {
+        "root": root,
+        "managed": release is not None,
+        "package": package,
+        "tree": tree if version else None,
+        "version": version,
+        "release": release,
+        "complete": release is not None and layout.damage(release) is None,
+        "good": layout.target("good"),
+        "next": layout.target("next"),
+        "loaded": bool(present),
+        "loaded_release": (read_text(fs + "/run/npuops/driver-loading") or "").strip() or None if present else None,
+        "loaded_version": next((modules[name] for name in present if modules[name]), None),
+        "ready": read_marker("driver-ready", fs),
+        "failed": read_marker("driver-failed", fs),
+    }
+    facts["problem"] = _driver_problem(facts, source, fs)
+    return facts
+
+
+def read_marker(name, fs=""):
+    """What /run/npuops/<name> says, as a dict; None when it is absent, unreadable or of another boot."""
+    try:
+        marker = json.loads(read_text("%s/run/npuops/%s" % (fs, name)) or "")
+    except ValueError:
+        return None
+    if not isinstance(marker, dict) or marker.get("boot_id") != boot_id(fs):
+        return None
+    return marker
+
+
+def preinstalled_root(root=IMAGE_ROOT, fs=""):
+    """The directory whose ``driver`` is a driver tree already on the host; None when there is none."""
+    for candidate in (root, IMAGE_ROOT, PACKAGE_ROOT, package_root(root, fs)):
+        if candidate and os.path.isfile("%s%s/driver/version.info" % (fs, candidate)):
+            return candidate
+    return None
+
+
+def package_root(root=IMAGE_ROOT, fs=""):
+    """Where a .run package put a driver that is still there, or None. Our own entry (``root``) does not count."""
+    info = version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
+    path = info.get("Driver_Install_Path_Param", "").rstrip("/")
+    for candidate in (path, PACKAGE_ROOT):
+        tree = "%s%s/driver" % (fs, candidate)
+        # A link of ours, or one made beside our root, is not a package.
+        if candidate and candidate != root and not os.path.islink(tree) and os.path.isfile(tree + "/version.info"):
+            if os.path.realpath(tree) != os.path.realpath("%s%s/driver" % (fs, root)):
+                return candidate
+    return None
+
+
+def autoloading_module(fs="", kernel=None):
+    """The path of a driver module that the host loads by itself from /lib/modules, or None."""
+    top = "/lib/modules/%s" % (kernel or os.uname().release)
+    for directory in ("updates", "updates/dkms", "extra", "weak-updates"):
+        try:
+            names = os.listdir(fs + top + "/" + directory)
+        except OSError:
+            continue
+        for name in names:
+            if kernel_modules.is_module(name) and kernel_modules.module_name(name) in PROBE_MODULES:
+                return "%s/%s/%s" % (top, directory, name)
+    return None
+
+
+def _driver_problem(facts, source, fs):
+    if source == "preinstalled":
+        if not facts["tree"]:
+            return (
+                "npu_driver_source is preinstalled, but there is no driver tree in %s/driver or %s/driver. Install the "
+                "driver on the host, or set npu_driver_source to image" % (IMAGE_ROOT, PACKAGE_ROOT)
+            )
+        return None
+    module = autoloading_module(fs)
+    if facts["package"] or module:
+        return (
+            "This host's driver was installed by a .run package (%s), which loads it by itself at boot. Going from a "
+            "package to driver images is not supported yet: set npu_driver_source to preinstalled to use the driver as "
+            "it is, or uninstall the package and reboot the host"
+            % (facts["package"] + "/driver" if facts["package"] else module)
+        )
+    # One whose release is known was loaded by us, before an uninstall: it can come into effect again.
+    if facts["loaded"] and not facts["managed"] and not facts["loaded_release"]:
+        return (
+            "A driver%s is loaded that npuops.ascend did not install. Set npu_driver_source to preinstalled to use it, "
+            "or remove it and reboot the host"
+            % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
+        )
+    return None
+
+
+def _unfit(root, source, fs):
+    """Sentences: why this host cannot run an NPU driver as it is set up."""
+    place = nearest(fs + root)
+    options = mount_options(place)
+    if source != "preinstalled" and "noexec" in options:
+        yield (
+            "%s is on a file system mounted noexec: programs and libraries of the driver would not run. Remount it "
+            "with exec, or set npu_driver_root to a directory elsewhere" % root
+        )
+    if source != "preinstalled" and "ro" in options:
+        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable place" % root
+    if not os.path.isdir(fs + "/run/systemd/system"):
+        yield "This host does not run systemd, which loads the driver at boot"
+
+
+def nearest(path):
+    """``path``, or the nearest directory above it that exists."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path) or "/"
+    return path
+
+
+def mount_options(path):
+    """Which of noexec and ro hold for the file system of ``path``, as a set."""
+    flags = os.statvfs(path).f_flag
+    # noexec on a parent of the mount does not matter, so the flags of the file system itself are the answer.
+    return {name for name, flag in (("noexec", os.ST_NOEXEC), ("ro", os.ST_RDONLY)) if flags & flag}
+
+
+def disk_facts(root, fs=""):
+    """{path, free_bytes} of the file system the driver is on."""
+    place = nearest(fs + root)
+    usage = os.statvfs(place)
+    return {"path": place[len(fs):] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
+
+
+def firmware_version(fs=""):
+    """The version of the firmware package on the host, or None. What is in the chips only npu-smi knows."""
+    try:
+        return version_info.read(fs + PACKAGE_ROOT + "/firmware")["Version"]
+    except NpuError:
+        return None
+
+
+def runtime_facts(fs=""):
+    """The container runtime the kubelet uses, as {name, version, address, ctr, config_path}.
+
+    name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, by the sockets that are there.
+    config_path: the file containerd was started with. What is unknown is None.
+    """
+    address = _kubelet_endpoint(fs) or next((path for path in SOCKETS if os.path.exists(fs + path)), None)
+    if not address:
+        docker = os.path.exists(fs + "/var/run/docker.sock")
+        return {
+            "name": "docker" if docker else "none",
+            "version": None,
+            "address": None,
+            "ctr": None,
+            "config_path": None,
+        }
+    if "crio" in address:
+        return {"name": "cri-o", "version": None, "address": address, "ctr": None, "config_path": None}
+    if "docker" in address:
+        return {"name": "docker", "version": None, "address": address, "ctr": None, "config_path": None}
+    if "/k3s/" in address:
+        return _rancher(address, fs)
+    found = {"name": "containerd", "version": None, "address": address, "ctr": None, "config_path": None}
+    try:
+        process = host_process.containerd(address, fs)
+    except NpuError:
+        return found  # whoever has to use it says why not
+    program = process.program if process else _which("containerd", fs)
+    if program and host_process.unsafe(fs + program) is None:
+        found["version"] = _containerd_version(fs + program)
+        found["ctr"] = _which("ctr", fs, os.path.dirname(program) + "/ctr")
+    config = host_process.option(process.argv, "config", "c") if process else None
+    found["config_path"] = os.path.join(process.directory, config) if config else "/etc/containerd/config.toml"
+    return found
+
+
+def _rancher(address, fs):
+    """k3s and RKE2 bring their own containerd and generate its configuration."""
+    found = {"name": "k3s", "version": None, "address": address, "ctr": None, "config_path": None}
+    try:
+        process = host_process.containerd(address, fs)
+    except NpuError:
+        return found
+    if process:
+        rke2 = "/rke2/" in (process.program or "") or "/rke2-" in process.cgroup
+    else:
+        rke2 = os.path.isdir(fs + "/var/lib/rancher/rke2/agent")
+    found["name"] = "rke2" if rke2 else "k3s"
+    binaries = "/var/lib/rancher/rke2/bin" if rke2 else "/var/lib/rancher/k3s/data/current/bin"
+    program = _which("containerd", fs, binaries + "/containerd")
+    found["version"] = _containerd_version(fs + program) if program else None
+    found["ctr"] = _which("ctr", fs, binaries + "/ctr")
+    found["config_path"] = "/var/lib/rancher/%s/agent/etc/containerd/config.toml" % found["name"]
+    return found
+
+
+def _kubelet_endpoint(fs):
+    """The CRI socket the kubelet uses, as a path; None when no kubelet runs or it says nothing."""
+    for process in host_process.kubelets(fs):
+        endpoint = host_process.option(process.argv, "container-runtime-endpoint")
+        if not endpoint and process.name == "kubelet":
+            path = host_process.option(process.argv, "config") or "/var/lib/kubelet/config.yaml"
+            config = read_text(fs + os.path.join(process.directory, path), "")
+            match = re.search(r"^\s*[\"']?containerRuntimeEndpoint[\"']?\s*:\s*[\"']?([^\"'\s,}]+)", config, re.MULTILINE)
+            endpoint = match.group(1) if match else None
+        if endpoint:
+            return (endpoint[len("unix://"):] if endpoint.startswith("unix://") else endpoint) or None
+    return None
+
+
+def _which(program, fs, first=None):
+    """The path of ``program`` that only root can change, or None; ``first`` is tried before the usual places."""
+    places = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/opt/containerd/bin", "/opt/bin"]
+    candidates = [first] if first and first.startswith("/") else []
+    for path in candidates + [place + "/" + program for place in places]:
+        if os.access(fs + path, os.X_OK) and host_process.unsafe(fs + path) is None:
+            return path
+    return None
+
+
+def _containerd_version(program):
+    """The version ``containerd --version`` prints, without v, or None."""
+    try:
+        result = host_command.run([program, "--version"], 10)
+    except OSError:
+        return None
+    match = re.search(r"\bv?([0-9]+\.[0-9]+\.[0-9]+\S*)", result.stdout)
+    return match.group(1) if match else None

@@ -1,0 +1,258 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the driver and MindCluster expect of a host outside of the driver's own directory.
+
+Each function yields Change and Missing: what would be changed, and what cannot be and what that costs. Nothing here
+needs a package manager or a writable /usr. ``fs`` is the host's / (empty: here).
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import grp
+import os
+import pwd
+import stat
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, write_atomic
+
+Change = collections.namedtuple("Change", "reason apply")
+Change.__doc__ = """``reason``: what would be done, as a phrase; ``apply``: does it."""
+
+Missing = collections.namedtuple("Missing", "text")
+Missing.__doc__ = """``text``: what cannot be done here, why, and what that costs."""
+
+DRIVER_USER = "HwHiAiUser"
+MINDCLUSTER_USER = "hwMindX"
+IDS = {DRIVER_USER: 1000, MINDCLUSTER_USER: 9000}
+
+# MindCluster's DaemonSets mount these as hostPath of type Directory: without them no pod starts.
+LOG_ROOT = "/var/log/mindx-dl"
+LOG_DIRECTORIES = {"device_plugin": "devicePlugin", "exporter": "npu-exporter"}
+
+_BIN = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def accounts(fs=""):
+    """The users and groups HwHiAiUser (1000) and hwMindX (9000, a member of HwHiAiUser)."""
+    costs = {
+        DRIVER_USER: "the device nodes stay root's alone, so only root's processes on the host can use the chips",
+        MINDCLUSTER_USER: "MindCluster's components that do not run as root cannot write their logs",
+    }
+    for name in (DRIVER_USER, MINDCLUSTER_USER):
+        wanted = IDS[name]
+        group = _group(name, fs)
+        user = _user(name, fs)
+        if group is not None and user is not None:
+            if (user.pw_uid, group.gr_gid) != (wanted, wanted):
+                yield Missing(
+                    "%s exists with uid %d and gid %d; MindCluster's containers expect %d for both. Left as it is: "
+                    "containers that run as %d may not be allowed to use what belongs to %s"
+                    % (name, user.pw_uid, group.gr_gid, wanted, wanted, name)
+                )
+            elif name == MINDCLUSTER_USER and not _is_member(name, fs):
+                yield _command_change(
+                    "add %s to the group %s" % (name, DRIVER_USER),
+                    ["usermod", "--append", "--groups", DRIVER_USER, name],
+                    fs,
+                )
+            continue
+        taken = _taken(name, wanted, group, user, fs)
+        if taken:
+            yield Missing("%s is not created: %s. Until then %s" % (name, taken, costs[name]))
+            continue
+        if not os.access(fs + "/etc/passwd", os.W_OK):
+            yield Missing("%s is not created: /etc cannot be written. So %s" % (name, costs[name]))
+            continue
+        if not (_program("useradd") and _program("groupadd")):
+            yield Missing("%s is not created: this host has no useradd. So %s" % (name, costs[name]))
+            continue
+        if group is None:
+            yield _command_change("create the group %s" % name, ["groupadd", "--gid", str(wanted), name], fs)
+        if user is None:
+            argv = ["useradd", "--uid", str(wanted), "--gid", name]
+            if name == DRIVER_USER:
+                argv += ["--create-home", "--shell", "/bin/bash", name]
+            else:
+                argv += ["--no-create-home", "--shell", "/sbin/nologin"]
+                if _group(DRIVER_USER, fs) is not None or not _taken(DRIVER_USER, IDS[DRIVER_USER], None, None, fs):
+                    argv += ["--groups", DRIVER_USER]
+                argv.append(name)
+            yield _command_change("create the user %s" % name, argv, fs)
+
+
+def log_directories(components, fs=""):
+    """The log directories of ``components`` (names of LOG_DIRECTORIES), root's, 0750 below 0755."""
+    directories = [(LOG_ROOT, 0o755)]
+    directories += [("%s/%s" % (LOG_ROOT, LOG_DIRECTORIES[name]), 0o750) for name in components]
+    if not components:
+        return
+    for path, mode in directories:
+        try:
+            info = os.lstat(fs + path)
+        except FileNotFoundError:
+            yield Change("create %s" % path, functools.partial(_make_directory, fs + path, mode))
+            continue
+        if not stat.S_ISDIR(info.st_mode):
+            raise NpuError("%s is in the way: a directory is needed there. Move it away" % path)
+        if stat.S_IMODE(info.st_mode) != mode:
+            yield Change("set the mode of %s to %04o" % (path, mode), functools.partial(os.chmod, fs + path, mode))
+        if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
+            owner = functools.partial(os.chown, fs + path, os.geteuid(), os.getegid())
+            yield Change("give %s to root" % path, owner)
+
+
+def content_of(path, root):
+    """What this collection writes into the file ``path`` for a driver below ``root``."""
+    if path == "/lib/davinci.conf":
+        return "DAVINCI_HOME_PATH=%s\n" % root
+    return "".join("%s/driver/%s\n" % (root, lib) for lib in ("lib64/common", "lib64/driver", "lib64"))
+
+
+def driver_paths(root, fs=""):
+    """The files outside of ``root`` that say where the driver is."""
+    yield from _file(
+        "/lib/davinci.conf",
+        content_of("/lib/davinci.conf", root),
+        "the kernel modules do not find the files in %s/driver/device there: chips that start from the host's files "
+        "instead of their own flash do not come up. Put the file into the OS image" % root,
+        fs,
+    )
+    info = version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
+    info.update(
+        UserName=DRIVER_USER,
+        UserGroup=DRIVER_USER,
+        Driver_Install_Type="full",
+        Driver_Install_Path_Param=root,
+        Driver_Install_For_All="no",
+        Driver_Install_Mode="normal",
+        Driver_Install_Status="complete",
+    )
+    yield from _file(
+        "/etc/ascend_install.info",
+        "".join("%s=%s\n" % item for item in info.items()),
+        "npu-smi warns that the driver may not be completely installed",
+        fs,
+    )
+
+
+def library_path(root, fs=""):
+    """The driver's libraries in the host's loader cache; to be applied when ``root``/driver is there."""
+    conf = "/etc/ld.so.conf.d/ascend_driver_so.conf"
+    content = content_of(conf, root)
+    cost = "programs on the host find the driver's libraries only with LD_LIBRARY_PATH"
+    if not os.path.isdir(fs + os.path.dirname(conf)):
+        return
+    for step in _file(conf, content, cost, fs):
+        if isinstance(step, Change):
+            yield Change(step.reason, lambda step=step: (step.apply(), refresh_loader_cache(fs)))
+        else:
+            yield step
+
+
+def _file(path, content, cost, fs):
+    """The file ``path`` with ``content``; ``cost``: what happens without it."""
+    if read_text(fs + path) == content:
+        return
+    if not os.access(fs + os.path.dirname(path), os.W_OK):
+        yield Missing("%s cannot be written here (the file system is read-only). So %s" % (path, cost))
+        return
+    yield Change("write %s" % path, functools.partial(write_atomic, fs + path, content))
+
+
+def refresh_loader_cache(fs):
+    """Run ldconfig, where there is one."""
+    program = _program("ldconfig")
+    if program:
+        host_command.run([program] + (["-r", fs] if fs else []), 60)
+
+
+def _make_directory(path, mode):
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        _make_directory(parent, 0o755)
+    os.mkdir(path)
+    os.chmod(path, mode)
+
+
+def _taken(name, number, group, user, fs):
+    """Why ``name`` cannot be created with ``number`` as uid and gid, or None."""
+    other_user = _user_by_id(number, fs)
+    other_group = _group_by_id(number, fs)
+    if user is None and other_user is not None:
+        return "uid %d belongs to the user %s. Give that user another ID" % (number, other_user.pw_name)
+    if group is None and other_group is not None:
+        return "gid %d belongs to the group %s. Give that group another ID" % (number, other_group.gr_name)
+    return None
+
+
+def _is_member(name, fs):
+    group = _group(DRIVER_USER, fs)
+    return group is None or name in group.gr_mem
+
+
+def _command_change(reason, argv, fs):
+    return Change(reason, functools.partial(_run, reason, argv, fs))
+
+
+def _run(reason, argv, fs):
+    result = host_command.run([_program(argv[0]) or argv[0]] + (["--prefix", fs] if fs else []) + argv[1:], 60)
+    if result.rc != 0:
+        raise NpuError("Could not %s: %s" % (reason, result.text or "%s gave no answer" % argv[0]))
+
+
+def _program(name):
+    for directory in os.environ.get("PATH", "").split(":") + _BIN.split(":"):
+        if directory and os.access(os.path.join(directory, name), os.X_OK):
+            return os.path.join(directory, name)
+    return None
+
+
+# Users and groups: through the system's own look-up (which may ask LDAP), below another root from the files.
+
+
+def _user(name, fs):
+    return _find(pwd.getpwnam, name, _users, lambda user: user.pw_name == name, fs)
+
+
+def _user_by_id(number, fs):
+    return _find(pwd.getpwuid, number, _users, lambda user: user.pw_uid == number, fs)
+
+
+def _group(name, fs):
+    return _find(grp.getgrnam, name, _groups, lambda group: group.gr_name == name, fs)
+
+
+def _group_by_id(number, fs):
+    return _find(grp.getgrgid, number, _groups, lambda group: group.gr_gid == number, fs)
+
+
+def _find(look_up, key, read, matches, fs):
+    if fs:
+        return next((entry for entry in read(fs) if matches(entry)), None)
+    try:
+        return look_up(key)
+    except KeyError:
+        return None
+
+
+def _users(fs):
+    for fields in _colon_lines(fs + "/etc/passwd", 7):
+        yield pwd.struct_passwd(fields[:2] + [int(fields[2]), int(fields[3])] + fields[4:])
+
+
+def _groups(fs):
+    for fields in _colon_lines(fs + "/etc/group", 4):
+        yield grp.struct_group(fields[:2] + [int(fields[2]), [name for name in fields[3].split(",") if name]])
+
+
+def _colon_lines(path, width):
+    for line in (read_text(path) or "").splitlines():
+        fields = line.split(":")
+        if len(fields) == width:
+            yield fields

@@ -1,0 +1,239 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host's containerd as a way to get an image unpacked: pull in a namespace of ours, mount, give the disk back.
+
+The namespace keeps the kubelet's image garbage collector away. Everything in it is ours and temporary: what a
+killed run left there is removed by the next. Credentials reach ctr through a hosts.toml that only root can read,
+in /run, and that is removed whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import (
+    ImageNotFound,
+    RegistryDenied,
+    RegistryUnreachable,
+)
+
+NAMESPACE = "npuops"
+RUN_DIRECTORY = "/run/npuops/staging"
+
+# Where ctr is besides PATH: k3s and RKE2 bring their own.
+_CTR_PATHS = (
+    ("/usr/local/bin/ctr",),
+    ("/usr/bin/ctr",),
+    ("/var/lib/rancher/rke2/bin/ctr",),
+    ("/usr/local/bin/k3s", "ctr"),
+)
+
+# The lease that is made only to be removed.
+_SWEEP = "npuops-sweep"
+
+# Seconds for calls that only ask or remove.
+_SHORT = 60
+
+
+class Containerd:
+    """containerd at the socket ``address``, used through its own ``ctr`` (a path, or None to look for it)."""
+
+    def __init__(self, address="/run/containerd/containerd.sock", ctr=None, run_directory=None):
+        self.address = address
+        self.run_directory = run_directory or RUN_DIRECTORY
+        self._mount_point = os.path.join(self.run_directory, "image")
+        self._hosts = os.path.join(self.run_directory, "hosts")
+        self._ctr = [ctr] if ctr else _find_ctr()
+
+    @contextlib.contextmanager
+    def session(self, timeout):
+        """The right to use the namespace, empty at the beginning and, whatever happens, at the end.
+
+        Waits at most ``timeout`` seconds for another run, then raises NpuError.
+        """
+        if not os.path.exists(self.address):
+            raise NpuError(
+                "containerd's socket %s does not exist on this host; is containerd running? "
+                "(npu_facts finds the address, containerd_address overrides it)" % self.address
+            )
+        os.makedirs(self.run_directory, exist_ok=True)
+        os.chmod(self.run_directory, 0o700)
+        with exclusive(os.path.join(self.run_directory, "lock"), timeout, "pulling a driver image"):
+            self.purge()
+            try:
+                yield self
+            except BaseException:
+                # Why it failed matters more than what is left behind; the next run removes that.
+                with contextlib.suppress(NpuError):
+                    self.purge()
+                raise
+            self.purge()
+
+    def purge(self):
+        """Remove mount, images, leases and credentials of ours; content and snapshots go with them at once."""
+        self._remove_credentials()
+        self._unmount()
+        images = self._list("images")
+        if images:
+            self._call(["images", "rm"] + images, _SHORT)
+        # Removing a lease with --sync waits for containerd's garbage collection. Without it a layer that was fetched in
+        # part, or wrongly, would stay, and the next pull would go on with it.
+        self._call(["leases", "create", "--id", _SWEEP], _SHORT, check=False)
+        self._call(["leases", "rm", "--sync"] + sorted({_SWEEP}.union(self._list("leases"))), _SHORT)
+
+    def pull(self, name, digest, client, repository, ca_file=None, timeout=1800):
+        """Pull ``name@digest`` and unpack it; returns the reference to mount.
+
+        ``client``: the ``RegistryClient`` that has resolved ``repository`` there. ``timeout``: seconds.
+        """
+        reference = "%s@%s" % (name, digest)
+        argv = ["images", "pull", "--hosts-dir", self._hosts]
+        if "--local" in self._call(["images", "pull", "--help"], _SHORT).stdout:
+            # The client fetches, not the daemon: credentials stay in our process, and 1.7's transfer service
+            # knows no --hosts-dir.
+            argv.append("--local")
+        for attempt in (1, 2):
+            header = client.authorization(repository)
+            self._write_credentials(client, header, ca_file)
+            try:
+                result = self._call(argv + [reference], timeout, check=False)
+            finally:
+                self._remove_credentials()
+            if result.rc == 0:
+                return reference
+            error = explain(result, reference, timeout, secrets=[header])
+            # A token lives for minutes only; what was fetched until then is kept.
+            expired = isinstance(error, RegistryDenied) and (header or "").startswith("Bearer ")
+            if attempt == 2 or not expired:
+                raise error
+
+    @contextlib.contextmanager
+    def mounted(self, reference):
+        """The root directory of the pulled image ``reference``, read-only, while the context lasts."""
+        os.makedirs(self._mount_point, exist_ok=True)
+        self._call(["images", "mount", reference, self._mount_point], 600)
+        try:
+            yield self._mount_point
+        finally:
+            self._unmount()
+
+    def _unmount(self):
+        if self._mount_point in mount_points():
+            result = host_command.run(["umount", self._mount_point], _SHORT)
+            if result.rc != 0:
+                host_command.run(["umount", "-l", self._mount_point], _SHORT)
+        if os.path.isdir(self._mount_point):
+            # Never recursive: should the image still be there, it is not ours to empty.
+            with contextlib.suppress(OSError):
+                os.rmdir(self._mount_point)
+
+    def _list(self, kind):
+        return self._call([kind, "ls", "-q"], _SHORT).stdout.split()
+
+    def _call(self, arguments, timeout, check=True):
+        argv = self._ctr + ["-a", self.address, "-n", NAMESPACE] + arguments
+        result = host_command.run(argv, timeout, die_with_us=True)
+        if check and result.rc != 0:
+            raise explain(result, " ".join(arguments[:2]), timeout)
+        return result
+
+    def _write_credentials(self, client, header, ca_file):
+        directory = os.path.join(self._hosts, client.registry)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        write_atomic(os.path.join(directory, "hosts.toml"), hosts_toml(client.base, header, ca_file), 0o600)
+
+    def _remove_credentials(self):
+        if os.path.lexists(self._hosts):
+            shutil.rmtree(self._hosts)
+
+
+def hosts_toml(base, header=None, ca_file=None):
+    """containerd's description of the registry at the URL ``base``, with the Authorization header to send."""
+    # A JSON string of printable ASCII is a TOML string.
+    lines = [
+        "server = %s" % json.dumps(base),
+        "[host.%s]" % json.dumps(base),
+        '  capabilities = ["pull", "resolve"]',
+    ]
+    if ca_file:
+        lines.append("  ca = %s" % json.dumps(ca_file))
+    if header:
+        lines.append("  [host.%s.header]" % json.dumps(base))
+        lines.append("    Authorization = %s" % json.dumps(header))
+    return "\n".join(lines) + "\n"
+
+
+def explain(result, what, timeout, secrets=()):
+    """The NpuError for a failed ctr call (``_command.Result``): what its last lines mean."""
+    text = (result.stderr.strip() or result.stdout.strip())[-2000:]
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***").replace(secret.partition(" ")[2], "***")
+    # ctr prints progress first, the error last, prefixed by its name.
+    line = " ".join(text.splitlines()[-1].split()) if text else "no output, exit status %s" % result.rc
+    line = re.sub(r"^ctr: ", "", line)[-600:]
+    low = text.lower()
+
+    def said(*phrases):
+        return any(phrase in low for phrase in phrases)
+
+    if result.timed_out:
+        return NpuError("containerd did not finish %s within %d seconds" % (what, timeout))
+    if said("no space left on device", "disk quota exceeded"):
+        return NpuError("The disk of containerd (its root, often /var/lib/containerd) is full: %s" % line)
+    if said(
+        "pull access denied", "no basic auth credentials", "401 unauthorized", "403 forbidden", "authorization failed"
+    ):
+        return RegistryDenied("The registry did not let containerd pull %s: %s" % (what, line))
+    if said("unexpected commit digest", "failed size validation", "invalid checksum", "mismatched image rootfs") or (
+        said("failed to extract layer", "failed to apply", "error unpacking", "unpack")
+        and not said("permission denied")
+    ):
+        return NpuError(
+            "%s is damaged: a layer is not what its manifest says, or cannot be unpacked. Push the image again. "
+            "containerd says: %s" % (what, line)
+        )
+    if said("containerd.sock", "failed to dial") and said(
+        "connection refused", "no such file", "permission denied", "deadline"
+    ):
+        return NpuError("containerd does not answer: %s" % line)
+    if said("connection refused", "no such host", "i/o timeout", "no route to host", "network is unreachable", "x509:"):
+        return RegistryUnreachable("containerd cannot reach the registry for %s: %s" % (what, line))
+    if said(": not found", "404 not found"):
+        return ImageNotFound("The registry does not have %s any more: %s" % (what, line))
+    if said("unexpected eof", "connection reset", "500 internal", "502 bad", "503 service", "504 gateway"):
+        return RegistryUnreachable("The registry broke off while containerd fetched %s: %s" % (what, line))
+    return NpuError("containerd failed (%s): %s" % (what, line))
+
+
+def mount_points(mountinfo="/proc/self/mountinfo"):
+    """Mount points of this mount namespace -> mount options, for the topmost mount at each."""
+    points = {}
+    for line in (read_text(mountinfo) or "").splitlines():
+        fields = line.split(" ")
+        if len(fields) > 5:
+            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), fields[4])
+            points[point] = fields[5].split(",")
+    return points
+
+
+def _find_ctr():
+    found = shutil.which("ctr")
+    problem = None
+    for argv in (((found,),) if found else ()) + _CTR_PATHS:
+        if os.access(argv[0], os.X_OK):
+            problem = host_process.unsafe(argv[0])
+            if problem is None:
+                return list(argv)
+    if problem:
+        raise NpuError("The only ctr on this host can be changed by others than root, so it is not run: %s" % problem)
+    raise NpuError("There is no ctr on this host (it comes with containerd); is containerd installed?")

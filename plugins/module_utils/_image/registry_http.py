@@ -1,0 +1,151 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HTTP with a server that nobody vouches for: it has so long and no longer, and sends nobody to places that are not the web.
+
+A time limit of a socket counts from byte to byte. Who sends one every now and then has no limit, hence the watch.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import socket
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+class Refused(Exception):
+    """A URL that is not gone to; its text says which and why."""
+
+
+class Watch:
+    """``with Watch(seconds) as watch:`` ends, after so many seconds, every connection made with it. None: never."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.is_over = False
+        self._sockets = []
+        self._timer = None
+
+    def __enter__(self):
+        if self.seconds is not None:
+            self._timer = threading.Timer(self.seconds, self._end)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *exc):
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in self._sockets:
+            connection.close()
+
+    def connect(self, *arguments, **keywords):
+        connection = socket.create_connection(*arguments, **keywords)
+        # TLS takes the socket away from us; a second handle of it stays.
+        self._sockets.append(connection.dup())
+        if self.is_over:
+            self._end()
+        return connection
+
+    def _end(self):
+        self.is_over = True
+        for connection in list(self._sockets):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended by itself
+
+
+def check_url(url, plain_http):
+    """Raise Refused unless ``url`` is HTTPS, or HTTP where that is allowed."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Refused("a URL that is none")
+    if parts.scheme != "https" and not (parts.scheme == "http" and plain_http):
+        if parts.scheme == "http":
+            raise Refused("%s, which is not encrypted" % parts.netloc)
+        raise Refused("something that is no web address")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def __init__(self, plain_http):
+        self._plain_http = plain_http
+
+    def http_error_302(self, req, fp, code, msg, headers):
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (Refused, ValueError):
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        check_url(newurl, self._plain_http)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class _Connecting:
+    """A connection whose socket the watch knows."""
+
+    def __init__(self, *arguments, watch, **keywords):
+        super().__init__(*arguments, **keywords)
+        self._create_connection = watch.connect
+
+
+class _HTTP(_Connecting, http.client.HTTPConnection):
+    pass
+
+
+class _HTTPS(_Connecting, http.client.HTTPSConnection):
+    pass
+
+
+class _HTTPHandler(urllib.request.HTTPHandler):
+    watch = None
+
+    def http_open(self, req):
+        return self.do_open(functools.partial(_HTTP, watch=self.watch), req)
+
+
+class _HTTPSHandler(urllib.request.HTTPSHandler):
+    watch = None
+
+    def __init__(self, tls):
+        super().__init__()
+        self._tls = tls
+
+    def https_open(self, req):
+        return self.do_open(functools.partial(_HTTPS, watch=self.watch), req, context=self._tls())
+
+
+class Opener:
+    """Opens requests. ``tls``: called for the SSLContext once one is needed; ``plain_http``: whether HTTP is allowed."""
+
+    def __init__(self, tls, plain_http):
+        self._plain_http = plain_http
+        self._handlers = [_HTTPHandler(), _HTTPSHandler(tls)]
+        self._opener = urllib.request.OpenerDirector()
+        # No handlers for file:, ftp: and data:.
+        for handler in self._handlers + [
+            urllib.request.ProxyHandler(),
+            urllib.request.HTTPDefaultErrorHandler(),
+            urllib.request.HTTPErrorProcessor(),
+            _Redirects(plain_http),
+        ]:
+            self._opener.add_handler(handler)
+
+    def open(self, request, timeout, watch):
+        """The response. Raises what urllib raises (a ValueError where a URL makes no sense), and Refused."""
+        check_url(request.full_url, self._plain_http)
+        for handler in self._handlers:
+            handler.watch = watch
+        return self._opener.open(request, timeout=timeout)

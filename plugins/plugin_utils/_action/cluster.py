@@ -1,0 +1,48 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules that talk to the cluster have in common: they run inside Ansible's own process on the controller.
+
+A module proper would start a Python and import the Kubernetes client (together most of a second of CPU) for each call.
+As action plugins they share one import: Ansible loads an action plugin before it forks.
+"""
+
+from __future__ import annotations
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+
+class ClusterAction(ActionBase):
+    """A subclass has ``ARGUMENTS`` (an argument_spec) and ``act(params)``, which returns the result as a dict.
+
+    An NpuError becomes the failure, its details become part of the result. Arguments are never part of it.
+    """
+
+    ARGUMENTS = {}
+    _requires_connection = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
+        try:
+            self.check_play()
+            result.update({"changed": False}, **self.act(params))
+        except NpuError as exc:
+            result.update(exc.details, failed=True, msg=exc.message)
+        return result
+
+    def check_play(self):
+        """Raise NpuError if the task has no place in this play."""
+
+    def act(self, params):
+        raise NotImplementedError
+
+    @property
+    def check_mode(self):
+        return self._task.check_mode
+
+    @property
+    def diff_mode(self):
+        return self._task.diff

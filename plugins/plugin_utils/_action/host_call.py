@@ -1,0 +1,98 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host of a maintenance through the connection of an Ansible task; the port that _cycle_host describes."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
+
+# Seconds for one call. The record's heartbeat must not get too old meanwhile.
+LIMIT = 60
+# And for telling the master of a kept connection, on this machine, to end.
+RESET_LIMIT = 10
+# An ssh that nobody waits for any more, and a kept connection to a host that froze, end by themselves. What the user has set
+# comes earlier on the command line, and with ssh the first one counts.
+SSH_KEEPALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=3"
+# How a module's process ends when its host goes down: by a signal, as a shell tells it or as Python does.
+_CUT_SHORT = (255, 137, 143, -9, -15)
+
+
+class HostPort:
+    def __init__(self, action, task_vars, root, library_path=None):
+        """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links."""
+        self._action, self._task_vars = action, task_vars
+        self._root, self._library_path = root, library_path
+
+    def view(self, wait=None):
+        return self._boot(state="view", wait=wait)["view"]
+
+    def rebooted(self, boot_id, generation, release, refuse_held):
+        result = self._boot(
+            state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held
+        )
+        if result["queued"]:
+            # A connection that is kept open would hang when its other end is gone.
+            self._reset()
+        return result
+
+    def confirmed(self, generation, release, boot_id):
+        self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)
+
+    def withdrawn(self, generation):
+        self._boot(state="withdrawn", generation=generation)
+
+    def validate(self, version):
+        # Until it is confirmed, a new driver is on trial. That the right one is loaded, the cycle knows from the view.
+        arguments = {"source": "image", "root": self._root, "fail": False, "trial": True}
+        if version:
+            arguments["version"] = version
+        if self._library_path:
+            arguments["library_path"] = self._library_path
+        return self._call("npuops.ascend.npu_validate", arguments)
+
+    def _boot(self, **arguments):
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        return self._call("npuops.ascend.npu_boot", dict(arguments, root=self._root))
+
+    def _call(self, module, arguments):
+        """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
+        try:
+            result = bounded.call(lambda: self._execute(module, arguments), LIMIT)
+        except (AnsibleConnectionFailure, bounded.TimeIsUp, bounded.Cut) as exc:
+            self._reset()
+            raise HostUnreachable(one_line(exc))
+        self._keep_interpreter(result)
+        if result.get("unreachable") or ("module_stdout" in result and result.get("rc") in _CUT_SHORT):
+            self._reset()
+            raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
+        if result.get("failed"):
+            text = python_trouble.explain(result) or result.get("msg") or "%s failed" % module
+            raise NpuError(text)
+        return result
+
+    def _execute(self, module, arguments):
+        connection = self._action._connection  # noqa: SLF001
+        # Not every connection plugin has this option.
+        with contextlib.suppress(KeyError, AttributeError, AnsibleError):
+            given = connection.get_option("ssh_extra_args")
+            connection.set_option("ssh_extra_args", ("%s %s" % (given or "", SSH_KEEPALIVE)).strip())
+        return self._action._execute_module(  # noqa: SLF001
+            module_name=module, module_args=arguments, task_vars=self._task_vars
+        )
+
+    def _keep_interpreter(self, result):
+        """Which Python Ansible has found on the host; otherwise each call would look for it anew."""
+        for name, value in (result.get("ansible_facts") or {}).items():
+            if name.startswith("discovered_interpreter_"):
+                self._task_vars.setdefault("ansible_facts", {})[name] = value
+
+    def _reset(self):
+        with contextlib.suppress(AnsibleError, bounded.TimeIsUp, bounded.Cut):
+            bounded.call(self._action._connection.reset, RESET_LIMIT)  # noqa: SLF001

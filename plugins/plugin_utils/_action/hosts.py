@@ -1,0 +1,95 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules that judge the whole fleet have in common: the option ``hosts``, and that it is made from variables.
+
+The option's documentation is the fragment hosts.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import empty_answers, given, is_empty
+
+_CONFIG = {key: {"type": "str"} for key in preflight.CONFIG_DEFAULTS}
+_CONFIG["registry_password"] = {"type": "str", "no_log": True}
+# A key, or a list of keys.
+_CONFIG["driver_signature_keys"] = {"type": "raw"}
+_CONFIG["registry_plain_http"] = {"type": "bool"}
+_CONFIG["registry_ca_file"] = {"type": "path"}
+
+HOSTS = {
+    "type": "list",
+    "elements": "dict",
+    "required": True,
+    "options": {
+        "name": {"type": "str", "required": True},
+        "facts": {"type": "dict"},
+        "error": {"type": "str"},
+        "pending": {"type": "str"},
+        "unreachable": {"type": "bool", "default": False},
+        "variables": {"type": "list", "elements": "str", "default": []},
+        "validation": {"type": "dict"},
+        "config": {"type": "dict", "default": {}, "options": _CONFIG},
+    },
+}
+
+# Read from the hosts as well, by the filter npu_policy.
+_SETTINGS = ("npu_upgrade_", "npu_recovery_")
+# What nobody reads but who judges the hosts.
+_FALL_BACK = ("npu_driver_version", "npu_driver_repository", "npu_driver_image", "npu_driver_profile", "npu_node_name")
+
+
+class HostsAction(ClusterAction):
+    """It judges hosts by their variables."""
+
+    _hostvars = None
+
+    def run(self, tmp=None, task_vars=None):
+        self._hostvars = (task_vars or {}).get("hostvars")
+        return super().run(tmp, task_vars)
+
+    def check_play(self):
+        """Refuse variables that half of the tasks would go by, and the judgement of the fleet by another value, or none."""
+        self._check_vars()
+        self._check_answers()
+
+    def _check_answers(self):
+        """Refuse empty extra variables that hide what the inventory says, where tasks read them by themselves."""
+        names = [name for name in empty_answers(self._hostvars) if not falls_back(name)]
+        if not names:
+            return
+        below = given(self._hostvars)
+        for host in list(self._hostvars):
+            for name in names:
+                # None of these holds a secret that is worth hiding here: only whether there is a value is asked.
+                if name in below[host] and not is_empty(below[host][name]):
+                    raise NpuError(
+                        "%s is empty (-e on the command line, or an answer in a survey), and in the inventory it has a value."
+                        " Leave the variable out, or give it that value" % name
+                    )
+
+    def _check_vars(self):
+        """Refuse variables set by the play itself that are read from each host.
+
+        A variable of a play (vars: of import_playbook) is no variable of a host: half of the tasks would go by it, and
+        the judgement of the fleet by another value, or none.
+        """
+        play = self._task.play
+        lost = sorted(name for name in (play.vars if play is not None else ()) if _is_of_hosts(name))
+        if lost:
+            raise NpuError(
+                "Set by the play (vars:), where it does not become a variable of the hosts: %s. Set it in the inventory,"
+                " for example in group_vars/npu_nodes.yml, or with -e on the command line." % ", ".join(lost)
+            )
+
+
+def falls_back(name):
+    """Whether the variable ``name`` is read from the inventory wherever an empty extra variable hides it."""
+    return name.startswith(_SETTINGS) or name in _FALL_BACK
+
+
+def _is_of_hosts(name):
+    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in preflight.CONFIG_DEFAULTS)

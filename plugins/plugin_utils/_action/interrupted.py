@@ -1,0 +1,68 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run that is interrupted leaves on nodes, told when it ends.
+
+Ctrl-C ends the process that works on a node at once, before it could say anything, and the main process knows of tasks, not
+of nodes. So the workers note in a file that both have open which node is in which step, and the main process reads it when
+it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import tempfile
+
+
+class Notes:
+    """To be made in the process that starts the workers; they inherit the file."""
+
+    def __init__(self):
+        # Without a name, so nothing of it is left behind; opened for appending, so workers do not overwrite each other.
+        self._file = tempfile.TemporaryFile("a+b", buffering=0)
+        self._owner = os.getpid()
+
+    def begin(self, node, step, playbook):
+        """The node is in the middle of its maintenance; ``playbook`` goes on with it."""
+        self._write(node, {"step": step, "playbook": playbook})
+
+    def end(self, node):
+        """Nothing is left to be told of the node here: its outcome tells."""
+        self._write(node, None)
+
+    def _write(self, node, state):
+        self._file.write(json.dumps([node, state]).encode() + b"\n")
+
+    def lines(self):
+        """What is to be said of the nodes that nobody ended; [] in a worker."""
+        if os.getpid() != self._owner:
+            return []
+        self._file.seek(0)
+        left = {}
+        for line in self._file.read().splitlines():
+            node, state = json.loads(line)
+            left.pop(node, None)
+            if state:
+                left[node] = state
+        told = ["%s was interrupted in the step %s." % (node, state["step"]) for node, state in left.items()]
+        playbooks = sorted({state["playbook"] for state in left.values()})
+        if told:
+            told.append(
+                "What is cordoned stays cordoned, and nothing is lost. To go on with it: %s. To give it up: docs/upgrade.md,"
+                " \"Following and repairing with kubectl alone\"."
+                % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
+            )
+        return told
+
+    def tell_at_exit(self):
+        atexit.register(self._tell)
+        return self
+
+    def _tell(self):
+        lines = self.lines()
+        self._file.close()
+        if lines:
+            print("\n" + "\n".join(lines), file=sys.stderr, flush=True)

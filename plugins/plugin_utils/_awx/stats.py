@@ -1,0 +1,89 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a playbook hands on to whoever started it, such as a workflow of AWX: how it came out, in a few lines of JSON.
+
+It is stored with each job and becomes variables of the jobs after it, so it stays small whatever the size of the fleet.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+
+MOST = 50
+
+
+def of_install(preflight):
+    """Of the result of npu_preflight."""
+    counts = {"ready": len(preflight["ready"]), "no chip": len(preflight["no_chip"])}
+    return _with_names({"counts": counts}, ready=preflight["ready"])
+
+
+def of_plan(plan):
+    """Of the result of npu_plan."""
+    stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (fleet_verdict.BLOCKED, fleet_verdict.UNREACHABLE)]
+    result = {
+        "green": plan["green"],
+        "summary": plan["summary"],
+        "counts": {verdict: count for verdict, count in plan["counts"].items() if count},
+        "estimate_seconds": plan["estimate_seconds"],
+        "halted": bool(plan["halted"]),
+    }
+    return _with_names(result, due=plan["order"], stuck=stuck)
+
+
+def of_report(report):
+    """Of the ``report`` of npu_report: a roll-out or recoveries."""
+    nodes = report["nodes"]
+    result = {
+        "run": report["run"],
+        "reason": report["reason"],
+        "counts": _counts(node["outcome"] for node in nodes),
+        "halted": bool(report["halted"]),
+        "go_on": report["go_on"],
+        "approve": report["approve"] if len(report_document.awaiting(nodes)) <= MOST else None,
+    }
+    unfinished = [node["node"] for node in report_document.unfinished(nodes)]
+    return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in report_document.awaiting(nodes)])
+
+
+def failed(rollout):
+    """Whether what ``of_report`` made says that nodes failed. What a job that was cancelled left does not."""
+    return isinstance(rollout, dict) and bool(rollout.get("unfinished") or rollout.get("halted"))
+
+
+def of_recovery(report):
+    """Of the ``report`` of npu_report, or of None where no node was unwell."""
+    return of_report(report) if report else _with_names({"reason": "recovery", "counts": {}}, unfinished=[], awaiting=[])
+
+
+def of_fleet(fleet):
+    """Of the result of npu_fleet_info."""
+    rows = fleet["fleet"]
+    not_well = [row["node"] for row in rows if row["host"] and not fleet_status.healthy(row)]
+    result = {"healthy": not not_well, "counts": _counts(row["state"] for row in rows), "storm": fleet.get("storm")}
+    return _with_names(result, not_well=not_well)
+
+
+KINDS = {
+    "install": of_install,
+    "plan": of_plan,
+    "rollout": of_report,
+    "recovery": of_recovery,
+    "validation": of_fleet,
+    "status": of_fleet,
+}
+
+
+def _counts(words):
+    found = {}
+    for word in words:
+        found[word] = found.get(word, 0) + 1
+    return found
+
+
+def _with_names(result, **lists):
+    """``result`` with the lists of names, as many of each as are worth keeping; ``counts`` has the numbers."""
+    return dict(result, **{key: names[:MOST] for key, names in lists.items()})

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Surveys of AWX, made of the options that roles document.
+
+A question without an answer is not passed on, so that what the inventory says counts. That is why a question has no default
+unless somebody gives one: an answer stands above all variables of hosts and groups.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+# What AWX's own form begins with.
+_TEXT_LENGTH = 1024
+
+
+def survey(variables, questions, options, defaults):
+    """The survey_spec that asks for ``variables``, in that order.
+
+    ``questions``: by variable, ``question`` and where it has bounds ``min`` and ``max``; ``options``: by variable, as an
+    argument_spec; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys in them are
+    left alone.
+    """
+    items = [_item(name, questions[name], options[name], defaults.get(name)) for name in variables]
+    return {"name": "", "description": "", "spec": items}
+
+
+def unknown(defaults, questions):
+    """A sentence for defaults of variables that no survey asks for, or None."""
+    names = sorted(set(defaults) - set(questions))
+    if not names:
+        return None
+    return "npu_awx_survey_defaults has %s, which no survey asks for. They ask for %s." % (
+        ", ".join(names),
+        ", ".join(sorted(questions)),
+    )
+
+
+def _item(name, question, option, default):
+    item = {
+        "variable": name,
+        "question_name": question["question"],
+        "question_description": _description(option),
+        "required": False,
+    }
+    item.update(_type(option, question))
+    item["default"] = "" if default is None else _answer(name, item, default)
+    return item
+
+
+def _type(option, question):
+    if option.get("type") == "bool":
+        return {"type": "multiplechoice", "choices": "true\nfalse"}
+    if option.get("choices"):
+        return {"type": "multiplechoice", "choices": "\n".join(option["choices"])}
+    if option.get("type") == "int":
+        # Without a bound there is no key: null is a bound of 0 to AWX's form.
+        return {"type": "integer", **{key: question[key] for key in ("min", "max") if key in question}}
+    # An empty text would be passed on, were it not too short.
+    return {"type": "text", "min": 1, "max": _TEXT_LENGTH}
+
+
+def _answer(name, item, value):
+    """``value`` with the type that AWX demands of an answer."""
+    if item["type"] == "multiplechoice":
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if text not in item["choices"].splitlines():
+            raise _wrong(name, value, " or ".join(item["choices"].splitlines()))
+        return text
+    if item["type"] == "integer":
+        try:
+            number = None if isinstance(value, bool) else int(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None or number < item.get("min", number) or number > item.get("max", number):
+            raise _wrong(name, value, _bounds(item))
+        return number
+    return str(value)
+
+
+def _bounds(item):
+    bounds = ["%d or more" % item["min"]] if "min" in item else []
+    bounds += ["%d or less" % item["max"]] if "max" in item else []
+    return ", ".join(["a whole number"] + bounds)
+
+
+def _wrong(name, value, meaning):
+    return NpuError("npu_awx_survey_defaults.%s is %r; it must be %s" % (name, value, meaning))
+
+
+def _description(option):
+    """What the role says first, and what an unanswered question means."""
+    text = option["description"]
+    text = text if isinstance(text, str) else text[0]
+    text = re.sub(r"\b[A-Z]\(([^)]*)\)", r"\1", " ".join(text.split()))
+    # What the choices are is in the sentences that follow.
+    sentence = text if option.get("choices") else re.split(r"(?<=\.)\s", text)[0]
+    sentence = sentence.rstrip(".") + "."
+    default = option.get("default")
+    shown = str(default).lower() if isinstance(default, bool) else default
+    if shown in (None, ""):
+        return sentence + " No answer: what the inventory says."
+    return "%s No answer: what the inventory says, or else %s." % (sentence, shown)

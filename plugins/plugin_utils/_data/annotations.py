@@ -1,0 +1,114 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The form of the record of a maintenance, and of what else is JSON in an annotation of a Node.
+
+Whoever may write to a Node may write anything there: a person by hand, the node's kubelet, another version of npuops.ascend.
+Fields that this version does not know are kept; a field that it knows must have a form that it knows.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import shape
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.shape import (
+    Misfit,
+    fields,
+    flag,
+    listing,
+    number,
+    one_of,
+    optional,
+    table,
+)
+
+# Characters. The API server allows 256 KiB for all annotations of an object.
+LIMIT = 128 * 1024
+_FAILURE = 8 * 1024
+
+_word = optional(shape.text(256))
+# Of pods, hosts and hooks.
+_told = optional(shape.text(64 * 1024))
+_driver = optional(fields(version=_word, release=_word, digest=_word))
+
+# What a run needs of a record that it goes on with.
+_WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step", "boot_id", "attempt", "times", "recoveries")
+
+
+def parse(text, steps, reasons):
+    """The record in the text of an annotation. ``steps``, ``reasons``: those that there are. Raises Misfit."""
+    record = shape.load(text, LIMIT)
+    # A version that changes what these fields mean gives its records another format.
+    fields(["run", "generation"], format=one_of(1))(record, "")
+    _form(steps, reasons)(record, "")
+    return record
+
+
+def _form(steps, reasons):
+    return fields(
+        run=shape.text(256),
+        generation=number(),
+        first_generation=number(),
+        heartbeat=_word,
+        reason=optional(one_of(*reasons)),
+        step=optional(one_of(*steps)),
+        due=optional(one_of(*steps)),
+        uid=_word,
+        unschedulable=optional(flag),
+        boot_id=_word,
+        attempt=number(0, 10**6),
+        approval=optional(fields(time=_word, manager=_word, by=_told)),
+        started=_word,
+        ended=_word,
+        outcome=_word,
+        withdrawn_for=_word,
+        times=table(_word, 100),
+        failure=_told,
+        recoveries=listing(shape.text(64), 1000),
+        job=optional(fields(id=_word, url=_told, user=_word, workflow=_word)),
+        **{"from": _driver, "to": _driver},
+    )
+
+
+def missing(record):
+    """The fields that a run could not go on without, in their order."""
+    return [name for name in _WHOLE if name not in record or (record[name] is None and name not in ("from", "to", "boot_id"))]
+
+
+def bounded(record):
+    """The record as it may be written: what others say in it, such as a hook or a host, is cut."""
+    if record is None or len(record.get("failure") or "") <= _FAILURE:
+        return record
+    return dict(record, failure=record["failure"][:_FAILURE] + "...")
+
+
+def wedge(text):
+    """{reason, since, boot_id} of the agent's annotation. Raises Misfit: somebody else wrote it."""
+    told = shape.load(text, LIMIT)
+    fields(["reason", "since"], reason=shape.text(LIMIT), since=_word, boot_id=_word)(told, "")
+    return told
+
+
+def slots(text):
+    """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
+    told = shape.load(text, LIMIT)
+    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=_word)
+    holder = fields(["run"], run=shape.text(256), since=_word, reason=_word, pool=optional(shape.text(512)))
+    proved = optional(listing(shape.text(512), 1000))
+    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
+    return told
+
+
+def mark(text, off):
+    """{run, since, uid, restore} of a parked workload. ``off``: the value that it has while parked. Raises Misfit."""
+    told = shape.load(text, LIMIT)
+    fields(["run", "since", "uid", "restore"], run=shape.text(256), since=shape.text(64), uid=shape.text(256))(told, "")
+    value, path = told["restore"], "restore"
+    for _depth in range(8):
+        if not isinstance(value, dict):
+            break
+        if len(value) != 1:
+            raise Misfit("%s has %d fields, not one" % (path, len(value)))
+        ((name, value),) = value.items()
+        path = "%s.%s" % (path, name)
+    optional(flag if isinstance(off, bool) else number(0, 2**31 - 1))(value, path)
+    return told

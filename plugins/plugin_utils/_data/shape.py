@@ -1,0 +1,152 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape that data from outside must have before anybody works with it: types, bounds and sizes.
+
+A shape is a function of (value, the name of its place). It raises Misfit, or returns nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+
+class Misfit(ValueError):
+    """Which place has what wrong, as a phrase."""
+
+
+def load(text, most):
+    """The JSON value in ``text`` of at most so many characters. Raises Misfit."""
+    if not isinstance(text, str):
+        raise Misfit("it is %s, not a text" % _called(text))
+    if len(text) > most:
+        raise Misfit("it has %d characters, which is more than %d" % (len(text), most))
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise Misfit("it is nested too deeply") from None
+    except ValueError as exc:
+        raise Misfit("it is no JSON (%s)" % exc) from None
+
+
+def _no_number(name):
+    raise ValueError("%s is no number" % name)
+
+
+def text(most=1024, pattern=None, called="such a text"):
+    expression = re.compile(pattern) if pattern else None
+
+    def shape(value, where):
+        if not isinstance(value, str):
+            raise Misfit("%s is %s, not a text" % (where, _called(value)))
+        if len(value) > most:
+            raise Misfit("%s has %d characters, which is more than %d" % (where, len(value), most))
+        if expression and not expression.fullmatch(value):
+            raise Misfit("%s is %s, which is not %s" % (where, shown(value), called))
+
+    return shape
+
+
+def number(least=0, most=2**53, real=False):
+    kinds = (int, float) if real else (int,)
+
+    def shape(value, where):
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise Misfit("%s is %s, not a number" % (where, _called(value)))
+        if not least <= value <= most:
+            raise Misfit("%s is %s, which is not between %s and %s" % (where, shown(value), least, most))
+
+    return shape
+
+
+def flag(value, where):
+    if not isinstance(value, bool):
+        raise Misfit("%s is %s, not true or false" % (where, _called(value)))
+
+
+def anything(_value, _where):
+    pass
+
+
+def one_of(*choices):
+    def shape(value, where):
+        if value not in choices:
+            raise Misfit("%s is %s, which this version does not know" % (where, shown(value)))
+
+    return shape
+
+
+def optional(inner):
+    def shape(value, where):
+        if value is not None:
+            inner(value, where)
+
+    return shape
+
+
+def listing(inner, most=1000):
+    def shape(value, where):
+        if not isinstance(value, list):
+            raise Misfit("%s is %s, not a list" % (where, _called(value)))
+        if len(value) > most:
+            raise Misfit("%s has %d entries, which is more than %d" % (where, len(value), most))
+        for number_, entry in enumerate(value):
+            inner(entry, "%s[%d]" % (where, number_))
+
+    return shape
+
+
+def table(inner, most=1000):
+    """A dictionary with names that nobody knows beforehand."""
+
+    def shape(value, where):
+        _dictionary(value, where, most)
+        for name, entry in value.items():
+            inner(entry, _inside(where, name))
+
+    return shape
+
+
+def fields(required=None, **known):
+    """A dictionary with fields that are known; others are let be, for there may be newer versions. Each may be missing but
+    those in ``required``."""
+
+    def shape(value, where):
+        _dictionary(value, where, 1000)
+        for name in required or ():
+            if name not in value:
+                raise Misfit("%s is missing" % _inside(where, name))
+        for name, inner in known.items():
+            if name in value:
+                inner(value[name], _inside(where, name))
+
+    return shape
+
+
+def _dictionary(value, where, most):
+    if not isinstance(value, dict):
+        raise Misfit("%s is %s, not an object" % (where or "it", _called(value)))
+    if len(value) > most:
+        raise Misfit("%s has %d entries, which is more than %d" % (where or "it", len(value), most))
+    for name in value:
+        if not isinstance(name, str):
+            raise Misfit("%s has a name that is no text" % (where or "it"))
+
+
+def _inside(where, name):
+    name = name if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name) else shown(name)
+    return "%s.%s" % (where, name) if where else name
+
+
+def shown(value):
+    """A value of somebody else's inside a sentence: quoted, on one line, short."""
+    told = repr(value)
+    return told if len(told) <= 60 else told[:57] + "..."
+
+
+def _called(value):
+    if value is None:
+        return "null"
+    kinds = {bool: "true or false", dict: "an object", list: "a list", str: "a text"}
+    return next((told for kind, told in kinds.items() if isinstance(value, kind)), "a number")

@@ -1,0 +1,398 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workloads parked, scaled to zero or suspended, and restored to exactly what they were.
+
+What a workload was is written on it in the same request that stops it, and taken off in the one that starts it: whenever a
+controller dies, any other can restore.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
+
+# A label to find them by, and an annotation with the memory.
+MARK = drain_workloads.PARKED
+_POLL_SECONDS = 1.0
+# Seconds before what failed is tried again, after all others.
+_ROUNDS = (5.0, 10.0, 20.0)
+
+
+# --- the memory ---
+
+
+class Mark:
+    """What the annotation says. ``restore``: the merge patch that makes the workload what it was, as a person would write
+    it: {"spec": {"replicas": 3}}; null stands for a field that was not there."""
+
+    def __init__(self, run, since, uid, restore):
+        self.run, self.since, self.uid, self.restore = run, since, uid, restore
+        self.path, self.was = _flat(restore)
+
+    @classmethod
+    def of(cls, workload, run, now):
+        restore = _nested(workload.kind.field, workload.value())
+        return cls(run, maintenance_record.rfc3339(now), workload.item["metadata"]["uid"], restore)
+
+    @classmethod
+    def read(cls, workload):
+        """The Mark of a Workload, None without one. Raises Unreadable."""
+        if not workload.marked:
+            return None
+        try:
+            entry = data_annotations.mark(kube_client.annotations(workload.item).get(MARK), workload.kind.off)
+            mark = cls(entry["run"], entry["since"], entry["uid"], entry["restore"])
+            if mark.path[0] != "spec" or (workload.kind.built_in and mark.path != workload.kind.field):
+                raise ValueError("restore")
+            # Not isinstance: a bool is an int as well.
+            if mark.was is not None and type(mark.was) is not type(workload.kind.off):
+                raise ValueError("restore")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Unreadable("its annotation %s cannot be read: somebody edited it%s" % (MARK, _repair(workload)))
+        if mark.uid == workload.item["metadata"]["uid"]:
+            return mark
+        if workload.controlled:
+            return None  # controllers copy labels and annotations to what they own
+        raise Unreadable(
+            "its annotation %s was made for another object of that name, which this one may be a copy of%s"
+            % (MARK, _repair(workload))
+        )
+
+    def text(self):
+        entry = {"run": self.run, "since": self.since, "uid": self.uid, "restore": self.restore}
+        return json.dumps(entry, separators=(",", ":"))
+
+
+class Unreadable(NpuError):
+    """Marks that do not tell what a workload was."""
+
+
+def _repair(workload):
+    """What a person does about marks that cannot be read."""
+    where = " -n " + workload.namespace if workload.namespace else ""
+    field = ".".join(workload.kind.field) if workload.kind.field else "number of replicas"
+    name = "%s %s" % (workload.kind.resource, workload.name)
+    commands = ["kubectl%s %s %s %s-" % (where, verb, name, MARK) for verb in ("label", "annotate")]
+    return ". Set its %s to what it should be, then: %s" % (field, "; ".join(commands))
+
+
+def _nested(path, value):
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def _flat(restore):
+    """The one path in ``restore`` and what is there. Raises ValueError when there is not one."""
+    path = ()
+    while isinstance(restore, dict):
+        ((key, restore),) = restore.items()
+        path += (key,)
+    return path, restore
+
+
+# --- what became of it ---
+
+
+class Outcome:
+    """``parked``, ``restored``: lists of {object, was}; ``left``: of {object, reason, repair, command}, with whether a person has
+    to see to it, and how; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
+    ``forbidden``: what may not be; ``unlisted``: what should have been, and how a person does."""
+
+    def __init__(self):
+        self.parked, self.restored, self.left, self.changes = [], [], [], []
+        self.unseen, self.forbidden, self.unlisted = [], [], []
+
+    def leave(self, workload, reason, repair=False):
+        command = by_hand(workload) if repair else None
+        self.left.append({"object": workload.label, "reason": reason.rstrip("."), "repair": repair, "command": command})
+
+    @property
+    def problem(self):
+        """What could not be restored, as text; None when all could."""
+        stay = [entry for entry in self.left if entry["repair"]]
+        lines = []
+        if stay:
+            lines.append("%d parked workload%s not restored:" % (len(stay), " was" if len(stay) == 1 else "s were"))
+        for entry in stay:
+            lines.append("  %(object)s: %(reason)s" % entry)
+            if entry["command"]:
+                lines.append("    by hand: %(command)s" % entry)
+        if self.unlisted:
+            lines.append("There may be more that is parked:")
+            lines += ["  " + sentence for sentence in self.unlisted]
+        if not lines:
+            return None
+        return "\n".join(lines + ["When that is repaired, any run of npuops.ascend.upgrade restores them."])
+
+    def lines(self):
+        """For people."""
+        words = [("parked", entry) for entry in self.parked] + [("restored", entry) for entry in self.restored]
+        found = ["%s %s (%s)" % (word, entry["object"], shown(entry["was"])) for word, entry in words]
+        found += ["left as it is: %(object)s: %(reason)s" % entry for entry in self.left]
+        return found + ["not looked at: %s" % sentence for sentence in self.unseen + self.unlisted]
+
+
+def by_hand(workload):
+    """The command with which a person restores a parked workload; None when nobody knows what it was."""
+    try:
+        mark = Mark.read(workload)
+    except Unreadable:
+        mark = None
+    if mark is None:
+        return None
+    patch = dict(mark.restore, metadata={"labels": {MARK: None}, "annotations": {MARK: None}})
+    where = ["-n", workload.namespace] if workload.namespace else []
+    what = ["patch", workload.kind.resource, workload.name, "--type=merge", "-p", json.dumps(patch, separators=(",", ":"))]
+    return shlex.join(["kubectl", *where, *what])
+
+
+def shown(was):
+    """What a workload was, for people."""
+    if isinstance(was, bool):
+        return "suspended" if was else "running"
+    return "unset" if was is None else "1 replica" if was == 1 else "%d replicas" % was
+
+
+class Parking:
+    """``dry``: only tell what would be done."""
+
+    def __init__(self, cluster, run, now, dry=False):
+        """``cluster``: _patience.PatientCluster; ``now``: seconds since 1970."""
+        self._cluster, self._run, self._now, self.dry = cluster.hasty, run, now, dry
+        self._tried = {}
+        self.outcome = Outcome()
+
+    def park(self, workloads):
+        """Raises NpuError when there is no sense in going on."""
+
+        def settle(workload, exc):
+            expected = isinstance(exc, (kube_client.Refused, Unreadable)) or exc.details.get("missing") is not None
+            if not expected:
+                raise exc
+            self.outcome.leave(workload, exc.message, repair=workload.marked)
+
+        self._each(workloads, self._park, settle)
+
+    def restore(self, workloads):
+        """All of them, whatever comes: what is not restored now stays at zero until somebody notices."""
+        gone = []  # the outage that keeps the rest; each would wait for its end anew
+
+        def act(workload):
+            if gone:
+                raise gone[0]
+            self._restore(workload)
+
+        def settle(workload, exc):
+            if isinstance(exc, kube_client.Unreachable):
+                gone.append(exc)
+            self.outcome.leave(workload, exc.message, repair=True)
+
+        self._each(workloads, act, settle)
+
+    def _each(self, workloads, act, settle):
+        """``act`` on each; what fails alone again when all others have been, a few times. ``settle(workload, exc)``: it stays."""
+        for pause in (*_ROUNDS, None):
+            failed = []
+            for workload in workloads:
+                try:
+                    self._repeat(workload, act)
+                except kube_client.Failing as exc:
+                    if pause is None:
+                        settle(workload, exc)
+                    else:
+                        failed.append(workload)
+                except NpuError as exc:
+                    settle(workload, exc)
+            if not failed:
+                return
+            workloads = failed
+            self._cluster.clock.sleep(pause)
+
+    def _repeat(self, workload, act):
+        """Until nobody comes between: what is written is written to what was read."""
+        while workload is not None:
+            try:
+                act(workload)
+                return
+            except kube_client.Conflict:
+                item = self._cluster.get(workload.path)
+                workload = item and drain_workloads.Workload(workload.kind, item)
+            except kube_client.NotFound:
+                return
+
+    def _park(self, workload):
+        mark = Mark.read(workload)
+        if mark is None and workload.stopped:
+            return
+        if mark is None:
+            mark = Mark.of(workload, self._run, self._now)
+        elif not workload.stopped and workload.value() != mark.was:
+            self._changed(workload, mark)
+            return
+        if not workload.stopped:
+            self._write(workload, mark.path, workload.kind.off, mark)
+        self.outcome.parked.append({"object": workload.label, "was": mark.was})
+
+    def _restore(self, workload):
+        mark = Mark.read(workload)
+        if mark is None:
+            # Repeated because its answer was lost, a write finds its own effect.
+            if workload.path in self._tried:
+                self.outcome.restored.append(self._tried[workload.path])
+            return
+        value = workload.value(mark.path)
+        if value not in (workload.kind.off, mark.was):
+            self._changed(workload, mark)
+            return
+        self._tried[workload.path] = entry = {"object": workload.label, "was": mark.was}
+        self._write(workload, mark.path, mark.was, None)
+        self.outcome.restored.append(entry)
+
+    def _changed(self, workload, mark):
+        """Somebody wants something else now; it is theirs."""
+        self._write(workload, mark.path, workload.value(mark.path), None)
+        self.outcome.leave(
+            workload,
+            "somebody changed it while it was parked: %s was %s before, %s while parked, and is %s now"
+            % (
+                ".".join(mark.path),
+                json.dumps(mark.was),
+                json.dumps(workload.kind.off),
+                json.dumps(workload.value(mark.path)),
+            ),
+        )
+
+    def _write(self, workload, path, value, mark):
+        """Patch the value and the marks at once, if nobody has changed the object since it was read."""
+        before = workload.value(path)
+        if not self.dry:
+            metadata = {
+                "resourceVersion": workload.item["metadata"]["resourceVersion"],
+                "labels": {MARK: "true" if mark else None},
+                "annotations": {MARK: mark.text() if mark else None},
+            }
+            patch = dict({} if value == before else _nested(path, value), metadata=metadata)
+            self._cluster.merge_patch(workload.path, patch, field_manager=kube_client.FIELD_MANAGER)
+        self.outcome.changes.append({"object": workload.label, "before": before, "after": value})
+
+
+# --- all of them ---
+
+
+def notes(found, resources):
+    """What a plan tells of the _workloads.Found that are parked for ``resources``: a list of one sentence, or none."""
+    workloads = found.asking(resources)
+    if not workloads:
+        return []
+    names = ", ".join(workload.label for workload in workloads[:3]) + (", ..." if len(workloads) > 3 else "")
+    count = "1 workload" if len(workloads) == 1 else "%d workloads" % len(workloads)
+    return ["%s will be parked, and restored at the end: %s" % (count, names)]
+
+
+def restore_all(cluster, parking, life, run, heartbeat_limit, say):
+    """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
+    ``heartbeat_limit`` seconds that it lives. ``life``: the _run_life.Life of ``run``.
+
+    A list by label for each kind that stops, and what is parked costs a request each. That a user may not look at workloads
+    is no failure: an upgrade that does not park needs no such right.
+    """
+    found = _all_parked(cluster, parking.outcome)
+    runs = {run_of(workload) for workload in found} - {run}
+    runs.discard(None)
+    busy = run_liveness.living(cluster, runs, life, heartbeat_limit, cluster.clock, say) if runs else ()
+    free = []
+    for workload in found:
+        if run_of(workload) in busy:
+            why = "it was parked by the run %s, which is at work and will restore it" % run_of(workload)
+            parking.outcome.leave(workload, why)
+        else:
+            free.append(workload)
+    parking.restore(free)
+    if not parking.dry:
+        _forget(life, runs - set(busy))
+
+
+def _forget(life, dead):
+    """The signs of life of runs of which nothing is parked that a later run should not restore at once."""
+    try:
+        life.end(dead)
+    except NpuError:
+        pass  # nobody takes a sign that does not change for life
+
+
+def run_of(workload):
+    try:
+        return Mark.read(workload).run
+    except (NpuError, AttributeError):
+        return None
+
+
+def _all_parked(cluster, outcome):
+    found = []
+    for kind in drain_workloads.stopping(_kinds(cluster, outcome)):
+        try:
+            items = list(drain_workloads.each(cluster, kind, label_selector=MARK + "=true"))
+        except kube_client.Unreachable as exc:
+            if kind.built_in:
+                raise
+            outcome.unseen.append("%s: %s" % (kind.list_path, exc.message))
+        except NpuError as exc:
+            text = "%s: %s" % (kind.list_path, exc.message)
+            if exc.details.get("missing") is not None:
+                outcome.forbidden.append(text)
+            elif kind.built_in:
+                look = "kubectl get %s -A -l %s=true" % (kind.resource, MARK)
+                outcome.unlisted.append("%s; look with %s" % (text.rstrip("."), look))
+            else:
+                outcome.unseen.append(text)
+        else:
+            found += [drain_workloads.Workload(kind, item) for item in items]
+    return found
+
+
+def _kinds(cluster, outcome):
+    """All kinds; those that Kubernetes itself has, when no more can be learnt."""
+    try:
+        return drain_workloads.discover(cluster)
+    except kube_client.Refused as exc:
+        outcome.unlisted.append("/apis: which custom resources there are cannot be learnt: %s" % exc.message.rstrip("."))
+        return {}
+
+
+def wait_until_stopped(cluster, workloads, clock, timeout, say, beat):
+    """Wait until none of the ``workloads`` has a pod that was not told to end. Returns those that still have at the limit.
+
+    A drain waits for pods that end, but a budget speaks against one that does not. One list by label for each kind and
+    second.
+    """
+    deadline, told = clock.monotonic() + timeout, False
+    while True:
+        waiting = _still_running(cluster, workloads)
+        if not waiting or (timeout and clock.monotonic() >= deadline):
+            return waiting
+        if not told:
+            say("waits for the pods of %s to end" % ", ".join(workload.label for workload in waiting[:3]))
+            told = True
+        beat()
+        clock.sleep(_POLL_SECONDS)
+
+
+def _still_running(cluster, workloads):
+    wanted, found = {}, []
+    for workload in workloads:
+        wanted.setdefault(workload.kind, set()).add(workload.path)
+    for kind, paths in wanted.items():
+        for item in drain_workloads.each(cluster, kind, label_selector=MARK + "=true"):
+            workload = drain_workloads.Workload(kind, item)
+            if workload.path in paths and workload.stopped and workload.still_running():
+                found.append(workload)
+    return found

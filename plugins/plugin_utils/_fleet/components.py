@@ -1,0 +1,28 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The components that install deploys, and which pods are theirs.
+
+Anybody may give a pod the labels and the node selector of ours. Whose it is tells its owner, in the namespace that is ours.
+"""
+
+from __future__ import annotations
+
+# The device plugins' DaemonSets by the value of the node label accelerator.
+DEVICE_PLUGINS = {
+    "huawei-Ascend910": "ascend-device-plugin-daemonset",
+    "huawei-Ascend310P": "ascend-device-plugin310p-daemonset",
+    "huawei-Ascend310": "ascend-device-plugin2-daemonset",
+}
+EXPORTER, AGENT = "npu-exporter", "npu-node-agent"
+DAEMONSETS = frozenset(DEVICE_PLUGINS.values()) | {EXPORTER, AGENT}
+
+
+def daemonset_of(metadata, namespace):
+    """The name of our DaemonSet in ``namespace`` that a pod with this metadata belongs to, or None."""
+    if metadata.get("namespace") != namespace:
+        return None
+    for owner in metadata.get("ownerReferences") or []:
+        if owner.get("controller") and owner.get("kind") == "DaemonSet" and owner.get("name") in DAEMONSETS:
+            return owner["name"]
+    return None

@@ -1,0 +1,62 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that say of themselves what can be true of one of them only.
+
+Which machine a Node is, and at which address, is its kubelet's word. One that says the boot ID and the address of another node
+would have that node's host rebooted in its place. But then two Nodes have one boot ID.
+
+The systemUUID does not count: there is firmware that has the same one on every board.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+_UNIQUE = (("bootID", "boot ID"), ("machineID", "machine ID"))
+
+
+def twins(nodes):
+    """{name: why, as a phrase} of the Node objects that are one machine by what they say. ``nodes``: by name."""
+    told = {}
+    for field, called in _UNIQUE:
+        claimed = {}
+        for name in sorted(nodes):
+            value = kube_client.node_info(nodes[name]).get(field)
+            if value:
+                claimed.setdefault(value, []).append(name)
+        for value, names in claimed.items():
+            if len(names) > 1:
+                for name in names:
+                    told.setdefault(name, _why(names, called, value))
+    return told
+
+
+def _why(names, called, value):
+    text = (
+        "the nodes %s say that they are one machine: their %s is %s. Find out which one is it. One that is gone left its Node"
+        " behind: kubectl delete node <name>" % (_listed(names), called, value)
+    )
+    if called == "machine ID":
+        text += ". Hosts made of one image need an /etc/machine-id each (man machine-id), and then a restart of the kubelet"
+    return text
+
+
+def same_host(boot_ids):
+    """{name: why, as a phrase} of the hosts that are reached at one machine. ``boot_ids``: by the host's name."""
+    reached = {}
+    for name in sorted(boot_ids):
+        if boot_ids[name]:
+            reached.setdefault(boot_ids[name], []).append(name)
+    told = {}
+    for boot_id, names in reached.items():
+        if len(names) > 1:
+            text = "the hosts %s are one machine: its boot ID is %s. Correct ansible_host, or leave one out"
+            text %= (_listed(names), boot_id)
+            told.update(dict.fromkeys(names, text))
+    return told
+
+
+def _listed(names):
+    shown = names[:5] + (["%d more" % (len(names) - 5)] if len(names) > 5 else [])
+    return "%s and %s" % (", ".join(shown[:-1]), shown[-1])

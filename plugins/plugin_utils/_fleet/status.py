@@ -1,0 +1,294 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet as rows: what each host says and what the cluster says about its node, in one line a person can read."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
+_GOOD = (READY, NO_CHIP)
+
+_COLUMNS = (
+    ("NODE", "node"),
+    ("CHIPS", "chips_text"),
+    ("WANTED", "driver_wanted"),
+    ("LOADED", "driver_loaded"),
+    ("CONTAINERD", "containerd"),
+    ("CDI", "cdi"),
+    ("AGENT", "agent"),
+    ("PLUGIN", "plugin"),
+    ("ALLOCATABLE", "allocatable_text"),
+    ("STATE", "state_text"),
+)
+
+
+def node_views(nodes, pods, now, recovery=None):
+    """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
+    seconds since 1970; ``recovery``: a _recovery_plan.Plan, to say what becomes of wedged nodes."""
+    plugin, agent = _by_node(pods, fleet_components.DEVICE_PLUGINS.values()), _by_node(pods, [fleet_components.AGENT])
+    told = recovery.told() if recovery else {}
+    return {
+        name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()
+    }
+
+
+def _by_node(pods, daemonsets):
+    mine = (pod for pod in pods if fleet_components.daemonset_of(pod["metadata"], pod["metadata"].get("namespace")) in daemonsets)
+    return {kube_daemonsets.pod_node(pod): pod for pod in mine}
+
+
+def _node_view(node, plugin_pod, agent_pod, now, recovery):
+    ready, why = kube_client.node_ready(node)
+    wedge = heal_wedge.of(node)
+    labels = kube_client.labels(node)
+    return {
+        "ready": ready,
+        "why": why,
+        "unschedulable": bool(node.get("spec", {}).get("unschedulable")),
+        "boot_id": kube_client.boot_id(node),
+        "runtime": kube_client.node_info(node).get("containerRuntimeVersion"),
+        "components": labels.get(kube_client.LABEL_COMPONENTS),
+        "chip": labels.get(kube_client.LABEL_CHIP),
+        "present": kube_client.LABEL_PRESENT in labels,
+        "maintenance": _maintenance_told(node, now),
+        "allocatable": {
+            name: int(count)
+            for name, count in (node.get("status", {}).get("allocatable") or {}).items()
+            if name.startswith("huawei.com/") and str(count).isdigit()
+        },
+        "plugin": _pod_state(plugin_pod),
+        "plugin_why": _pod_why(plugin_pod),
+        "agent": _pod_state(agent_pod),
+        "agent_why": _pod_why(agent_pod),
+        "wedged": wedge.text if wedge else None,
+        "recovery": recovery,
+    }
+
+
+def _maintenance_told(node, now):
+    """The maintenance under way: what for, by which run, in which step and since when; None without one."""
+    try:
+        record = maintenance_record.decode(node)
+    except NpuError as exc:
+        return exc.message
+    if record is None:
+        return None
+    before, after = (record.get("from") or {}).get("version"), (record.get("to") or {}).get("version")
+    way = " from %s to %s" % (before or "?", after) if after else ""
+    step, beat = record.get("step"), maintenance_record.seconds_of(record.get("heartbeat"))
+    begun = maintenance_record.seconds_of((record.get("times") or {}).get(step))
+    text = "%s%s by the run %s: %s" % (record.get("reason"), way, record["run"], step)
+    text += " for %s" % duration(max(0, now - begun)) if begun is not None else ""
+    # The clocks of two controllers may differ.
+    text += ", last heard of %s ago" % duration(max(0, now - beat)) if beat is not None else ""
+    return text + ("; %s" % one_line(record["failure"]) if record.get("failure") else "")
+
+
+def _pod_state(pod):
+    if pod is None:
+        return None
+    return "running" if kube_daemonsets.pod_ready(pod) else "failing"
+
+
+def _pod_why(pod):
+    if pod is None or kube_daemonsets.pod_ready(pod):
+        return None
+    return kube_daemonsets.why_pod_not_ready(pod, [], "")
+
+
+def rows(hosts, views):
+    """One row (dict) per host in their order, then one per NPU node that no host of the inventory stands for.
+
+    ``hosts``: as the npu_hosts filter makes them; ``views``: from node_views.
+    """
+    result = [_row(host, views) for host in hosts]
+    known = {row["node"] for row in result}
+    for name in sorted(views):
+        if views[name]["present"] and name not in known:
+            result.append(_foreign_row(name, views[name]))
+    return result
+
+
+def healthy(row):
+    return row["state"] in _GOOD
+
+
+def line(row):
+    """Host, state and reason, for people."""
+    return "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
+
+
+def may_get_better(all_rows):
+    """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
+    return any(row["state"] in ("not ready", "no agent", "no plugin", "degraded") for row in all_rows)
+
+
+def details(row):
+    """What is wrong with a row and what to do about it, as lines: too long for a cell."""
+    lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
+    wrong = _wrong(row["checks"]) if row["state"] == INVALID else []
+    for check in wrong:
+        lines.append("  %s" % _finding(check))
+        lines.append("    -> %s" % check["message"])
+    if not wrong and row["reason"]:
+        lines.append("  %s" % row["reason"])
+    return lines
+
+
+def table(all_rows):
+    """The rows as aligned lines, the heading first; below it the details of those that are not in order."""
+    lines = [[heading for heading, _key in _COLUMNS]]
+    lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    for row in all_rows:
+        if not healthy(row):
+            text += [""] + details(row)
+    return text
+
+
+def _cell(row, key):
+    if key == "chips_text":
+        return "%d x %s" % (row["chips"], row["chip"]) if row["chips"] else "-"
+    if key == "allocatable_text":
+        return "%d %s" % (row["allocatable"], row["resource"]) if row["resource"] else "-"
+    if key == "state_text":
+        return row["state"] + (": " + row["reason"] if row["reason"] and healthy(row) else "")
+    if key == "node" and row["host"] not in (None, row["node"]):
+        return "%s (%s)" % (row["node"], row["host"])
+    return str(row[key] or "-")
+
+
+def _row(host, views):
+    facts = host.get("facts") or {}
+    family = facts.get("family") or {}
+    node = (host.get("config") or {}).get("node_name") or host["name"]
+    view = views.get(node)
+    row = {
+        "host": host["name"],
+        "node": node,
+        "chips": facts.get("chip_count", 0),
+        "chip": family.get("name"),
+        "resource": family.get("resource"),
+        "driver_wanted": _wanted(host) if facts.get("chip_count") or not facts else None,
+        "driver_loaded": _loaded(host, facts),
+        "containerd": _containerd(facts, view),
+        "cdi": _cdi(host),
+        "agent": view["agent"] if view else None,
+        "plugin": view["plugin"] if view else None,
+        "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
+        "checks": (host.get("validation") or {}).get("checks") or [],
+    }
+    row["state"], row["reason"] = _state(host, facts, row, view)
+    return row
+
+
+def _foreign_row(name, view):
+    resource = next(iter(sorted(view["allocatable"])), None)
+    return {
+        "host": None,
+        "node": name,
+        "chips": 0,
+        "chip": view["chip"],
+        "resource": resource,
+        "driver_wanted": None,
+        "driver_loaded": None,
+        "containerd": _containerd({}, view),
+        "cdi": None,
+        "agent": view["agent"],
+        "plugin": view["plugin"],
+        "allocatable": view["allocatable"].get(resource, 0),
+        "checks": [],
+        "state": "unknown",
+        "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
+    }
+
+
+def _wanted(host):
+    config = host.get("config") or {}
+    return "preinstalled" if config.get("driver_source") == "preinstalled" else config.get("driver_version")
+
+
+def _loaded(host, facts):
+    validation, driver = host.get("validation") or {}, facts.get("driver") or {}
+    # The facts may be older than the installation that the validation judged.
+    if validation.get("valid"):
+        return validation.get("version")
+    return driver.get("loaded_version") or (driver.get("loaded_release") or "").partition("-")[0] or None
+
+
+def _containerd(facts, view):
+    runtime = facts.get("runtime") or {}
+    if runtime.get("version"):
+        return runtime["version"] if runtime.get("name") == "containerd" else "%(name)s %(version)s" % runtime
+    return (view or {}).get("runtime")
+
+
+def _cdi(host):
+    for check in (host.get("validation") or {}).get("checks") or []:
+        if check["name"] == "cdi_running":
+            return "on" if check["ok"] else "off"
+    return None
+
+
+def _state(host, facts, row, view):
+    """(state, reason or None) of one host; the first thing that is wrong counts."""
+    during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
+    if host.get("unreachable"):
+        node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
+        return "unreachable", one_line(host.get("error")) + (one_line(node) + during if during else node)
+    if host.get("error"):
+        return "failed", one_line(host["error"])
+    if not facts.get("chip_count"):
+        return NO_CHIP, None
+    if view is None:
+        return "no node", "the cluster has no node %s" % row["node"]
+    if not view["ready"]:
+        return "not ready", one_line(view["why"]) + during if during else view["why"]
+    if view["maintenance"]:
+        return "maintenance", view["maintenance"]
+    if view["components"] == "paused":
+        return "maintenance", "its components are paused"
+    if view["wedged"]:
+        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, if it does not end by itself")
+    if facts.get("problems"):
+        return "blocked", facts["problems"][0]
+    wrong = _wrong(row["checks"])
+    if wrong:
+        return INVALID, "; ".join(_finding(check) for check in wrong)
+    if not view["components"]:
+        return "not installed", None
+    if view["agent"] == "failing":
+        return "no agent", view["agent_why"]
+    if view["plugin"] != "running":
+        return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
+    if row["allocatable"] != row["chips"]:
+        return "degraded", "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
+    return READY, "; ".join(_remarks(row, view)) or None
+
+
+def _wrong(checks):
+    """The failed checks; first what the boot unit says, for most of the others follow from that."""
+    return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
+
+
+def _finding(check):
+    return "%(name)s: %(seen)s (expected: %(expected)s)" % check
+
+
+def _remarks(row, view):
+    """What a person may want to know about a node that is fine."""
+    if view["unschedulable"]:
+        yield "cordoned"
+    if view["recovery"]:
+        yield view["recovery"]
+    if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
+        yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]

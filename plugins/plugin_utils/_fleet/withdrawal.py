@@ -1,0 +1,270 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taking nodes out of the cluster's NPU service: whether that may be done, and what of theirs goes."""
+
+from __future__ import annotations
+
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+
+# Labels and annotations whose names are ours, but for two that only people put.
+_OURS = ("npuops.ascend/", "npu.openfuyao.com/")
+_PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
+
+# What MindCluster's device plugin (to v7.3.0) writes on its Node and never takes away: names that nobody else writes, and names
+# that people use as well, as Huawei's guide tells them to (servertype=soc, accelerator-type).
+_PLUGINS = (
+    "node.kubernetes.io/npu.chip.name",
+    "mind-cluster/npu-chip-memory",
+    "infer-card-type",
+    "huawei.com/Ascend910-Recover",
+    "huawei.com/Ascend910-NetworkRecover",
+    "baseDeviceInfos",
+    "superPodID",
+)
+_PLUGINS_OR_PEOPLES = ("servertype", "accelerator-type", "serverIndex", "serverType", "ResetInfo")
+# As the API server calls it: by the name of its program.
+_PLUGIN_MANAGER = "device-plugin"
+
+# It writes this, too. A scheduler would believe in chips that nobody offers.
+_DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
+
+_CDI_ANNOTATION = "cdi.k8s.io/"
+_CDI_KIND = "huawei.com/npu="
+
+
+class Leaving:
+    """One host that is to leave. ``host``: as the npu_hosts filter makes it; ``node``: its Node object or None;
+    ``pods``: those on it that use NPUs.
+    """
+
+    def __init__(self, host, nodes, pods):
+        self.name = host["name"]
+        self.node_name = (host.get("config") or {}).get("node_name") or self.name
+        self.node = nodes.get(self.node_name)
+        self.pods = pods.get(self.node_name, [])
+        self.facts = host.get("facts") or {}
+        self.error = host.get("error")
+        self.unreachable = host.get("unreachable")
+
+    def reasons(self, force):
+        """Why it must not be touched, as sentences; ``force``: pods and a maintenance do not count."""
+        if self.error:
+            return ["%s%s" % ("not reachable: " if self.unreachable else "", " ".join(str(self.error).split()))]
+        if self.node is None:
+            return []
+        reasons = []
+        there = kube_client.boot_id(self.node)
+        if kube_client.node_ready(self.node)[0] and self.facts.get("boot_id") not in (None, there):
+            reasons.append(
+                "the host is not the node %s: its boot ID is %s, the node reports %s. Correct ansible_host or npu_node_name"
+                % (self.node_name, self.facts["boot_id"], there)
+            )
+        if force:
+            return reasons
+        if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(self.node):
+            reasons.append("the node %s is under maintenance; let that finish first" % self.node_name)
+        if self.pods:
+            reasons.append(
+                "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true goes on all the same, and "
+                "leaves what they have mounted" % ", ".join(self.pods)
+            )
+        return reasons
+
+    def patch(self):
+        """The merge patch that takes what is ours from the Node, or None."""
+        if self.node is None:
+            return None
+        annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
+        return _removal(self.node, our_labels(self.node), annotations)
+
+    def plugins_patch(self):
+        """The same with what the device plugin wrote."""
+        if self.node is None:
+            return None
+        return _removal(self.node, _plugins(self.node, "labels"), _plugins(self.node, "annotations"))
+
+
+def _removal(node, labels, annotations):
+    metadata = {}
+    if labels:
+        metadata["labels"] = dict.fromkeys(sorted(labels))
+    if annotations:
+        metadata["annotations"] = dict.fromkeys(sorted(annotations))
+    if not metadata:
+        return None
+    metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+    return {"metadata": metadata}
+
+
+def _plugins(node, part):
+    """Names of the labels, or of the annotations, that the device plugin wrote."""
+    names = set(_PLUGINS) | _set_by(node, part, _PLUGIN_MANAGER).intersection(_PLUGINS_OR_PEOPLES)
+    return names.intersection(node["metadata"].get(part) or {})
+
+
+def _set_by(node, part, manager, of_status=True):
+    """Names of the labels, or of the annotations, whose value the API server knows that ``manager`` set last."""
+    found = set()
+    for entry in node["metadata"].get("managedFields") or []:
+        if entry.get("manager") == manager and (of_status or not entry.get("subresource")):
+            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:" + part) or {}
+            found.update(field[2:] for field in fields if field.startswith("f:"))
+    return found
+
+
+def our_labels(node):
+    """Names of the labels that are ours: by their name, or because the API server remembers that we set them."""
+    mine = {key for key in kube_client.labels(node) if key.startswith(_OURS) and key not in _PEOPLES}
+    mine.update(_set_by(node, "labels", kube_client.FIELD_MANAGER, of_status=False))
+    mine.add(kube_client.LABEL_PRESENT)
+    return {key for key in mine if key in kube_client.labels(node)}
+
+
+def uses_npus(pod):
+    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return False
+    annotations = pod["metadata"].get("annotations") or {}
+    if any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items()):
+        return True
+    spec = pod.get("spec") or {}
+    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
+        resources = container.get("resources") or {}
+        for amounts in (resources.get("limits"), resources.get("requests")):
+            if any(name.startswith("huawei.com/") and str(amount) != "0" for name, amount in (amounts or {}).items()):
+                return True
+    return False
+
+
+def leaving(hosts, nodes, pods):
+    """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster."""
+    users = {}
+    for pod in pods:
+        if uses_npus(pod):
+            name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+            users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
+    return [Leaving(host, nodes, users) for host in hosts]
+
+
+def refusal(departures, force):
+    """Everything that stands in the way, as one text, or None."""
+    lines = ["  %s: %s" % (one.name, reason) for one in departures for reason in one.reasons(force)]
+    if not lines:
+        return None
+    lines.insert(0, "Nothing was taken back:")
+    if any(one.unreachable for one in departures):
+        lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+    return "\n".join(lines)
+
+
+def others(departures, nodes):
+    """Names of the nodes that stay in service."""
+    gone = {one.node_name for one in departures}
+    return sorted(
+        name
+        for name, node in nodes.items()
+        if name not in gone and {kube_client.LABEL_PRESENT, kube_client.LABEL_COMPONENTS} & set(kube_client.labels(node))
+    )
+
+
+def left(departures):
+    """Host name -> a list of one sentence on what the device plugin wrote; of the hosts whose Node has such."""
+    told = {}
+    for one in departures:
+        patch = one.plugins_patch()
+        if patch is not None:
+            told[one.name] = [
+                "node %s keeps what the device plugin wrote on it, %s; npu_uninstall_device_plugin_labels: true removes that"
+                % (one.node_name, ", ".join(_keys(patch)))
+            ]
+    return told
+
+
+def take_back(cluster, namespace, departures, timeout, check_mode=False, device_plugin_labels=False):
+    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
+    what the device plugin wrote on the nodes goes as well.
+
+    A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
+    """
+    each = AllOf()
+    for one in departures:
+        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode)
+    gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
+    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout):
+        # Not sooner: the device plugin would write it again.
+        for one in gone:
+            each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
+            if device_plugin_labels:
+                each.do("what the device plugin wrote on %s" % one.node_name, _withdraw_plugins, cluster, one, check_mode)
+    each.check()
+    return each.results
+
+
+def withdraw(cluster, one, check_mode=False):
+    """Take labels and annotations from one node; a phrase of what was (or would be) done, or None."""
+    return _take(cluster, one, one.patch, check_mode)
+
+
+def _withdraw_plugins(cluster, one, check_mode):
+    one.node = cluster.get("/api/v1/nodes/" + one.node_name)  # it has changed since, and the plugin may have written
+    return _take(cluster, one, one.plugins_patch, check_mode)
+
+
+def _keys(patch):
+    return [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
+
+
+def _take(cluster, one, make_patch, check_mode, attempts=5):
+    for attempt in range(attempts):
+        patch = make_patch()
+        if patch is None:
+            return None
+        try:
+            if not check_mode:
+                cluster.merge_patch("/api/v1/nodes/" + one.node_name, patch)
+        except kube_client.Conflict:
+            if attempt == attempts - 1:
+                raise
+            one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
+            continue
+        return "take %s from node %s" % (", ".join(_keys(patch)), one.node_name)
+    return None
+
+
+def _forget_chips(cluster, one, check_mode):
+    """Delete what the device plugin wrote about the node's chips; a phrase as above."""
+    path = _DEVICE_INFO % one.node_name
+    if cluster.get(path) is None:
+        return None
+    if not check_mode:
+        cluster.request("delete", path)
+    return "delete ConfigMap kube-system/%s" % path.rpartition("/")[2]
+
+
+def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
+    """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
+    names = {one.node_name for one in departures if one.node is not None}
+    deadline = time.monotonic() + timeout
+    while True:
+        pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, namespace, names)]
+        if not pods:
+            return
+        if time.monotonic() >= deadline:
+            told = ", ".join(
+                "%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods
+            )
+            raise NpuError(
+                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then repeat" % (timeout, told, namespace)
+            )
+        time.sleep(interval)
+
+
+def _is_component(pod, namespace, nodes):
+    mine = fleet_components.daemonset_of(pod["metadata"], namespace) is not None
+    return mine and (pod.get("spec") or {}).get("nodeName") in nodes

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps recoveries from doing more harm than a wedged chip: the guards, decided by what the nodes' records say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+DAY = 24 * 3600
+
+
+@dataclasses.dataclass(frozen=True)
+class Guards:
+    """The variables npu_recovery_*. Times in seconds."""
+
+    min_uptime: int = 600
+    attempts: int = 2  # a day and node, 0 = any number
+    max_parallel: int = 1  # nodes in recovery at once, 0 = any number
+    storm_percent: int = 30
+    storm_window: int = 3600
+    old_approvals: bool = False
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value < 0 or (field.name == "storm_percent" and value > 100):
+                most = ", at most 100" if field.name == "storm_percent" else ""
+                raise NpuError("npu_recovery_%s is %d; it must be 0 or more%s" % (field.name, value, most))
+
+    # --- each returns a sentence, or None ---
+
+    def tired(self, node, now):
+        """The node has been tried often enough."""
+        tried = attempts(node, now)
+        if not self.attempts or len(tried) < self.attempts:
+            return None
+        again = maintenance_record.rfc3339(maintenance_record.seconds_of(tried[-self.attempts]) + DAY)
+        return (
+            "%s and it is wedged again; npu_recovery_attempts allows %d a day, so the next is at %s. See to its chips. To try"
+            " once more now: kubectl annotate node %s %s-"
+            % (_times(tried), self.attempts, again, node["metadata"]["name"], maintenance_record.ANNOTATION_LAST)
+        )
+
+    def fresh(self, uptime):
+        """The host has booted just now."""
+        if uptime >= self.min_uptime:
+            return None
+        text = "The host has been up for %d s only; it is rebooted when it has been for %d s (npu_recovery_min_uptime)."
+        return text % (uptime, self.min_uptime)
+
+    def storm(self, nodes, now):
+        """More of the fleet fails than chips do by themselves."""
+        fleet = [node for node in nodes if kube_client.LABEL_PRESENT in kube_client.labels(node)]
+        names = sorted(node["metadata"]["name"] for node in fleet if self._hit(node, now))
+        # One node alone is no storm, however small the fleet.
+        if len(names) < 2 or len(names) * 100 <= self.storm_percent * len(fleet):
+            return None
+        shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
+        return (
+            "%d of %d NPU nodes wedged within %d s (%s): that is more than %d %% (npu_recovery_storm_percent), so the cause is"
+            " most likely not their chips. No node is touched; look for what they have in common."
+            % (len(names), len(fleet), self.storm_window, shown, self.storm_percent)
+        )
+
+    def _hit(self, node, now):
+        """Whether it wedged within the window, be it that it was recovered since."""
+        wedge, begin = heal_wedge.of(node), now - self.storm_window
+        if wedge is not None and (wedge.seconds is None or wedge.seconds >= begin):
+            return True
+        return any(maintenance_record.seconds_of(when) >= begin for when in attempts(node, now))
+
+    def approval_not_before(self, node):
+        """Seconds since 1970 before which an approval was meant for something else, or None."""
+        wedge = heal_wedge.of(node)
+        return None if self.old_approvals or wedge is None else wedge.seconds
+
+
+def attempts(node, now):
+    """When the node was rebooted to recover it, within the last day: RFC 3339, the oldest first."""
+    try:
+        record = maintenance_record.decode(node) or maintenance_record.last(node)
+    except NpuError:
+        record = {}
+    return recent(record.get("recoveries"), now)
+
+
+def recent(times, now):
+    """Those of ``times`` that are of the last day."""
+    return sorted(text for text in times or () if now - (maintenance_record.seconds_of(text) or 0) < DAY)
+
+
+def left(node):
+    """Whether its last recovery did not help, and left it out of service."""
+    record = maintenance_record.last(node)
+    return record.get("reason") == maintenance_record.RECOVERY_REASON and maintenance_record.left_cordoned(node)
+
+
+def history(node, now):
+    """What a person wants to know of the recoveries of a node, as a phrase, or None."""
+    tried, record = attempts(node, now), maintenance_record.last(node)
+    if not tried:
+        return None
+    text = _times(tried)
+    if left(node) and record.get("failure"):
+        text += "; %s" % record["failure"]
+    return text
+
+
+def _times(tried):
+    number = "once" if len(tried) == 1 else "%d times" % len(tried)
+    return "It was rebooted %s within a day to recover it, the last time at %s" % (number, tried[-1])

@@ -1,0 +1,453 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster as plain dictionaries: a client whose failures are sentences, and what a Node object tells."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+
+try:
+    import yaml
+    from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+    from kubernetes.client import Configuration
+    from kubernetes.client.rest import ApiException
+    from kubernetes.dynamic.exceptions import ResourceNotFoundError
+    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import TimeoutError as RequestTimeout
+    from urllib3.util.retry import Retry
+except ImportError as import_error:
+    _MISSING = str(import_error)
+    AUTH_ARG_SPEC = {}
+else:
+    _MISSING = None
+
+    class _Retries(Retry):
+        """A request that took all its time is not repeated: who waits for it wants to hear of it, and decides."""
+
+        def increment(self, method=None, url=None, response=None, error=None, **more):
+            if isinstance(error, RequestTimeout):
+                raise error
+            return super().increment(method, url, response, error, **more)
+
+
+# Contract (names people use with kubectl).
+LABEL_PRESENT = "openfuyao.com/npu.present"
+LABEL_CHIP = "npuops.ascend/chip"
+LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
+LABEL_COMPONENTS = "npuops.ascend/components"
+ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
+ANNOTATION_WEDGED = "npuops.ascend/wedged"
+
+# Who we are to the API server, which remembers who set what.
+FIELD_MANAGER = "npuops.ascend"
+
+PAGE = 500
+_ANSWER_SECONDS = 30
+_LONGEST_MESSAGE = 1000
+_WEBHOOK_HINT = (
+    ". Repair that admission webhook, or remove it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+)
+_FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+
+
+class Refused(NpuError):
+    """The server answered, and what it says is about this request: not the credentials, rights or connection."""
+
+
+class Unreachable(NpuError):
+    """The server gave no answer, or one of its own failures (5xx): whether the request took effect is not known.
+
+    ``cause``: what became of the connection, None where there was an answer; ``outage``: whether the next request has no better
+    chance.
+    """
+
+    def __init__(self, message, cause=None):
+        super().__init__(message)
+        self.cause = cause
+        self.outage = cause is not None
+
+
+class Failing(Refused):
+    """This one request has no answer, or a 5xx, while the server answers others: an admission webhook that is down, most
+    likely. As with Unreachable, whether it took effect is not known."""
+
+
+class NotFound(Refused):
+    """The object is not there."""
+
+
+class Conflict(Refused):
+    """Somebody changed the object since it was read."""
+
+
+class Unauthorized(NpuError):
+    """There are no credentials, or none that the API server accepts: it does not know who asks."""
+
+
+class TooManyRequests(Refused):
+    """Not now, perhaps later: a disruption budget that an eviction would violate, or a busy server.
+
+    ``retry_after``: seconds the server asks to wait, or None; ``causes``: the server's sentences, most often none or one.
+    """
+
+    def __init__(self, message, retry_after=None, causes=()):
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.causes = list(causes)
+
+
+def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
+    """A Cluster for kubernetes.core's authentication ``options`` (a dict, others in it are ignored), K8S_AUTH_* or the
+    kubeconfig. ``where`` its user would write them down. Raises NpuError.
+    """
+    if _MISSING:
+        raise NpuError(
+            "Ansible's Python, %s, lacks what talks to Kubernetes: %s. Install the Python package kubernetes for it"
+            " (%s -m pip install kubernetes) and the collection kubernetes.core." % (sys.executable, _MISSING, sys.executable)
+        )
+    options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
+    try:
+        with _deadline(_ANSWER_SECONDS), _fresh_configuration():
+            return Cluster(get_api_client(**options))
+    except CoreException as exc:
+        raise Unauthorized(
+            "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
+            " %s or K8S_AUTH_KUBECONFIG." % (str(exc).rstrip("."), where)
+        )
+    except (OSError, yaml.YAMLError) as exc:
+        raise Unauthorized("The Kubernetes credentials cannot be read: %s." % exc)
+    except HTTPError as exc:
+        raise _unreachable("", exc)
+    except ApiException as exc:
+        raise _refused("", exc)
+    except _TimeIsUp:
+        raise NpuError(
+            "The Kubernetes API did not answer within %d s. Check the server address in the kubeconfig and"
+            " that the controller may reach it (firewall, proxy, VPN)." % _ANSWER_SECONDS
+        )
+
+
+class Cluster:
+    """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
+
+    def __init__(self, client):
+        """``client``: kubernetes.core's K8SClient."""
+        self._discovery = client
+        self._client = client.client
+        # A connection that the server has ended meanwhile is still made anew at once.
+        self._client.client.rest_client.pool_manager.connection_from_url(self.address).retries = _Retries(3)
+
+    @property
+    def address(self):
+        return self._client.configuration.host
+
+    @property
+    def impatient(self):
+        """Itself; of a _patience.PatientCluster, the one that does not wait."""
+        return self
+
+    def path(self, kind, api_version, namespace, name):
+        """The URL path of an object. Raises NpuError for a kind that the cluster does not know."""
+        try:
+            return self._discovery.resource(kind, api_version).path(name=name, namespace=namespace)
+        except ResourceNotFoundError:
+            raise NpuError("The cluster knows no %s of %s. Is its operator installed?" % (kind, api_version))
+        except ApiException as exc:
+            raise _refused(self.address, exc)
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
+
+    def request(self, method, path, body=None, text=False, **params):
+        """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
+        try:
+            answer = self._client.request(
+                method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params
+            )
+        except ApiException as exc:
+            raise _refused(self.address, exc)
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
+        content = answer.data.decode("utf-8", "replace")
+        return content if text else json.loads(content)
+
+    def get(self, path, **params):
+        """The object at ``path``, or None when there is none."""
+        try:
+            return self.request("get", path, **params)
+        except NotFound:
+            return None
+
+    def list(self, path, **selectors):
+        """All objects at ``path``, fetched in pages."""
+        return list(self.each(path, **selectors))
+
+    def each(self, path, **selectors):
+        """The objects at ``path`` one after the other; only one page of them is in memory."""
+        token = None
+        while True:
+            page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
+            yield from page.get("items") or []
+            token = page.get("metadata", {}).get("continue")
+            if not token:
+                return
+
+    def merge_patch(self, path, body, **params):
+        return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
+
+    def may(self, verb, resource, group="", namespace=None, name=None):
+        """Whether the user of this client may ``verb`` the resource, or subresource such as pods/eviction (in any
+        namespace without ``namespace``, whatever its name without ``name``)."""
+        resource, _slash, subresource = resource.partition("/")
+        attributes = {"verb": verb, "resource": resource, "group": group}
+        if subresource:
+            attributes["subresource"] = subresource
+        if namespace:
+            attributes["namespace"] = namespace
+        if name:
+            attributes["name"] = name
+        review = self.request(
+            "post",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            body={
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            },
+        )
+        return bool(review.get("status", {}).get("allowed"))
+
+    def nodes(self):
+        """All Node objects by name."""
+        return {node["metadata"]["name"]: node for node in self.list("/api/v1/nodes")}
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _fresh_configuration():
+    """Neither inherit the client library's defaults nor leave any.
+
+    A kubeconfig stays behind in them with a hook that sets the address anew: all later clients of this process, and of the workers
+    that it forks, would go to the cluster of that kubeconfig, whatever their own address is.
+    """
+    Configuration.set_default(None)
+    try:
+        yield
+    finally:
+        Configuration.set_default(None)
+
+
+@contextlib.contextmanager
+def _deadline(seconds):
+    """Raise _TimeIsUp after ``seconds``: the client library itself has no limit for its first connection."""
+
+    def on_alarm(_signum, _frame):
+        raise _TimeIsUp()
+
+    previous = signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _unreachable(address, exc):
+    pool = getattr(exc, "pool", None)
+    address = address or ("%s:%s" % (pool.host, pool.port) if pool is not None else "")
+    cause = getattr(exc, "reason", None) or exc
+    text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
+    return Unreachable(
+        "The Kubernetes API%s cannot be reached: %s. Check the server address in the kubeconfig and that the"
+        " controller may reach it." % (" at " + address if address else "", text.rstrip(".")),
+        cause=text.rstrip("."),
+    )
+
+
+def _refused(address, exc):
+    """What the API server said, as the exception that fits."""
+    message = _status_message(exc)
+    where = "The Kubernetes API%s" % (" at " + address if address else "")
+    if exc.status == 401:
+        return Unauthorized("%s does not accept the credentials (401 Unauthorized). Renew the token or kubeconfig." % where)
+    if exc.status == 403:
+        hint = _FORBIDDEN.search(message)
+        if not hint:
+            return Refused("%s refuses: %s" % (where, message))
+        verb, resource, group, namespace = hint.groups()
+        return NpuError(
+            "%s refuses: %s. Allow %s to this user, or use other credentials."
+            % (where, message.rstrip("."), describe_permission(verb, resource, group, namespace)),
+            missing={"verb": verb, "resource": resource, "group": group, "namespace": namespace},
+        )
+    text = "%s answered %s: %s" % (where, exc.status, message)
+    if exc.status == 429:
+        return TooManyRequests(text, _retry_after(exc), _causes(exc))
+    if exc.status and exc.status >= 500:
+        return Unreachable(text.rstrip(".") + _WEBHOOK_HINT if "failed calling webhook" in message else text)
+    return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
+
+
+def _status_message(exc):
+    try:
+        text = json.loads(exc.body)["message"]
+    except (TypeError, ValueError, KeyError):
+        text = exc.body or exc.reason or exc
+    # A proxy's error page is no sentence, nor need a webhook's words be.
+    text = " ".join(str(text).split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
+
+
+def _retry_after(exc):
+    """Seconds of the Retry-After header, or None."""
+    value = str((exc.headers or {}).get("Retry-After", ""))
+    return int(value) if value.isdigit() else None
+
+
+def _causes(exc):
+    try:
+        return [cause["message"] for cause in json.loads(exc.body)["details"]["causes"]]
+    except (TypeError, ValueError, KeyError):
+        return []
+
+
+def describe_permission(verb, resource, group="", namespace=None, name=None):
+    """How a person reads one permission."""
+    return '"%s" on "%s%s"%s' % (
+        verb,
+        resource + ("." + group if group else ""),
+        " " + name if name else "",
+        " in the namespace %s" % namespace if namespace else "",
+    )
+
+
+def has_resource(cluster, group_version, resource):
+    """Whether the API at the path ``group_version`` has that resource."""
+    found = cluster.get(group_version) or {}
+    return any(entry["name"] == resource for entry in found.get("resources") or [])
+
+
+# --- what a Node object tells ---
+
+
+def node_ready(node):
+    """(True, None), or (False, why) for a Node."""
+    for condition in node.get("status", {}).get("conditions") or []:
+        if condition["type"] == "Ready":
+            if condition["status"] == "True":
+                return True, None
+            return False, condition.get("message") or condition.get("reason") or "Ready is %s" % condition["status"]
+    return False, "the kubelet never reported"
+
+
+def node_info(node):
+    """status.nodeInfo."""
+    return node.get("status", {}).get("nodeInfo") or {}
+
+
+def boot_id(node):
+    return node_info(node).get("bootID")
+
+
+def labels(node):
+    return node["metadata"].get("labels") or {}
+
+
+def annotations(node):
+    return node["metadata"].get("annotations") or {}
+
+
+def allocatable(node, resource):
+    """How many of ``resource`` the kubelet offers on the Node (0 when it has never heard of it)."""
+    return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
+
+
+def metadata_patch(node, wanted_labels, wanted_annotations):
+    """The merge patch that brings labels and annotations (value None: absent) about, or None when all is so already.
+
+    The components label is left alone on a node under maintenance, and where a person or an agent paused it.
+    """
+    current = labels(node)
+    wanted = dict(wanted_labels)
+    if ANNOTATION_MAINTENANCE in annotations(node) or current.get(LABEL_COMPONENTS) == "paused":
+        wanted.pop(LABEL_COMPONENTS, None)
+    metadata = {}
+    for key, have, want in (
+        ("labels", current, wanted),
+        ("annotations", annotations(node), wanted_annotations),
+    ):
+        changes = {name: value for name, value in want.items() if have.get(name) != value}
+        if changes:
+            metadata[key] = changes
+    if not metadata:
+        return None
+    metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+    return {"metadata": metadata}
+
+
+def patched(node, patch):
+    """Labels and annotations of ``node`` as they are after ``patch``: for diffs."""
+    result = {}
+    for key, have in (("labels", labels(node)), ("annotations", annotations(node))):
+        changes = patch["metadata"].get(key, {})
+        merged = dict(have, **changes)
+        result[key] = {name: merged[name] for name in sorted(changes) if merged[name] is not None}
+    return result
+
+
+def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
+    """Bring the labels and annotations of many nodes about.
+
+    ``wanted`` is a list of {name, labels, annotations}. Returns a list of {name, before, after} for the nodes
+    that changed (or would, in check mode). A node somebody else wrote in between is read and judged again, up to
+    ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written, and those that
+    could not be written when all others have been.
+    """
+    nodes = cluster.nodes()
+    missing = [entry["name"] for entry in wanted if entry["name"] not in nodes]
+    if missing:
+        raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
+    each = AllOf()
+    for entry in wanted:
+        each.do(entry["name"], _apply_to_one, cluster, nodes[entry["name"]], entry, check_mode, attempts)
+    each.check()
+    return each.results
+
+
+def _apply_to_one(cluster, node, entry, check_mode, attempts):
+    path = "/api/v1/nodes/" + entry["name"]
+    for attempt in range(attempts):
+        patch = metadata_patch(node, entry["labels"], entry["annotations"])
+        if patch is None:
+            return None
+        change = {"name": entry["name"], "before": _before(node, patch), "after": patched(node, patch)}
+        if check_mode:
+            return change
+        try:
+            cluster.merge_patch(path, patch, field_manager=FIELD_MANAGER)
+            return change
+        except Conflict:
+            if attempt == attempts - 1:
+                raise
+            node = cluster.request("get", path)
+    return None
+
+
+def _before(node, patch):
+    return {
+        key: {name: have[name] for name in sorted(patch["metadata"].get(key, {})) if name in have}
+        for key, have in (("labels", labels(node)), ("annotations", annotations(node)))
+    }

@@ -1,0 +1,431 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for DaemonSets and for what they make the nodes offer; and, when it does not come, why."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+_POLL_SECONDS = 1.0
+# Where device plugins have their sockets: the kubelet's directory, and the node agent's in its place.
+PLUGIN_SOCKETS = ("/var/lib/kubelet/device-plugins", "/var/lib/npuops/device-plugins")
+
+# Taints every DaemonSet pod tolerates by itself.
+_TOLERATED = re.compile(
+    r"^node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|pid-pressure|unschedulable"
+    r"|network-unavailable)$"
+)
+_PULL = ("ErrImagePull", "ImagePullBackOff")
+_NEVER = ("InvalidImageName", "ErrImageNeverPull")
+# The init container of our DaemonSets.
+DRIVER_WAIT = "wait-for-driver"
+
+# What containerd and the kubelet put before the cause.
+_PULL_WORDS = re.compile(
+    r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": '
+)
+_NO_LOG = "unable to retrieve container logs for "
+_PULL_NEVER = re.compile(r"not found|manifest unknown|unauthorized|denied|no basic auth|forbidden", re.I)
+
+
+def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monotonic):
+    """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
+
+    ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
+    the DaemonSet's own status. ``nodes``: list of {name, resource, count}: allocatable must be exactly count.
+    ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
+    Returns the Snapshot in which all is done. Raises NpuError with the reason per node; at once
+    when waiting is in vain (an image that does not exist).
+    """
+    best, deadline = -1, clock() + timeout
+    while True:
+        snapshot = Snapshot(cluster, daemonsets, nodes)
+        if snapshot.finished:
+            return snapshot
+        if snapshot.progress > best:
+            best, deadline = snapshot.progress, clock() + timeout
+        if snapshot.in_vain:
+            raise NpuError(_message("The rollout cannot finish", snapshot.reasons()))
+        if clock() >= deadline:
+            head = "The rollout did not finish, and nothing moved for %d s" % timeout
+            raise NpuError(_message(head, snapshot.reasons()))
+        sleep(_POLL_SECONDS)
+
+
+class Snapshot:
+    """DaemonSets, their pods and the nodes at one moment."""
+
+    def __init__(self, cluster, daemonsets, nodes):
+        self._cluster = cluster
+        self._expected_nodes = nodes
+        self._pods, self._events = {}, {}
+        asked = nodes or any(entry.get("nodes") is not None for entry in daemonsets)
+        self.nodes = cluster.nodes() if asked else {}
+        self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
+        self._missing = [(daemonset, name) for daemonset in self._sets for name in daemonset.unfinished_nodes()]
+        self._short = [entry for entry in nodes if self._offers(entry) != entry["count"]]
+
+    @property
+    def finished(self):
+        return not self._missing and not self._short and all(entry.complete for entry in self._sets)
+
+    @property
+    def progress(self):
+        """Grows while pods become ready and chips allocatable."""
+        return sum(entry.ready for entry in self._sets) + sum(self._offers(entry) for entry in self._expected_nodes)
+
+    @property
+    def in_vain(self):
+        return any(pull_in_vain(pod) for entry in self._sets for pod in entry.new_pods() if not pod_ready(pod))
+
+    def summary(self):
+        return [entry.summary() for entry in self._sets]
+
+    def reasons(self):
+        """Lines (who, why) for all that is unfinished; reads events and logs."""
+        lines, told = [], set()
+        for daemonset in self._sets:
+            if daemonset.object is None:
+                lines.append((daemonset.label, "there is no such DaemonSet"))
+            elif not daemonset.observed:
+                lines.append((daemonset.label, "the controller manager has not seen the change yet: is it running?"))
+            unfinished = daemonset.unfinished_nodes()
+            for name in unfinished:
+                lines.append((name, "%s: %s" % (daemonset.label, self._why_not_ready(daemonset, name))))
+                told.add(name)
+            if daemonset.object is not None and daemonset.observed and not unfinished and not daemonset.complete:
+                lines.append((daemonset.label, daemonset.counts()))
+        for entry in self._short:
+            if entry["name"] not in told:
+                lines.append((entry["name"], self._why_short(entry)))
+        return lines
+
+    def _get(self, entry):
+        return self._cluster.get("/apis/apps/v1/namespaces/%(namespace)s/daemonsets/%(name)s" % entry)
+
+    def all_pods(self):
+        """The pods of the namespaces that have one of the DaemonSets."""
+        return [pod for pods in self._pods.values() for pod in pods]
+
+    def _list_pods(self, namespace):
+        if namespace not in self._pods:
+            self._pods[namespace] = self._cluster.list("/api/v1/namespaces/%s/pods" % namespace)
+        return self._pods[namespace]
+
+    def _offers(self, entry):
+        node = self.nodes.get(entry["name"])
+        return kube_client.allocatable(node, entry["resource"]) if node else 0
+
+    def _events_of(self, namespace, uid):
+        if namespace not in self._events:
+            self._events[namespace] = self._cluster.list("/api/v1/namespaces/%s/events" % namespace)
+        events = [event for event in self._events[namespace] if event["involvedObject"].get("uid") == uid]
+        return sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
+
+    def _why_not_ready(self, daemonset, name):
+        pod = daemonset.pod_on(name)
+        if pod is None:
+            node = self.nodes.get(name)
+            if node is None:
+                return "no such node in the cluster"
+            events = self._events_of(daemonset.namespace, daemonset.object["metadata"]["uid"])
+            return why_no_pod(daemonset.object, node, events)
+        events = self._events_of(daemonset.namespace, pod["metadata"]["uid"])
+        return "its pod " + why_pod_not_ready(pod, events, self._last_log_line(pod))
+
+    def _why_short(self, entry):
+        node = self.nodes.get(entry["name"])
+        if node is None:
+            return "no such node in the cluster"
+        text = "offers %d of %s, the host has %d" % (self._offers(entry), entry["resource"], entry["count"])
+        ready, why = kube_client.node_ready(node)
+        if not ready:
+            return "%s; the node is not Ready: %s" % (text, why)
+        for daemonset in self._sets:
+            pod = daemonset.pod_on(entry["name"])
+            if pod is not None and daemonset.is_plugin:
+                return "%s; its device plugin %s%s" % (text, _how_it_runs(pod), _log_text(self._last_log_line(pod)))
+        return text
+
+    def _last_log_line(self, pod):
+        """The last line a container of the pod logged before it ended (or so far), '' when there is none."""
+        path = "/api/v1/namespaces/%s/pods/%s/log" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        query = [("tailLines", "5")]
+        if _last_termination(pod):
+            query.append(("previous", "true"))
+        try:
+            # A pod that never started has no log (400); one whose node is gone has none either (5xx).
+            text = self._cluster.request("get", path, text=True, query_params=query)
+        except NpuError:
+            return ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        # The kubelet's own word for a log that is gone.
+        return lines[-1][:400] if lines and not lines[-1].startswith(_NO_LOG) else ""
+
+
+class DaemonSet:
+    """One DaemonSet with its pods; ``object`` is None when it does not exist."""
+
+    def __init__(self, wanted, daemonset, pods):
+        self.namespace = wanted["namespace"]
+        self.name = wanted["name"]
+        self.label = "DaemonSet %s/%s" % (self.namespace, self.name)
+        self.object = daemonset
+        self._wanted_nodes = wanted.get("nodes")
+        uid = daemonset["metadata"]["uid"] if daemonset else None
+        self._pods = [
+            pod
+            for pod in pods
+            if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
+
+    @property
+    def _status(self):
+        return (self.object or {}).get("status") or {}
+
+    @property
+    def is_plugin(self):
+        """Whether it is a device plugin, by the directory of sockets that it mounts."""
+        volumes = self.object["spec"]["template"]["spec"].get("volumes") or [] if self.object else []
+        return any((volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS for volume in volumes)
+
+    @property
+    def observed(self):
+        return self.object is not None and self._status.get("observedGeneration", 0) >= self.object["metadata"].get(
+            "generation", 0
+        )
+
+    @property
+    def ready(self):
+        return self._status.get("numberReady", 0)
+
+    @property
+    def complete(self):
+        desired = self._status.get("desiredNumberScheduled", 0)
+        return (
+            self.observed
+            and self._status.get("updatedNumberScheduled", 0) >= desired
+            and self._status.get("numberAvailable", 0) >= desired
+        )
+
+    def counts(self):
+        return "%d of %d pods are ready, %d are up to date" % (
+            self.ready,
+            self._status.get("desiredNumberScheduled", 0),
+            self._status.get("updatedNumberScheduled", 0),
+        )
+
+    def new_pods(self):
+        """The pods made from the present template; none before the controller has seen it."""
+        if not self.observed:
+            return []
+        images = _images(self.object["spec"]["template"])
+        return [pod for pod in self._pods if _images(pod) == images]
+
+    def pod_on(self, node):
+        for pod in self._pods:
+            if pod_node(pod) == node:
+                return pod
+        return None
+
+    def unfinished_nodes(self):
+        """Nodes that should have a ready, up to date pod and have none."""
+        if self.object is None:
+            return []
+        done = {pod_node(pod) for pod in self.new_pods() if pod_ready(pod)}
+        wanted = set(self._wanted_nodes or []) | {pod_node(pod) for pod in self._pods} - {None}
+        return sorted(wanted - done)
+
+    def summary(self):
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "image": ", ".join(_images(self.object["spec"]["template"])),
+            "desired": self._status.get("desiredNumberScheduled", 0),
+            "ready": self.ready,
+        }
+
+
+def _images(pod_or_template):
+    return [container["image"] for container in pod_or_template["spec"]["containers"]]
+
+
+def pod_node(pod):
+    """The node of a DaemonSet's pod, also while it waits to be scheduled there; None when unknown."""
+    name = pod["spec"].get("nodeName")
+    if name:
+        return name
+    required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    for term in required.get("nodeSelectorTerms") or []:
+        for field in term.get("matchFields") or []:
+            if field["key"] == "metadata.name" and field.get("values"):
+                return field["values"][0]
+    return None
+
+
+def pod_ready(pod):
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in pod.get("status", {}).get("conditions") or []
+    )
+
+
+def _statuses(pod):
+    """Those of init containers first, without what has done its part: an end is what they are for."""
+    status = pod.get("status", {})
+    begun = [container for container in status.get("initContainerStatuses") or [] if not _has_succeeded(container)]
+    return begun + (status.get("containerStatuses") or [])
+
+
+def _has_succeeded(container):
+    ended = (container.get("state") or {}).get("terminated")
+    return ended is not None and ended.get("exitCode") == 0
+
+
+def _last_termination(pod):
+    for status in _statuses(pod):
+        ended = (status.get("lastState") or {}).get("terminated")
+        if ended:
+            return ended
+    return None
+
+
+def pull_in_vain(pod):
+    """Whether the pod waits for an image that will not come by waiting."""
+    for status in _statuses(pod):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in _NEVER:
+            return True
+        if waiting.get("reason") in _PULL and _PULL_NEVER.search(waiting.get("message") or ""):
+            return True
+    return False
+
+
+def why_pod_not_ready(pod, events, log_line):
+    """A sentence's end: why this pod is not ready ("cannot pull its image: ...")."""
+    status = pod.get("status", {})
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return "is not scheduled: %s" % condition.get("message", condition.get("reason"))
+    if status.get("phase") == "Failed" and not status.get("containerStatuses"):
+        return "was rejected: %s" % (status.get("message") or status.get("reason"))
+    for container in status.get("initContainerStatuses") or []:
+        if container.get("name") == DRIVER_WAIT and "running" in (container.get("state") or {}):
+            return "waits for the driver of its host: journalctl -b -u npu-driver.service there says where it is"
+    for container in _statuses(pod):
+        reason = _why_container_waits(container, warnings, log_line)
+        if reason:
+            return reason
+    if warnings:
+        return "is %s: %s" % (status.get("phase", "Pending"), _event_text(warnings[-1]))
+    return "is %s; %s" % (status.get("phase", "Pending"), _event_text(events[-1]) if events else "no events yet")
+
+
+def _why_container_waits(container, warnings, log_line):
+    state = container.get("state") or {}
+    waiting = state.get("waiting")
+    if waiting:
+        reason, message = waiting.get("reason", ""), waiting.get("message", "")
+        if reason in _PULL + _NEVER:
+            told = [event["message"] for event in warnings if "Failed to pull image" in event.get("message", "")]
+            told = _PULL_WORDS.sub("", (told or [message or reason])[-1])
+            return "cannot get its image %s: %s" % (container.get("image"), told)
+        ended = _keeps_ending(container, log_line)
+        if ended:
+            return ended
+        if reason in ("ContainerCreating", "PodInitializing"):
+            return "cannot start: %s" % _event_text(warnings[-1]) if warnings else None
+        return "waits: %s %s" % (reason, message)
+    ended = state.get("terminated")
+    if ended:
+        return "ended: %s%s" % (_exit_text(ended), _log_text(log_line))
+    # One that ends again and again runs now and then.
+    return _keeps_ending(container, log_line)
+
+
+def _keeps_ending(container, log_line):
+    ended = (container.get("lastState") or {}).get("terminated")
+    if not ended or container.get("ready"):
+        return None
+    return "keeps ending: %s, %d restarts%s" % (
+        _exit_text(ended),
+        container.get("restartCount", 0),
+        _log_text(log_line),
+    )
+
+
+def _how_it_runs(pod):
+    ended = _last_termination(pod)
+    return "runs" if not ended else "ended with %s and was started again" % _exit_text(ended)
+
+
+def _log_text(line):
+    return ", last log line: %s" % line if line else ""
+
+
+def _exit_text(ended):
+    text = "exit code %s" % ended.get("exitCode")
+    if ended.get("reason") and ended["reason"] not in ("Error", "Completed"):
+        text += " (%s)" % ended["reason"]
+    if ended.get("message"):
+        text += ", %s" % ended["message"].strip()[-400:]
+    return text
+
+
+def _event_text(event):
+    return "%s: %s" % (event.get("reason", ""), event.get("message", "").strip())
+
+
+def why_no_pod(daemonset, node, events):
+    """Why a node that should run the DaemonSet has no pod of it."""
+    spec = daemonset["spec"]["template"]["spec"]
+    have = kube_client.labels(node)
+    missing = sorted(
+        "%s=%s" % (key, value) for key, value in (spec.get("nodeSelector") or {}).items() if have.get(key) != value
+    )
+    if missing:
+        return "no pod: the node lacks the label %s" % ", ".join(missing)
+    taints = [taint for taint in node.get("spec", {}).get("taints") or [] if not _tolerated(taint, spec)]
+    if taints:
+        return "no pod: the taint %s is not tolerated; see npu_tolerations" % ", ".join(map(_taint_text, taints))
+    failed = [event for event in events if event.get("reason") == "FailedCreate"]
+    if failed:
+        return "no pod: %s" % failed[-1].get("message", "").strip()
+    return "no pod yet"
+
+
+def _tolerated(taint, spec):
+    if taint.get("effect") == "PreferNoSchedule" or _TOLERATED.match(taint["key"]):
+        return True
+    for toleration in spec.get("tolerations") or []:
+        if toleration.get("effect") not in (None, "", taint.get("effect")):
+            continue
+        if toleration.get("operator") == "Exists":
+            if toleration.get("key") in (None, "", taint["key"]):
+                return True
+        elif toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def _taint_text(taint):
+    value = "=" + taint["value"] if taint.get("value") else ""
+    return "%s%s:%s" % (taint["key"], value, taint.get("effect"))
+
+
+def _message(head, reasons):
+    """One readable block; the same reason on many nodes is told once."""
+    grouped = {}
+    for who, why in reasons:
+        grouped.setdefault(why, []).append(who)
+    lines = ["  %s: %s" % (", ".join(names), why) for why, names in grouped.items()]
+    return "\n".join([head + ":"] + lines)

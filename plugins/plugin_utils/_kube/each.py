@@ -1,0 +1,47 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Something done to each of many objects that do not depend on each other: one that fails keeps no other one."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+
+class AllOf:
+    """``results``: what came of those that changed, in order; ``failed``: the names of those that failed."""
+
+    def __init__(self):
+        self.results, self.failed = [], []
+        self._done, self._said, self._details = [], {}, {}
+        self._outage = False
+
+    def do(self, name, act, *arguments):
+        """Call ``act(*arguments)``, unless an earlier call found that there is no server any more. False when it failed."""
+        if self._outage:
+            self._fail(name, "not tried any more")
+            return False
+        try:
+            result = act(*arguments)
+        except NpuError as exc:
+            self._outage = getattr(exc, "outage", False)
+            self._details = self._details or exc.details
+            self._fail(name, exc.message)
+            return False
+        if result:
+            self.results.append(result)
+            self._done.append(name)
+        return True
+
+    def _fail(self, name, message):
+        self.failed.append(name)
+        self._said.setdefault(message, []).append(name)
+
+    def check(self):
+        """Raise NpuError with all that failed; its details say what was done all the same."""
+        if not self.failed:
+            return
+        lines = ["%s: %s" % (", ".join(names), message) for message, names in self._said.items()]
+        if len(self.failed) > 1 or self._done:
+            lines.insert(0, "%d failed, %d done:" % (len(self.failed), len(self._done)))
+        raise NpuError("\n".join(lines), **dict(self._details, changed=bool(self._done), done=list(self._done)))

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kind ImageWhiteList of some platforms: images that it does not name may not run."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+KIND, NAMESPACE, NAME = "ImageWhiteList", "cpaas-system", "ascend-driver"
+_PLURAL = "imagewhitelists"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# Names only: the definitions themselves are megabytes.
+_NAMES_ONLY = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
+
+
+class WhiteList:
+    """The object that must name the driver images; ``item`` is None when it is missing."""
+
+    def __init__(self, item):
+        self._texts = list(_strings({key: value for key, value in (item or {}).items() if key != "metadata"}))
+        self._exists = item is not None
+
+    @classmethod
+    def find(cls, cluster):
+        """The WhiteList, or None in a cluster that does not know the kind. Raises NpuError."""
+        definition = _definition(cluster)
+        if definition is None:
+            return None
+        spec = definition["spec"]
+        version = next(entry["name"] for entry in spec["versions"] if entry.get("served"))
+        namespace = "namespaces/%s/" % NAMESPACE if spec.get("scope") == "Namespaced" else ""
+        return cls(cluster.get("/apis/%s/%s/%s%s/%s" % (spec["group"], version, namespace, _PLURAL, NAME)))
+
+    def why_not(self, image):
+        """Why the image (a reference) may not run, as a clause, or None."""
+        if not self._exists:
+            return "the cluster has the kind %s, but no object %s in %s: no driver image is allowed" % (KIND, NAME, NAMESPACE)
+        reference = parse_reference(image)
+        wanted = reference.digest or reference.tag
+        if any(wanted in text for text in self._texts):
+            return None
+        return "the %s %s in %s does not contain %s; add it there" % (KIND, NAME, NAMESPACE, wanted)
+
+
+def _definition(cluster):
+    try:
+        for item in cluster.each(_DEFINITIONS, header_params=dict(_NAMES_ONLY)):
+            if item["metadata"]["name"].startswith(_PLURAL + "."):
+                return cluster.get("%s/%s" % (_DEFINITIONS, item["metadata"]["name"]))
+    except kube_client.NotFound:
+        pass
+    return None
+
+
+def _strings(value):
+    if isinstance(value, dict):
+        for entry in value.values():
+            yield from _strings(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry)
+    elif isinstance(value, str):
+        yield value

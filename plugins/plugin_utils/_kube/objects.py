@@ -1,0 +1,117 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kubernetes objects as they are defined: what kubernetes.core calls apply, for a list of them, with each one's diff."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+
+try:
+    import yaml
+    from ansible_collections.kubernetes.core.plugins.module_utils.apply import annotate, apply_patch, dict_merge
+except ImportError:  # connect() tells what is missing, before anything here is called
+    pass
+
+# What every write changes, or the server adds by itself.
+_NOISE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+_NOISY_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration", "deprecated.daemonset.template.generation")
+
+
+def parse(text):
+    """The objects of a YAML text. Raises NpuError when it cannot be read or an object has no kind or name."""
+    try:
+        objects = [item for item in yaml.safe_load_all(text) if item]
+    except yaml.YAMLError as exc:
+        raise NpuError("The definitions are no YAML: %s" % exc)
+    for item in objects:
+        if not isinstance(item, dict) or not all((item.get("kind"), item.get("apiVersion"), _name(item)[1])):
+            raise NpuError("This definition lacks apiVersion, kind or metadata.name: %r" % item)
+    return objects
+
+
+def bring_about(cluster, objects, present=True, check_mode=False):
+    """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
+    before it, so the first that fails ends it; a removal goes on.
+
+    Fields that a definition does not name stay as they are, unless an earlier one named them. Returns a list of
+    {label, action, before, after} for those that changed, or would: action is create, change or remove; before and
+    after are objects without what the server adds. Raises NpuError.
+    """
+    if present:
+        changes = [_apply(cluster, definition, check_mode) for definition in objects]
+        return [change for change in changes if change]
+    each = AllOf()
+    for definition in reversed(objects):
+        each.do(label(definition), _remove, cluster, definition, check_mode)
+    each.check()
+    return each.results
+
+
+def label(item):
+    """``DaemonSet npu-operator/npu-exporter``."""
+    return "%s %s" % (item["kind"], "/".join(filter(None, _name(item))))
+
+
+def _name(item):
+    metadata = item.get("metadata") or {}
+    return metadata.get("namespace"), metadata.get("name")
+
+
+def _apply(cluster, definition, check_mode):
+    namespace, name = _name(definition)
+    path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
+    actual = cluster.get(path)
+    if actual is None:
+        if not check_mode:
+            body = dict_merge(definition, annotate(definition))
+            cluster.request("post", path.rpartition("/")[0], body=body)
+        return _change("create", definition, {}, definition)
+    _actual, patch = apply_patch(actual, definition)
+    if patch == actual:
+        return None
+    dry_run = {"dry_run": "All"} if check_mode else {}
+    after = cleaned(cluster.merge_patch(path, patch, **dry_run))
+    before = cleaned(actual)
+    return None if before == after else _change("change", definition, before, after)
+
+
+def _remove(cluster, definition, check_mode):
+    namespace, name = _name(definition)
+    path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
+    actual = cluster.get(path)
+    if actual is None:
+        return None
+    if not check_mode:
+        cluster.request("delete", path)
+    return _change("remove", definition, cleaned(actual), {})
+
+
+def _change(action, definition, before, after):
+    return {"action": action, "label": label(definition), "before": before, "after": after}
+
+
+def cleaned(item):
+    """The object without status and what the server adds."""
+    metadata = {key: value for key, value in item["metadata"].items() if key not in _NOISE}
+    kept = {key: val for key, val in (metadata.get("annotations") or {}).items() if key not in _NOISY_ANNOTATIONS}
+    metadata["annotations"] = kept
+    return dict({key: value for key, value in item.items() if key != "status"}, metadata=metadata)
+
+
+def diff(changes):
+    """The changes as Ansible's diff of YAML texts."""
+    return [
+        {
+            "before_header": change["label"],
+            "after_header": change["label"],
+            "before": _text(change["before"]),
+            "after": _text(change["after"]),
+        }
+        for change in changes
+    ]
+
+
+def _text(item):
+    return yaml.safe_dump(item, default_flow_style=False) if item else ""

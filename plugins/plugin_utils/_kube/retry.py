@@ -1,0 +1,148 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Time, and a cluster whose API server may be away for a while."""
+
+from __future__ import annotations
+
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+# Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
+API_PATIENCE = 600
+# And those for a request that fails while the server answers others.
+OBJECT_PATIENCE = 20
+_NODES = "/api/v1/nodes"
+# What decides whether there is an API server: nothing can go on without Nodes and the Lease, and hardly anything comes between
+# it and them.
+_DECIDING = (_NODES, "/apis/coordination.k8s.io/", "/version")
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
+_SHARE = 20
+
+
+def pause_after(waited, longest=_LONGEST_PAUSE):
+    """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to ``longest``.
+
+    So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time.
+    """
+    return min(max(waited / _SHARE, _FIRST_PAUSE), longest)
+
+
+def limit(seconds):
+    """What a user set as a limit: 0 is none."""
+    return seconds or float("inf")
+
+
+class Clock:
+    """The time; tests have their own."""
+
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
+
+class PatientCluster:
+    """A Cluster that repeats what was not answered, and says so once per outage.
+
+    An outage is when Nodes and Leases cannot be had either. Anything else that fails does so alone, for which an admission
+    webhook may be to blame: that is _cluster.Failing, an answer about this one object, after a few tries. Of an eviction at
+    once; whoever drains a node has a pace and a limit of their own.
+
+    A repeated write may find its own effect: with a resourceVersion that is a Conflict, a POST ends in one as well, a
+    DELETE in NotFound. Whoever writes has to expect that anyway.
+    """
+
+    def __init__(self, cluster, say, clock, patience=API_PATIENCE, object_patience=OBJECT_PATIENCE):
+        """``say(sentence)``; the two kinds of patience in seconds. ``impatient``: the Cluster itself."""
+        self._cluster, self._say, self.clock = cluster, say, clock
+        self._patience, self._object_patience = patience, object_patience
+        self.impatient = cluster
+
+    @property
+    def hasty(self):
+        """The same, but what fails alone is told at once: for whoever has many objects to see to."""
+        return PatientCluster(self._cluster, self._say, self.clock, self._patience, 0)
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def request(self, method, path, **arguments):
+        return self._try(method, path, lambda: self._cluster.request(method, path, **arguments))
+
+    def get(self, path, **params):
+        return self._try("get", path, lambda: self._cluster.get(path, **params))
+
+    # Page by page, so that an outage costs a page, and the memory of one is all it takes.
+
+    def list(self, path, **selectors):
+        return list(self.each(path, **selectors))
+
+    def each(self, path, **selectors):
+        return kube_client.Cluster.each(self, path, **selectors)
+
+    def may(self, verb, resource, group="", namespace=None, name=None):
+        return kube_client.Cluster.may(self, verb, resource, group, namespace, name)
+
+    def merge_patch(self, path, body, **params):
+        return self._try("patch", path, lambda: self._cluster.merge_patch(path, body, **params))
+
+    def _try(self, method, path, call):
+        started, pause, away, alone_since = self.clock.monotonic(), _FIRST_PAUSE, False, None
+        evicts = path.endswith("/eviction")
+        while True:
+            try:
+                answer = call()
+            except (kube_client.Unreachable, kube_client.TooManyRequests) as exc:
+                busy, now = isinstance(exc, kube_client.TooManyRequests), self.clock.monotonic()
+                if busy and evicts:  # a refused eviction is an answer
+                    self._is_back(away)
+                    raise
+                if not busy and self._fails_alone(path):
+                    away = self._is_back(away)
+                    alone_since = now if alone_since is None else alone_since
+                    if evicts or now - alone_since >= self._object_patience:
+                        raise _failing(method, path, exc)
+                else:
+                    alone_since = None
+                    if now - started >= self._patience:
+                        exc.outage = True
+                        raise
+                    if not away:
+                        self._say("%s Trying again for %d s" % (exc.message, self._patience))
+                    away = True
+            except NpuError:
+                self._is_back(away)
+                raise
+            else:
+                self._is_back(away)
+                return answer
+            self.clock.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _fails_alone(self, path):
+        """Whether the server is there for others than ``path``, which has just failed."""
+        if path.startswith(_DECIDING):
+            return False
+        try:
+            self._cluster.request("get", _NODES, limit=1)
+        except (kube_client.Unreachable, kube_client.TooManyRequests):
+            return False
+        except NpuError:
+            pass  # that this user may not see them is an answer, too
+        return True
+
+    def _is_back(self, away):
+        if away:
+            self._say("the Kubernetes API answers again")
+        return False
+
+
+def _failing(method, path, exc):
+    if exc.cause is None:
+        return kube_client.Failing(exc.message)
+    return kube_client.Failing(
+        "The Kubernetes API answers other requests, but not %s %s: %s. Perhaps an admission webhook does not answer in time:"
+        " kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations" % (method.upper(), path, exc.cause)
+    )

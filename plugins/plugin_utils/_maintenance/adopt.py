@@ -1,0 +1,103 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a maintenance left whose record is gone: somebody removed it, or the Node object was made anew.
+
+What the host says counts: a driver on trial that nobody confirmed is validated and confirmed, or taken back. And what is left on
+the Node counts: a step, or a slot with paused components, tells whose cordon it is.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host as maintenance_host
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Change
+
+
+class Adoption:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._work, self._order = work, work.order
+        self._log, self._slots = work.log, work.slots
+
+    def is_lost(self, node):
+        """Whether a maintenance had this node, and its record is gone."""
+        return maintenance_record.is_lost(node, lambda: self._slots.view()["holders"])
+
+    def adopt_trial(self, view, lost):
+        """The record anew, for the trial that the host is in: at its validation, or on its way back."""
+        order, driver, good = self._order, view["driver"], view["good"]
+        if order.release is None:
+            stays = order.reason == maintenance_record.UPGRADE_REASON
+        else:
+            stays = maintenance_host.runs(view, order.release)
+        tried, before = _driver(driver), _driver(good)
+        self._slots.hold(order.node, order.run, pool=self._work.pool(tried) if stays else None)
+
+        def decide(node, _none):
+            step = maintenance_record.VALIDATION if stays else maintenance_record.ROLLBACK
+            target = dict(tried, digest=order.target.get("digest")) if stays else dict(before, digest=None)
+            record = self._record(node, view, before if stays else tried, target, step, lost)
+            record["boot_id"] = view["boot_id"] if stays else None
+            if not stays:
+                record["times"][TURNED] = self._log.now()
+            return Change(record, maintenance_record.reboot_required_label(node, record), cordon=True)
+
+        self._log.write(decide)
+        self._work.clears = not stays
+        text = "its host runs %s on trial, and there is no record of it: " % tried["version"]
+        self._work.say(text + ("validates it" if stays else "goes back to %s" % before["version"]))
+
+    def give_back(self, view):
+        """Whose record is gone and whose host was not rebooted, or has a confirmed driver: back into service."""
+        self._slots.hold(self._order.node, self._order.run)
+        driver = _driver(view["driver"])
+        lost = self.is_lost(self._log.node)
+        self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, maintenance_record.JOBS, lost)))
+        if view["next"] or view["going_down"]:
+            # A reboot that is on its way takes place, but shall try nothing.
+            self._work.host.withdrawn(self._log.record["generation"])
+        return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is gone.")
+
+    def _record(self, node, view, before, target, step, lost):
+        """``lost``: the cordon is that maintenance's, and so are the paused components."""
+        generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
+        now, order = self._log.now(), self._order
+        recoveries = maintenance_record.last(node).get("recoveries") or ()
+        record = maintenance_record.new_record(node, order.run, now, generation, order.reason, before, target, recoveries, order.job)
+        # managedFields tell whose the cordon is; where they do not, the step that was taken.
+        by = maintenance_record.cordoned_by(node)
+        cordoned = lost and maintenance_record.state(node) != maintenance_record.CORDON
+        ours = by == maintenance_record.CORDON_MANAGER or (by is None and cordoned)
+        record.update(step=step, unschedulable=maintenance_record.unschedulable(node) and not ours, times={step: now})
+        if lost and kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused":
+            record["times"][PAUSED] = now
+        return record
+
+    def settle(self, view):
+        """Raise NotDue for a node without the label of a step: what the host and the Node say is what became of it."""
+        order, node = self._order, self._log.node
+        if order.release is None:
+            raise NotDue(WITHDRAWN, "Nothing is left of its maintenance.")
+        if not maintenance_host.runs(view, order.release) or view["good"] != view["driver"]:
+            raise NotDue(
+                FAILED,
+                "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
+                " takes it up. To leave it out: kubectl label node %s %s=true"
+                % (order.target.get("version"), maintenance_record.LABEL_STATE, view["driver"], order.node, maintenance_record.LABEL_SKIP),
+            )
+        told = kube_client.labels(node).get(kube_client.LABEL_DRIVER_VERSION)
+        if told != order.target.get("version"):
+            raise NotDue(
+                FAILED,
+                "Its host runs %s, but the node's label %s says %s. Run npuops.ascend.install, which validates the host and labels"
+                " the node." % (view["driver"], kube_client.LABEL_DRIVER_VERSION, told),
+            )
+        raise NotDue(UP_TO_DATE)
+
+
+def _driver(release):
+    return {"version": maintenance_record.version_of(release) or None, "release": release}

@@ -1,0 +1,352 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a run comes to have a node: its own record there, another's that died, or a new one, with approval and slot."""
+
+from __future__ import annotations
+
+import random
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host as maintenance_host
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+    AWAITING,
+    BUSY,
+    DEFERRED,
+    FAILED,
+    HALTED,
+    NotDue,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import (
+    TELL,
+    Skipped,
+    check_skip,
+    way,
+)
+
+# What the label says of a node with which a maintenance may begin: its host is asked then.
+_TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
+# Seconds.
+SILENCE_POLL = 5
+LOOK = 30  # after which who waits for a slot looks at its node again
+_TURN_PAUSES = 2, 15
+
+
+def turn_pause(waited):
+    """Seconds until it is asked for a slot again: a twentieth of what was ``waited``, within bounds. Never quite the same, so that
+    many who began to wait together do not ask together."""
+    least, most = _TURN_PAUSES
+    return min(max(waited / 20, least), most) * random.uniform(0.8, 1.2)
+
+
+class Beginning:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._adoption = Adoption(work)
+        self._work, self._order, self._policy = work, work.order, work.policy
+        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
+
+    def enter(self):
+        """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
+        found = self._log.open()
+        try:
+            if found is not None and found["run"] != self._order.run:
+                self._refuse_other(found)
+                found = self._wait_for_silence(found)
+            if found is not None:
+                self._refuse_other(found)
+                return self._take_up(found)
+        except NotDue as exc:
+            return self._work.outcome(exc.outcome, exc.reason)
+        return self.begin()
+
+    def begin(self):
+        """A maintenance of this run's own: None, or the outcome when there is to be none."""
+        try:
+            return self._begin()
+        except NotDue as exc:
+            self._slots.give(self._order.node, self._order.run)
+            self._slots.sweep()
+            return self._work.outcome(exc.outcome, exc.reason)
+
+    # --- a record that is there ---
+
+    def _refuse_other(self, found):
+        """Raise NotDue when the record is to be left to another playbook, whether its run is dead or not."""
+        if maintenance_purpose.of_record(found).recovers == self._purpose.recovers:
+            return
+        if maintenance_record.intended(found):
+            # What a recovery's reboot has come to only heal can tell; and heal has no driver to try.
+            raise NotDue(BUSY, other_purpose(self._order.node, found))
+        if self._purpose.recovers:
+            self._purpose.check_due(self._log.node, self._work.clock.now())
+
+    def _take_up(self, found):
+        """Go on with it, or clear it away first when it was begun for something else."""
+        other = maintenance_record.reason_of(found) != self._order.reason
+        # Nothing is wanted any more: the version was set back, say.
+        pointless = not self._purpose.recovers and self._order.release is None
+        if maintenance_record.intended(found):
+            self._work.clears = other or maintenance_record.TURNED in (found.get("times") or {})
+            self._go_on(found)
+            return None
+        if not other and not pointless:
+            self._go_on(found, retarget=True)
+            return None
+        self._go_on(found)
+        outcome = Ending(self._work).withdraw()
+        return outcome if pointless else self.begin()
+
+    def _go_on(self, found, retarget=False):
+        foreign = found["run"] != self._order.run
+        generation = found["generation"]
+        if foreign:
+            generation = max(generation, self._work.host.generation()) + 1
+        wanted = {"to": self._order.target, "reason": self._order.reason} if retarget else {}
+        self._log.adopt(found)
+        if foreign or dict(found, **wanted) != found:
+            self._log.write(
+                lambda _node, record: Change(
+                    dict(
+                        record,
+                        **wanted,
+                        run=self._order.run,
+                        job=self._order.job,
+                        generation=generation,
+                        heartbeat=self._log.now(),
+                    )
+                )
+            )
+        self._slots.hold(self._order.node, self._order.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
+        if foreign:
+            self._work.say("goes on with the maintenance that the run %s left" % found["run"])
+
+    def _wait_for_silence(self, found):
+        """Wait until nothing is heard of the run with this record, by the own monotonic clock: then it must be dead. What its
+        machine took for the time does not count. Returns the record, or None when it has ended.
+
+        Raises Lost as soon as its run shows that it lives.
+        """
+        sign, clock, limit = _sign(found), self._work.clock, self._policy.heartbeat_limit
+        started, told = clock.monotonic(), False
+        while found is not None and found["run"] != self._order.run:
+            if _sign(found) != sign:
+                raise maintenance_record.Lost(maintenance_record.lost_text(self._order.node, found, self._order.run))
+            left = limit - (clock.monotonic() - started)
+            if left <= 0:
+                break
+            if not told:
+                text = "the run %s has the node, and was last heard of at %s: waits %d s for a sign of life"
+                self._work.say(text % (found["run"], found.get("heartbeat"), limit))
+                told = True
+            self._work.life.beat()
+            clock.sleep(min(SILENCE_POLL, left))
+            found = self._log.open()
+        return found
+
+    # --- a new one ---
+
+    def _begin(self):
+        if self._adopt():
+            return None
+        self._check_due(self._log.node)
+        now = self._work.clock.now()
+        self._purpose.check_fleet(lambda: self._work.cluster.list("/api/v1/nodes"), now)
+        missing = self._missing_approval(self._log.node)
+        if missing and self._adopt_unapproved():
+            return None
+        missing = missing and self._ask_for_approval()
+        if missing:
+            return self._work.outcome(AWAITING, missing)
+        view = self._identified()
+        if not self._purpose.recovers and maintenance_host.on_trial(view):
+            self._adoption.adopt_trial(view, lost=False)
+            return None
+        self._purpose.check_host(self._log.node, view)
+        halted = self._wait_for_slot(view)
+        if halted:
+            return self._work.outcome(HALTED, halted)
+        try:
+            self._log.look()
+            self._log.write(lambda node, _none: self._first_change(node, view))
+        except NpuError:
+            self._slots.give(self._order.node, self._order.run)
+            raise
+        self._work.say("begins: %s" % way(self._log.record))
+        return None
+
+    def _adopt(self):
+        """Take up what a maintenance left whose record is gone. True when there is a record now. Raises NotDue."""
+        node = self._log.node
+        lost = self._adoption.is_lost(node)
+        if not lost and (self._purpose.recovers or maintenance_record.state(node) in _TO_BEGIN):
+            return False
+        view = self._identified()
+        if maintenance_host.on_trial(view) and not self._purpose.recovers:
+            self._adoption.adopt_trial(view, lost)
+            return True
+        if not lost and not view["next"]:
+            if maintenance_record.state(node) is None:
+                self._adoption.settle(view)
+            return False
+        given_back = self._adoption.give_back(view)
+        there = self._order.release == view["driver"] == view["good"]
+        asked = maintenance_record.is_true(kube_client.labels(self._log.node), maintenance_record.LABEL_REQUESTED)
+        if not self._purpose.recovers and (self._order.release is None or (there and not asked)):
+            raise NotDue(given_back["outcome"], given_back["reason"])
+        return False
+
+    def _adopt_unapproved(self):
+        """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
+        view = None if self._purpose.recovers else self._work.host.peek()
+        if view is None or not maintenance_host.on_trial(view):
+            return False
+        self._work.check_identity(view)
+        self._adoption.adopt_trial(view, lost=False)
+        return True
+
+    def _identified(self):
+        view = self._work.host.view()
+        self._work.check_identity(view)
+        return view
+
+    def _check_due(self, node):
+        if not self._purpose.recovers and maintenance_record.state(node) is None:
+            self._adoption.settle(self._identified())
+        self._purpose.check_due(node, self._work.clock.now())
+        try:
+            check_skip(node)
+        except Skipped as exc:
+            raise NotDue(DEFERRED, exc.message)
+        if self._order.failure:
+            raise NotDue(FAILED, self._order.failure)
+
+    def _first_change(self, node, view):
+        self._check_due(node)
+        generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
+        before = {"version": view["loaded_version"], "release": view["good"] or view["driver"]}
+        last, now = maintenance_record.last(node), self._log.now()
+        record = maintenance_record.new_record(
+            node,
+            self._order.run,
+            now,
+            generation,
+            self._order.reason,
+            before,
+            self._order.target,
+            heal_guards.recent(last.get("recoveries"), self._work.clock.now()),
+            self._order.job,
+        )
+        marks = last.get("times", {})
+        if maintenance_record.left_cordoned(node):
+            record["times"][LEFT] = marks[LEFT]
+        if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
+            record["times"][PAUSED] = marks[PAUSED]
+        record = self._purpose.begin(record, node, view, now)
+        return Change(record, maintenance_record.reboot_required_label(node, record))
+
+    # --- a slot ---
+
+    def _wait_for_slot(self, view):
+        """None with a slot; the sentence about a halt otherwise."""
+        clock, pool = self._work.clock, self._work.pool(self._order.target)
+        if pool and view["good"] == self._order.target["release"]:
+            pool = None  # it has proved itself on this very node
+        told, when, looked, started = None, 0.0, None, clock.monotonic()
+        while True:
+            try:
+                why = self._slots.take(
+                    self._order.node,
+                    self._order.run,
+                    self._policy.max_parallel,
+                    self._purpose.most_at_once,
+                    self._order.reason,
+                    pool,
+                    self._order.in_flight,
+                )
+            except maintenance_slots.Halted as exc:
+                return exc.message
+            if why is None:
+                return None
+            now = clock.monotonic()
+            if looked is None or now - looked >= LOOK:
+                # Another run may have begun with this very node.
+                self._check_due(self._log.look())
+                looked = now
+            if why != told or now - when >= TELL:
+                self._work.say("waits for its turn: %s" % why)
+                told, when = why, now
+            self._refuse_dead(why.holders)
+            self._work.life.beat()
+            clock.sleep(turn_pause(now - started))
+
+    def _refuse_dead(self, holders):
+        """Raise NpuError when all of these were left by runs that died. In this run, somebody else may be about to go on."""
+        limit = max(maintenance_record.HEARTBEAT_LIMIT, self._policy.heartbeat_limit) + TELL
+        records = self._slots.dead(holders, limit)
+        if records:
+            playbooks = sorted({maintenance_purpose.playbook_of(record) for record in records.values()})
+            raise NpuError(
+                "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
+                " ansible-playbook npuops.ascend.%s --limit %s"
+                % (" and ".join(records), " npuops.ascend.".join(playbooks), ",".join(records)),
+                no_slot=True,
+            )
+
+    # --- approval ---
+
+    def _missing_approval(self, node):
+        """Why the node may not be rebooted yet, or None."""
+        if self._policy.auto or not self._purpose.needs_reboot(node):
+            return None
+        given, why = self._work.approval(node)
+        return None if given is not None else sentence(why)
+
+    def _ask_for_approval(self):
+        """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
+        labels = {maintenance_record.LABEL_STATE: maintenance_record.APPROVAL, maintenance_record.LABEL_REBOOT_REQUIRED: "true"}
+        if self._purpose.recovers:
+            labels = {}  # the node agent has asked; the state is that of an upgrade
+        if any(kube_client.labels(self._log.node).get(name) != value for name, value in labels.items()):
+            self._log.write(lambda _node, _none: Change(None, labels))
+        self._work.tell_event()
+        clock, told = self._work.clock, False
+        started = clock.monotonic()
+        while True:
+            node = self._log.look()
+            self._check_due(node)
+            missing, waited = self._missing_approval(node), clock.monotonic() - started
+            if not missing or waited >= self._policy.approval_wait:
+                return missing
+            if not told:
+                self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, missing))
+                told = True
+            self._work.still()
+            clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))
+
+
+def _sign(record):
+    """What changes as long as a run is at work on a node."""
+    return record["run"], record.get("generation"), record.get("heartbeat")
+
+
+def other_purpose(name, found):
+    """The sentence about a maintenance of the other kind that is under way."""
+    text = "%s is in %s by the run %s (step %s, last heard of at %s). If that run is dead: ansible-playbook npuops.ascend.%s"
+    return (text + " --limit %s") % (
+        name,
+        "recovery" if found["reason"] == maintenance_record.RECOVERY_REASON else found["reason"],
+        found["run"],
+        found.get("step"),
+        found.get("heartbeat"),
+        maintenance_purpose.playbook_of(found),
+        name,
+    )

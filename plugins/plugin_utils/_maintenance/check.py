@@ -1,0 +1,92 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host that came back and its node are in order: on the new driver, or after going back to the old one."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import POLL, Invalid
+
+_ALLOCATABLE_LIMIT = 300  # seconds
+
+
+class Check:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._work = work
+
+    def in_order(self, version, release):
+        """Raise Invalid unless host and node are as they should be. The components run again afterwards.
+
+        ``release``: the one the host must have, None for any.
+        """
+        work = self._work
+        view, why = work.host.wait_driver()
+        self._same_driver(view, release)
+        if why:
+            raise Invalid(why)
+        labels = work.components_back()
+        if labels:
+            work.log.step(work.log.record["step"], labels=labels)
+        work.say("validates the host")
+        result = work.host.validate(version)
+        if not result["valid"]:
+            raise Invalid("the host is not in order: %s" % result["msg"])
+        self._wait_allocatable()
+
+    def run_smoke_pod(self):
+        """The user's own pod on this node. Raises Invalid."""
+        if self._work.smoke is None:
+            return
+        self._work.say("runs the smoke pod")
+        try:
+            self._work.smoke.run()
+        except SmokeFailed as exc:
+            raise Invalid(exc.message)
+
+    def confirm(self, release, boot_id):
+        """Take the release as good in the boot in which it was validated: the last thing to be done on the host.
+
+        False when the host was rebooted since, to the same driver. Raises Invalid.
+        """
+        try:
+            self._work.host.confirmed(self._work.log.record["generation"], release, boot_id)
+            return True
+        except HostUnreachable:
+            raise
+        except NpuError as exc:
+            view = self._work.host.view()
+            self._same_driver(view, release)
+            if view["boot_id"] != boot_id:
+                return False
+            raise Invalid("the release could not be confirmed: %s" % exc.message)
+
+    @staticmethod
+    def _same_driver(view, release):
+        if release is not None and view["driver"] != release:
+            raise Invalid("the host was rebooted once more and is on %s" % view["driver"], trial_over=True)
+
+    def _wait_allocatable(self):
+        work = self._work
+        resource, chips = work.order.resource, work.order.chips
+        if not resource or work.components() != "enabled":
+            return
+        deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False
+        while True:
+            offered = kube_client.allocatable(work.log.look(), resource)
+            if offered == chips:
+                return
+            if work.clock.monotonic() >= deadline:
+                raise Invalid(
+                    "the node offers %d of %d %s after %d s; see the device plugin's pod there"
+                    % (offered, chips, resource, _ALLOCATABLE_LIMIT)
+                )
+            if not told:
+                work.say("waits until the node offers %d %s" % (chips, resource))
+                told = True
+            work.beat()
+            work.clock.sleep(POLL / 2)

@@ -1,0 +1,440 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node's way through its maintenance, from whatever the Node says to the step that is asked for.
+
+The state is on the node, not here. Every step looks, decides, and makes one mutating call at a time, so that a run
+killed before or after any of them and started again comes to the same end.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.eviction import Blocked
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host as maintenance_host
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.check import Check
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+    ANSWERS,
+    AWAITING,
+    BUSY,
+    DEFERRED,
+    DONE,
+    FAILED,
+    HALTED,
+    UNDER_WAY,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import (
+    INTENT,
+    LEFT,
+    PAUSED,
+    TURNED,
+    VALIDATED,
+    Change,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import (
+    ORDER,
+    Invalid,
+    Order,
+    Policy,
+    Skipped,
+    Uncordoned,
+    Withdrawn,
+    Work,
+    WrongHost,
+    check_skip,
+)
+
+__all__ = ["UNTIL", "Cycle", "Order", "Policy", "Recovery", "Upgrade"]
+
+# What ``until`` may say, and the step that is due then.
+_STOPS = {"cordon": maintenance_record.CORDON, "reboot": maintenance_record.REBOOT, "validation": maintenance_record.VALIDATION}
+UNTIL = (*_STOPS, "done")
+
+MOST_ATTEMPTS = 3
+MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evicted again
+_COMPONENTS_LIMIT = 120  # seconds until paused components have left
+# What install and people put on a node, for a Node object that was made anew.
+_LASTING_LABELS = (
+    kube_client.LABEL_PRESENT,
+    kube_client.LABEL_CHIP,
+    kube_client.LABEL_DRIVER_VERSION,
+    "accelerator",
+    "workerselector",
+    "node-role.kubernetes.io/worker",
+    "host-arch",
+    maintenance_record.LABEL_KEEP_CORDONED,
+    maintenance_record.LABEL_REQUESTED,
+)
+
+
+class Cycle:
+    def __init__(self, cluster, host, pods, order, policy, clock, say, smoke=None):
+        """``cluster``: Cluster; ``host``: the port of _cycle_host; ``pods(cluster, beat, say)`` and ``smoke(cluster, beat,
+        say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock."""
+        self._work = Work(cluster, host, pods, order, policy, clock, say, smoke)
+        self._log, self._order, self._policy, self._purpose = self._work.log, order, policy, order.purpose
+        self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
+        self._ends_as_begun = self._more = False  # of a record that is cleared away
+        self._boot_id = None  # of the boot whose driver this run validates
+        self._asked = False  # whether the intent is this run's own
+        self._handlers = {
+            maintenance_record.CORDON: self._cordon,
+            maintenance_record.JOBS: self._wait_for_jobs,
+            maintenance_record.PODS: self._evict_npu_pods,
+            maintenance_record.DRAIN: self._drain,
+            maintenance_record.REBOOT: self._reboot,
+            maintenance_record.VALIDATION: self._validate,
+            maintenance_record.ROLLBACK: self._roll_back,
+            maintenance_record.UNCORDON: self._finish,
+        }
+
+    @property
+    def changed(self):
+        """Whether the Node was written."""
+        return self._log.writes > 0
+
+    def run(self, until="done"):
+        """Returns {outcome, step, reason, seconds, blockers}: how far it came and why, in one sentence.
+
+        Raises NpuError when it could not begin, or could not even write down what is wrong; the next run goes on.
+        """
+        work = self._work
+        try:
+            outcome = self._beginning.enter()
+            while outcome is None:
+                outcome = self._stop(until) or self._step()
+                if outcome is not None and outcome["outcome"] == DONE and self._more:
+                    # What another run had begun is out of the way.
+                    self._work.clears = self._more = False
+                    outcome = self._beginning.begin()
+            return outcome
+        except maintenance_record.Lost as exc:
+            return work.outcome(BUSY, exc.message)
+        except maintenance_record.Gone as exc:
+            # Without a Node there is nothing that could be given back but the slot.
+            work.slots.give(self._order.node, self._order.run)
+            return work.outcome(FAILED, exc.message)
+        except kube_client.Unreachable as exc:
+            text = "%s The maintenance of %s stays as it is; run again, which goes on with it."
+            outcome = work.outcome(FAILED, exc.message)
+            raise NpuError(text % (exc.message, self._order.node), api_unreachable=True, **outcome)
+
+    def _stop(self, until):
+        """The outcome when the step asked for is reached."""
+        step = self._log.record["step"]
+        if until not in _STOPS or step == maintenance_record.ROLLBACK or self._fails(step) or self._work.clears:
+            return None
+        at, stop = ORDER.index(step), ORDER.index(_STOPS[until])
+        if at < stop or (at == stop and until == "validation" and not self._work.marked(VALIDATED)):
+            return None
+        return self._work.outcome(UNDER_WAY)
+
+    def _fails(self, step):
+        """Whether a hook's failure is to be heeded: not any more once the release is confirmed."""
+        return self._order.failure and not self._work.clears and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
+
+    def _step(self):
+        """Do what is due. None, or the outcome with which the node is let go."""
+        step, intended = self._log.record["step"], maintenance_record.intended(self._log.record)
+        ending = self._ending
+        try:
+            if self._work.clears and not self._ends_as_begun and maintenance_record.reason_of(self._log.record) != self._order.reason:
+                return self._turn()
+            if self._fails(step):
+                if not intended:
+                    return ending.give_back(FAILED, self._order.failure)
+                return self._to_rollback(self._order.failure)
+            return self._handlers[step]()
+        except Uncordoned:
+            self._work.say("somebody uncordoned the node: begins again")
+            self._log.step(maintenance_record.CORDON)
+        except maintenance_record.Recreated:
+            self._record_anew()
+        except (maintenance_record.Lost, maintenance_record.Gone, kube_client.Unreachable):
+            raise
+        except Recovered:
+            return ending.give_back(ANSWERS, "Its chips answer again.")
+        except Withdrawn as exc:
+            return ending.give_back(AWAITING, exc.message)
+        except maintenance_slots.Halted as exc:
+            return ending.give_back(HALTED, exc.message)
+        except (Blocked, Skipped, maintenance_host.Held, maintenance_slots.NotYet) as exc:
+            if intended and isinstance(exc, Blocked):
+                return self._stuck(exc)
+            return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
+        except maintenance_host.NotSent as exc:
+            # In a rollback the host is neither here nor there.
+            return ending.halt(exc) if step == maintenance_record.ROLLBACK else ending.give_back(FAILED, exc.message)
+        except WrongHost as exc:
+            # Whatever it is, it is not for this host to say.
+            if intended and self._purpose.recovers:
+                return self._work.outcome(FAILED, exc.message)
+            return ending.halt(exc) if intended else ending.give_back(FAILED, exc.message)
+        except maintenance_host.HostUnreachable as exc:
+            return self._stuck(exc) if intended else ending.give_back(DEFERRED, exc.message)
+        except NpuError as exc:
+            return self._stuck(exc) if intended else ending.give_back(FAILED, exc.message)
+        return None
+
+    def _stuck(self, exc):
+        """Between intent and end something went wrong that nobody foresaw, or the host is gone."""
+        return self._ending.leave(exc.message) if self._purpose.recovers else self._ending.halt(exc)
+
+    # --- until the node is empty ---
+
+    def _cordon(self):
+        self._work.check_slot()
+        blockers = self._work.pods.simulate()
+        if blockers:
+            text = "; ".join(blocker.text for blocker in blockers)
+            return self._ending.give_back(
+                DEFERRED, "Not cordoned: %s." % text.rstrip("."), [blocker.result() for blocker in blockers]
+            )
+
+        def decide(node, record):
+            self._purpose.check_still_due(node)
+            check_skip(node)
+            # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's.
+            ours = LEFT in record["times"] and maintenance_record.left_cordoned(node)
+            before = maintenance_record.unschedulable(node) and not ours
+            return Change(self._work.due(record, maintenance_record.JOBS, unschedulable=before), cordon=True)
+
+        self._log.write(decide)
+        self._work.say("cordoned")
+        return None
+
+    def _wait_for_jobs(self):
+        remaining = self._work.pods.wait_for_jobs()
+        if remaining:
+            self._work.say("does not wait any longer for %d pods" % len(remaining))
+        self._log.step(maintenance_record.PODS, guard=self._work.may_go_on)
+
+    def _evict_npu_pods(self):
+        count = self._work.pods.evict_npu_pods()
+        if count:
+            self._work.say("NPU pods gone: %d" % count)
+        self._log.step(maintenance_record.DRAIN, guard=self._work.may_go_on)
+
+    def _drain(self):
+        count = self._work.pods.evict_others()
+        if count:
+            self._work.say("other pods gone: %d" % count)
+        if self._work.components() == "enabled":
+            times = dict(self._log.record["times"], **{PAUSED: self._log.now()})
+            labels = {kube_client.LABEL_COMPONENTS: "paused"}
+            self._log.step(maintenance_record.DRAIN, labels=labels, guard=self._work.may_go_on, times=times)
+        self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
+        self._log.step(maintenance_record.REBOOT, guard=self._work.may_go_on)
+
+    # --- reboot ---
+
+    def _reboot(self):
+        if self._log.record["boot_id"] is None:
+            return self._intend()
+        release = self._log.record["to"].get("release")
+        if not self._asked:
+            self._work.refuse_another_node()
+        view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
+        self._work.say("is back")
+        record = self._log.record
+        if release is None or maintenance_host.runs(view, release):
+            # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
+            # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
+            labels = self._work.components_back() if view["ready"] else {}
+            self._log.step(maintenance_record.VALIDATION, labels=labels, **self._taken(view))
+        elif not maintenance_host.came_without_trial(view, record):
+            return self._to_rollback(
+                "the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True
+            )
+        elif record["attempt"] >= MOST_ATTEMPTS:
+            why = "the host booted %d times without trying %s; see journalctl -u npu-driver-select there"
+            return self._to_rollback(why % (record["attempt"], release), rebooted=True)
+        else:
+            self._work.say("the host booted without trying %s (a power loss?): once more" % release)
+            self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
+        return None
+
+    def _taken(self, view):
+        """What changes in the record when the host tries another release of the version: that for its new kernel."""
+        to = self._log.record["to"]
+        if not to.get("release") or view["driver"] == to["release"]:
+            return {}
+        self._work.say("its kernel is %s now: tries %s" % (view["kernel"], view["driver"]))
+        return {"to": dict(to, release=view["driver"], digest=None)}
+
+    def _intend(self):
+        """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
+        count = self._work.pods.evict_returned(MOST_RETURNS)
+        if count:
+            self._work.say("pods that had come back gone: %d" % count)
+        view = self._work.host.wait_free()
+        self._work.check_identity(view)
+        self._work.check_unique()
+        if maintenance_host.trial_runs(view, self._log.record["to"].get("release")):
+            self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
+            return
+        self._work.check_slot()
+        if view["holders"] and self._purpose.recovers:
+            # Most likely they hang in the kernel, and only the reboot ends them.
+            self._work.say("reboots although %s" % maintenance_host.held_text(view["holders"]))
+        elif view["holders"]:
+            text = "Not rebooted: %s." % maintenance_host.held_text(view["holders"])
+            raise maintenance_host.Held(text, blockers=maintenance_host.holder_blockers(view["holders"]))
+
+        def decide(node, record):
+            self._work.may_go_on(node, record)
+            given, why = self._work.approval(node)
+            if given is None and record["approval"] is None and not self._policy.auto:
+                raise Withdrawn(sentence(why))
+            changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"])
+            changed["times"][INTENT] = self._log.now()
+            if given is not None:
+                changed["approval"] = dict(given, job=(self._order.job or {}).get("id"))
+            labels = maintenance_record.reboot_required_label(node, record)
+            gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}
+            if given is None and self._purpose.recovers:
+                gone = {}  # it was given for an upgrade
+            return Change(self._purpose.intend(changed, self._log.now()), labels, gone)
+
+        self._log.write(decide)
+        self._asked = True
+
+    # --- validation, and the way back ---
+
+    def _validate(self):
+        to = self._log.record["to"]
+        if self._boot_id is None:
+            self._boot_id = self._work.known_host()["boot_id"]
+        try:
+            if not self._work.marked(VALIDATED):
+                self._check.in_order(to.get("version"), to.get("release"))
+                self._check.run_smoke_pod()
+                times = dict(self._log.record["times"], **{VALIDATED: self._log.now()})
+                self._log.step(maintenance_record.VALIDATION, times=times)
+                return None
+            if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):
+                self._boot_id, times = None, dict(self._log.record["times"])
+                del times[VALIDATED]
+                self._work.say("the host was rebooted once more: validates it again")
+                self._log.step(maintenance_record.VALIDATION, times=times)
+                return None
+        except Invalid as exc:
+            return self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
+        self._log.step(maintenance_record.UNCORDON)
+        return None
+
+    def _finish(self):
+        self._more = self._work.wants_more
+        return self._ending.finish()
+
+    # --- what was begun for something else ---
+
+    def _turn(self):
+        """Its reboot is certain, so the host may be anywhere: it ends on the driver that is confirmed.
+
+        That is where it came from, unless it has confirmed its own already.
+        """
+        view, record = self._work.known_host(self._policy.reboot_timeout), self._log.record
+        if view["good"] is not None and view["good"] == record["to"].get("release"):
+            self._ends_as_begun = True
+            return None
+        self._work.say("the %s to %s is withdrawn: goes back" % (record["reason"], record["to"].get("version")))
+        back = {"version": record["from"].get("version"), "release": view["good"] or record["from"].get("release"), "digest": None}
+        labels, times = self._pausing(record)
+        self._log.step(
+            maintenance_record.ROLLBACK,
+            labels=labels,
+            times=dict(times, **{TURNED: self._log.now()}),
+            boot_id=record["boot_id"] if record["step"] == maintenance_record.ROLLBACK else None,
+            reason=self._order.reason,
+            to=back,
+            **{"from": {key: record["to"].get(key) for key in ("version", "release")}},
+        )
+        return None
+
+    def _pausing(self, record):
+        """(labels, times) with which the components leave, as far as they run."""
+        if self._work.components() != "enabled":
+            return {}, dict(record["times"])
+        return {kube_client.LABEL_COMPONENTS: "paused"}, dict(record["times"], **{PAUSED: self._log.now()})
+
+    def _to_rollback(self, why, rebooted=False):
+        """``rebooted``: the host is on its good driver already, so no other reboot is needed. A recovery has no way back."""
+        if self._purpose.recovers:
+            return self._ending.leave(why)
+        self._work.say("goes back: %s" % why)
+        record = self._log.record
+        labels, times = self._pausing(record)
+        boot_id = record["boot_id"] if rebooted else None
+        # What went wrong first, such as a host that did not come back in time, mostly is the cause of the rest.
+        if record["failure"]:
+            why = "%s; then %s" % (record["failure"].rstrip("."), why)
+        self._log.step(maintenance_record.ROLLBACK, labels=labels, times=times, boot_id=boot_id, failure=why)
+        return None
+
+    def _roll_back(self):
+        record, turned = self._log.record, self._work.marked(TURNED)
+        if record["boot_id"] is None:
+            view = self._work.known_host()
+            if turned or view["next"]:
+                # Its reboot may be on its way, or that of a run that wakes up: it shall try nothing.
+                self._work.host.withdrawn(record["generation"])
+                view = self._work.host.view()
+            if view["good"] is None:
+                return self._ending.fail("failed", "There is no good release to go back to: it stays cordoned.", False)
+            if view["going_down"] or not maintenance_host.runs(view, view["good"]):
+                self._empty_again()
+                self._log.step(maintenance_record.ROLLBACK, boot_id=view["boot_id"])
+                return None
+        else:
+            view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
+        try:
+            good = view["driver"] if maintenance_host.runs(view, view["good"]) else view["good"]
+            self._check.in_order(record["to" if turned else "from"]["version"], good)
+        except Invalid as exc:
+            if turned:
+                self._log.step(maintenance_record.ROLLBACK, failure="the driver that is confirmed does not work: %s" % exc.message)
+                return self._ending.fail("failed", "It stays cordoned.", False)
+            text = "The driver before does not work either (%s): it stays cordoned." % exc.message.rstrip(".")
+            return self._ending.fail("failed", text, False)
+        self._work.host.withdrawn(record["generation"])
+        if turned:
+            self._log.step(maintenance_record.UNCORDON)
+            return None
+        text = "It is back on %s and in service." % record["from"]["version"]
+        return self._ending.fail("rolled-back", text, True)
+
+    def _empty_again(self):
+        """Nobody shall be cut off in the middle; but nobody who came onto a node in maintenance keeps it from going back.
+
+        On one that was in service with a driver on trial they do: that ends in a halt.
+        """
+        try:
+            self._work.pods.evict_returned(MOST_RETURNS)
+            self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
+        except (Blocked, kube_client.Failing) as exc:
+            if not self._work.marked(maintenance_record.DRAIN):
+                raise
+            self._work.say("goes back in spite of that: %s" % exc.message)
+
+    def _record_anew(self):
+        """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""
+        self._work.say("the Node object was made anew: writes down again what is under way")
+        previous = kube_client.labels(self._log.previous)
+        labels = {name: previous[name] for name in _LASTING_LABELS if name in previous}
+        components = previous.get(kube_client.LABEL_COMPONENTS)
+
+        def change_of(node, record):
+            record.update(uid=node["metadata"].get("uid"), heartbeat=self._log.now())
+            if not maintenance_record.intended(record):
+                record["step"] = maintenance_record.CORDON
+                return Change(record, dict(labels, **{kube_client.LABEL_COMPONENTS: components}))
+            return Change(record, dict(labels, **{kube_client.LABEL_COMPONENTS: components}), cordon=True)
+
+        self._log.adopt_new_node(change_of)

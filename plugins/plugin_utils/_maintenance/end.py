@@ -1,0 +1,188 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a maintenance ends: done, given back as it was, failed and back on the old driver, left out of service, or halted in
+the middle.
+
+The record ends in one patch, together with label, cordon and components; then the slot is given back.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import AWAITING, DONE, FAILED, HALTED, WITHDRAWN
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import way
+
+
+class Ending:
+    def __init__(self, work):
+        """``work``: Work."""
+        self._work, self._order = work, work.order
+        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
+
+    def finish(self):
+        """The node is upgraded, or recovered."""
+        record = self._log.record
+
+        def decide(node, record):
+            # What was begun for something else may end before what this run wants has begun.
+            labels = self._labels(node, record, maintenance_record.UPGRADE if self._work.wants_more else None)
+            if record["to"].get("version"):
+                labels[kube_client.LABEL_DRIVER_VERSION] = record["to"]["version"]
+            return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run, works=record["to"].get("release"))
+        stays = maintenance_record.unschedulable(self._log.node)
+        text = "done: %s%s" % (way(record), "; it stays cordoned, as somebody wants" if stays else "")
+        self._work.say(text, maintenance_record.UNCORDON)
+        return self._work.outcome(DONE)
+
+    def withdraw(self, why=None):
+        """What another run began for something else is given back before its intent."""
+        record, order = self._log.record, self._order
+        wanted = "this run is a %s" % order.reason
+        if order.reason == maintenance_record.reason_of(record):
+            wanted = "the host has what is wanted now"
+        why = why or "The %s was withdrawn before its reboot: %s." % (way(record), wanted)
+        # A recovery takes nothing from what an upgrade has to do.
+        due = order.release is not None or self._purpose.recovers
+        return self.give_back(WITHDRAWN, why, state=maintenance_record.UPGRADE if due else None)
+
+    def give_back(self, outcome, why, blockers=(), **after):
+        """The host was not rebooted: everything as it was, and the node is due still, or ``state`` is what it is."""
+        step, intended = self._log.record["step"], self._log.record["boot_id"] is not None
+        waits = outcome == AWAITING
+
+        def decide(node, record):
+            labels = self._labels(node, record, maintenance_record.APPROVAL if waits else maintenance_record.UPGRADE)
+            labels.pop(maintenance_record.LABEL_REQUESTED, None)
+            if after:
+                labels[maintenance_record.LABEL_STATE] = after["state"]
+            # null: the cordon-required step was not taken yet
+            cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
+            if LEFT in record["times"]:
+                cordon = None  # it was out of service before, too
+            elif PAUSED in record["times"] and kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused":
+                labels[kube_client.LABEL_COMPONENTS] = "enabled"
+            change = self._end(node, record, outcome, labels, cordon, why)
+            if record["approval"] is not None:
+                # It was for a reboot that did not take place.
+                change.annotations[maintenance_record.ANNOTATION_APPROVE] = "true"
+                change.annotations[maintenance_record.ANNOTATION_APPROVED_BY] = record["approval"].get("by")
+            return change
+
+        if intended:
+            self._work.host.withdrawn(self._log.record["generation"])
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("given back: %s" % why, step)
+        if waits:
+            self._work.tell_event()
+        return self._work.outcome(outcome, why, blockers, step=step)
+
+    def fail(self, outcome, addition, healthy):
+        """The new driver did not work. ``healthy``: the old one does, and the node serves again.
+
+        Halted first: a run that is killed after that has not gone on to the next node.
+        """
+        record = self._log.record
+        reason = "The %s of %s to %s failed: %s. %s" % (
+            record["reason"],
+            self._order.node,
+            record["to"].get("version"),
+            (record["failure"] or "unknown").rstrip("."),
+            addition,
+        )
+        if self._work.smoke is not None:
+            self._work.smoke.remove()
+        most = self._work.policy.max_failures
+        if not healthy or 0 < most <= self._failures() + 1:
+            self._slots.halt("the run " + self._order.run, reason, record["reason"])
+
+        def decide(node, record):
+            labels = self._labels(node, record, maintenance_record.FAILED)
+            if healthy:
+                return self._end(node, record, outcome, labels, _gives_cordon_back(node, record), reason, left=False)
+            if PAUSED in record["times"]:
+                labels[kube_client.LABEL_COMPONENTS] = "paused"
+            # A cordon that somebody else wants is never ours.
+            return self._end(node, record, outcome, labels, None, reason, left=not record["unschedulable"])
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("failed: %s" % reason, maintenance_record.ROLLBACK)
+        return self._work.outcome(FAILED, reason)
+
+    def leave(self, why):
+        """The reboot did not help. The node stays out of service; the rollout and other recoveries are no worse for it."""
+        record = self._log.record
+        reason = "The recovery of %s did not help: %s" % (self._order.node, sentence(why))
+        if self._work.smoke is not None:
+            self._work.smoke.remove()
+
+        def decide(node, record):
+            # With its components: the node agent tells when the chips answer after all.
+            labels = dict(self._labels(node, record, None), **self._work.components_back())
+            return self._end(node, record, "failed", labels, None, reason, left=not record["unschedulable"])
+
+        self._log.write(decide)
+        self._slots.give(self._order.node, self._order.run)
+        self._work.say("left cordoned: %s" % reason, record["step"])
+        return self._work.outcome(FAILED, reason)
+
+    def halt(self, exc):
+        """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
+        step, node = self._log.record["step"], self._order.node
+        why = "%s is in the middle of its maintenance (%s). %s See to its host." % (node, step, sentence(exc.message))
+        self._slots.halt("the run " + self._order.run, why, self._log.record["reason"], node)
+        self._log.step(step, failure=exc.message)
+        self._work.say("halted: %s" % exc.message)
+        return self._work.outcome(HALTED, why)
+
+    def _failures(self):
+        """How many other nodes failed in this run."""
+        selector = "%s=%s" % (maintenance_record.LABEL_STATE, maintenance_record.FAILED)
+        nodes = self._work.cluster.list("/api/v1/nodes", label_selector=selector)
+        return sum(
+            maintenance_record.last(node).get("run") == self._order.run and node["metadata"]["name"] != self._order.node
+            for node in nodes
+        )
+
+    def _labels(self, node, record, state):
+        """The labels at the end. ``state``: what an upgrade's end is called; a recovery leaves that as it was."""
+        state = self._purpose.state_after(record, state)
+        labels = {
+            maintenance_record.LABEL_STATE: state,
+            maintenance_record.LABEL_REBOOT_REQUIRED: maintenance_record.reboot_required(node, state == maintenance_record.APPROVAL),
+        }
+        if not self._purpose.recovers:
+            labels[maintenance_record.LABEL_REQUESTED] = None
+        return labels
+
+    def _end(self, node, record, outcome, labels, cordon, why, left=None):
+        """The Change with which the record becomes the last one. ``left``: whether it is left out of service, None: as it was."""
+        times = dict(record["times"])
+        if left:
+            times[LEFT] = self._log.now()
+        elif left is False:
+            times.pop(LEFT, None)
+        failure = record["failure"] if why is None else why
+        closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
+        if outcome == WITHDRAWN:
+            closed["withdrawn_for"] = self._order.reason
+        annotations = {maintenance_record.ANNOTATION_LAST: maintenance_record.ended(closed, outcome, self._log.now())}
+        return Change(None, labels, annotations, cordon)
+
+
+def _gives_cordon_back(node, record):
+    """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours.
+
+    The record says that this maintenance has cordoned it; only who is known to have done so since has a better claim.
+    """
+    if record["unschedulable"] or maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_KEEP_CORDONED):
+        return None
+    return False if maintenance_record.cordoned_by(node) in (None, maintenance_record.CORDON_MANAGER) else None

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A halt of the roll-out: whom it stops, and the ways out of it.
+
+It is {who, why, when, reason, node}: ``reason`` is that of the run, upgrade or rollback; ``node`` is there when it stands in the
+middle of its maintenance. An older version wrote neither.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+
+def made(who, why, when, reason, node=None):
+    halted = {"who": who, "why": why, "when": when, "reason": reason}
+    return dict(halted, node=node) if node else halted
+
+
+def binds(halted, reason):
+    """Whether a run with this reason may not begin with a node. An upgrade that failed is no reason not to go back."""
+    return bool(halted) and (reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted))
+
+
+def of_rollback(halted):
+    return halted.get("reason") == maintenance_record.ROLLBACK_REASON
+
+
+def outweighs(new, old):
+    """Whether the ``new`` halt takes the place of the ``old`` one: the first reason stays, unless it stops fewer runs, or is an
+    older word about the same node."""
+    if not old or (of_rollback(new) and not of_rollback(old)):
+        return True
+    return new.get("node") is not None and new.get("node") == old.get("node") and of_rollback(new) == of_rollback(old)
+
+
+def text(halted):
+    """The sentences for people."""
+    return "The rollout is halted since %(when)s by %(who)s: %(why)s " % halted + ways_out(halted)
+
+
+def ways_out(halted):
+    """What to do now."""
+    playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
+    if halted.get("node"):
+        told = "When that is repaired, finish %s first: %s. To go on without it: %s -e npu_upgrade_clear_halt=true" % (
+            halted["node"],
+            playbook,
+            playbook,
+        )
+    else:
+        told = "When that is repaired, go on with %s -e npu_upgrade_clear_halt=true" % playbook
+    return told if of_rollback(halted) else told + ". To go back instead: ansible-playbook npuops.ascend.rollback"

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host of a node under maintenance: asking it with patience, its reboot, and what it came back as.
+
+The host itself is a port, so that the cycle can be tested without one:
+
+ view(wait=None)                           what npu_boot tells with state=view, as a dict; waits for the driver so many seconds
+ rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
+ confirmed(generation, release, boot_id)   the release is good from now on, unless this is another boot
+ withdrawn(generation)                     no ``next`` is left
+ validate(version)                         {valid, checks, msg} as npu_validate tells
+
+Every method may be repeated. HostUnreachable: no connection, or it ended before the answer came; whether a change took
+effect is not known then. Any other NpuError is what the host said.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+# Seconds.
+PATIENCE = 300  # without a connection, outside of a reboot
+ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
+ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
+POLL = 1.0
+READY_LIMIT = 1000  # npu-driver.service ends after 900
+READY_WAIT = 30  # of one call, which must end within 60
+HOLDERS_LIMIT = 60
+
+
+class HostUnreachable(NpuError):
+    """No connection to the host."""
+
+
+class NotBack(NpuError):
+    """The host did not come back from its reboot in time."""
+
+
+class Held(NpuError):
+    """Somebody holds a chip; no reboot is on its way."""
+
+
+class NotSent(NpuError):
+    """The host refused to be rebooted; no reboot is on its way."""
+
+
+class HostSide:
+    """``log``: NodeLog, beaten while waiting; ``say(sentence)``."""
+
+    def __init__(self, host, log, clock, say, patience=PATIENCE):
+        self._host, self._log, self._clock, self._say, self._patience = host, log, clock, say, patience
+        self._back = None  # the view with which the host has just come back
+
+    # --- with patience ---
+
+    def view(self, wait=None, patience=None):
+        return self._try(lambda: self._host.view(wait), patience)
+
+    def look(self, again=False, patience=None):
+        """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
+        if again or self._back is None:
+            self._back = self.view(patience=patience)
+        return self._back
+
+    def peek(self):
+        """The view now, or None when the host does not answer."""
+        try:
+            return self._host.view()
+        except HostUnreachable:
+            return None
+
+    def validate(self, version):
+        return self._try(lambda: self._host.validate(version))
+
+    def confirmed(self, generation, release, boot_id):
+        self._try(lambda: self._host.confirmed(generation, release, boot_id))
+
+    def withdrawn(self, generation):
+        self._try(lambda: self._host.withdrawn(generation))
+
+    def generation(self):
+        """The largest the host has seen; 0 when it does not answer now."""
+        try:
+            return self._host.view()["generation"]
+        except HostUnreachable:
+            return 0
+
+    def _try(self, call, patience=None):
+        patience = self._patience if patience is None else kube_retry.limit(patience)
+        deadline, said = self._clock.monotonic() + patience, False
+        while True:
+            try:
+                # A call may last as long as the beat is late.
+                self._log.beat()
+                answer = call()
+            except HostUnreachable as exc:
+                if self._clock.monotonic() >= deadline:
+                    raise HostUnreachable(
+                        "The host did not answer for %d s: %s" % (patience, exc.message)
+                    )
+                if not said:
+                    text = "until it does" if patience == kube_retry.limit(0) else "for %d s" % patience
+                    self._say("the host does not answer (%s); trying %s" % (exc.message.rstrip("."), text))
+                    said = True
+                self._clock.sleep(POLL * 2)
+            else:
+                if said:
+                    self._say("the host answers again")
+                return answer
+
+    # --- waiting ---
+
+    def wait_free(self):
+        """Wait until nobody holds a chip; returns the view then, or at the limit."""
+        deadline = self._clock.monotonic() + HOLDERS_LIMIT
+        while True:
+            view = self.view()
+            if not view["holders"] or self._clock.monotonic() >= deadline:
+                return view
+            self._say("waits for %s to let go of the chips" % holders_text(view["holders"]))
+            self._clock.sleep(POLL * 2)
+
+    def wait_driver(self):
+        """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
+        deadline, said = self._clock.monotonic() + READY_LIMIT, False
+        while True:
+            # The host itself looks more often than a call could.
+            view, self._back = self._back or self.view(READY_WAIT if said else None), None
+            if view["ready"]:
+                return view, None
+            if view["unit"] == "failed":
+                told = (view["failed"] or {}).get("reason")
+                return view, "the driver does not work: %s" % (told or "see journalctl -b -u npu-driver")
+            if self._clock.monotonic() >= deadline:
+                return view, "the driver was not ready %d s after the boot (npu-driver.service is %s)" % (
+                    READY_LIMIT,
+                    view["unit"],
+                )
+            if said:
+                self._clock.sleep(POLL)
+            else:
+                self._say("waits for the driver")
+                said = True
+
+    def reboot(self, release, timeout, refuse_held):
+        """Reboot the host that the record's intent names, unless it has, and wait until host and Node are back.
+
+        Returns the host's view in the new boot. Raises NotBack, Held, NotSent; Gone is waited out.
+        """
+        record, started = self._log.record, self._clock.monotonic()
+        ask_at, pause, seen = started, ASK_AGAIN, _Seen()
+        while True:
+            now = self._clock.monotonic()
+            boot_id = self._node_boot_id(seen)
+            if boot_id not in (None, record["boot_id"]):
+                view = self._look(seen) if seen.ready else None
+                # The Node's word alone is not enough: under a wrong alias it is another host's.
+                if view and view["boot_id"] == boot_id:
+                    self._back = view
+                    return view
+            elif now >= ask_at:
+                self._ask(release, refuse_held, seen)
+                ask_at, pause = self._clock.monotonic() + pause, min(pause * 2, ASK_AGAIN_MOST)
+            if now - started >= kube_retry.limit(timeout):
+                self._look(seen)
+                raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
+            seen.tell(self._say, now)
+            self._clock.sleep(kube_retry.pause_after(now - started))
+
+    def _node_boot_id(self, seen):
+        try:
+            self._log.beat()
+            node = self._log.look()
+        except maintenance_record.Gone as exc:
+            seen.node, seen.ready = exc.message, False
+            return None
+        seen.ready, why = kube_client.node_ready(node)
+        boot_id = kube_client.boot_id(node)
+        seen.node = "the node is Ready" if seen.ready else "the node is not Ready (%s)" % why
+        seen.node += ", its boot ID is %s" % boot_id
+        return boot_id
+
+    def _look(self, seen):
+        try:
+            view = self._host.view()
+        except HostUnreachable as exc:
+            seen.host = _unreachable_text(exc)
+            return None
+        seen.host = "the host answers and has the boot ID %s" % view["boot_id"]
+        return view
+
+    def _ask(self, release, refuse_held, seen):
+        """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
+        record = self._log.record
+        try:
+            answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
+        except HostUnreachable as exc:
+            seen.host = _unreachable_text(exc)  # most likely because it reboots; if not, it is asked again
+            return
+        except NpuError as exc:
+            self._refuse_to_be_late(record)
+            raise NotSent("The host was not rebooted: %s" % exc.message)
+        if answer["held"]:
+            text = "Not rebooted: %s." % held_text(answer["held"])
+            raise Held(text, blockers=holder_blockers(answer["held"]))
+        seen.host = "the host is back" if answer["already"] else "the host goes down"
+        if answer["queued"]:
+            self._say("reboots" + (" to try %s" % release if release else ""))
+
+    def _refuse_to_be_late(self, record):
+        """Raise Lost when a later run has been at the host."""
+        generation = self.view()["generation"]
+        if generation > record["generation"]:
+            raise maintenance_record.Lost(
+                "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
+                % (generation, record["generation"])
+            )
+
+
+def _unreachable_text(exc):
+    return "the host cannot be reached (%s)" % exc.message.rstrip(".")
+
+
+class _Seen:
+    """What was seen last of a rebooting host, for people."""
+
+    def __init__(self):
+        self.node = self.host = "nothing was heard of it"
+        self.ready = False
+        self._told = None
+
+    def text(self, old_boot_id):
+        return "%s; %s. Before the reboot it was %s." % (self.host, self.node, old_boot_id)
+
+    def tell(self, say, now):
+        if self._told is None or now - self._told >= 60:
+            if self._told is not None:
+                say("waits for the host to come back: %s; %s" % (self.host, self.node))
+            self._told = now
+
+
+def came_without_trial(view, record):
+    """Whether the host rebooted without trying this maintenance's release (a power loss between intent and call)."""
+    trial, wanted = view["trial"], maintenance_record.version_of(record["to"]["release"])
+    # After a change of kernel it is another release of the version.
+    same = trial and maintenance_record.version_of(trial["release"]) == wanted
+    return not (same and trial["generation"] >= record["first_generation"])
+
+
+def runs(view, release):
+    """Whether the host has the release, or the one of its version that npu-driver-select takes instead after a change of kernel."""
+    if not release or not view["driver"] or view["driver"] == release:
+        return bool(release) and view["driver"] == release
+    fit = "%s-%s-" % (maintenance_record.version_of(release), view["kernel"])
+    return view["driver"].startswith(fit) and not release.startswith(fit)
+
+
+def on_trial(view):
+    """Whether this boot tries a driver that nobody has confirmed."""
+    trial, driver = view["trial"], view["driver"]
+    return bool(trial and trial["release"] == driver != view["good"] and trial["boot_id"] == view["boot_id"])
+
+
+def trial_runs(view, release):
+    """Whether the host is in an unconfirmed trial boot of ``release`` already: then a reboot is not needed."""
+    return on_trial(view) and runs(view, release)
+
+
+def holders_text(holders):
+    return ", ".join("%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders[:3]) + (
+        " and %d more" % (len(holders) - 3) if len(holders) > 3 else ""
+    )
+
+
+def held_text(holders):
+    return "processes on the host that belong to no pod to be evicted hold chips: %s" % holders_text(holders)
+
+
+def holder_blockers(holders):
+    return [
+        {"kind": "process", "pod": None, "node": None, "owner": None, "budget": None, "text": holders_text([holder])}
+        for holder in holders
+    ]

@@ -1,0 +1,29 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words for what became of a node."""
+
+from __future__ import annotations
+
+UNDER_WAY = "under-way"  # the step asked for is reached
+DONE = "done"
+UP_TO_DATE = "up-to-date"
+WITHDRAWN = "withdrawn"  # what another run had begun is given back, and nothing else is wanted
+AWAITING = "awaiting-approval"
+DEFERRED = "deferred"  # given back untouched; due still
+FAILED = "failed"
+HALTED = "halted"
+BUSY = "busy"  # another run has it
+# Of recoveries alone.
+ANSWERS = "answers-again"  # there is nothing to recover any more
+TOO_SOON = "too-soon"  # it may be due later
+GIVEN_UP = "given-up"  # it was tried often enough
+CHECK_MODE = "check-mode"  # nothing was tried
+
+
+class NotDue(Exception):
+    """Nothing is to be done to the node now; ``outcome``, ``reason``: what a run says of it."""
+
+    def __init__(self, outcome, reason=None):
+        super().__init__(reason or outcome)
+        self.outcome, self.reason = outcome, reason

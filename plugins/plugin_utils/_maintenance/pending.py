@@ -1,0 +1,81 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes are due, written on all of them before anything else happens: a run killed after one node of a hundred must
+not look finished.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+# What is taken back from a node that is not due. Any other step belongs to a maintenance under way.
+_BEFORE_AND_AFTER = (maintenance_record.UPGRADE, maintenance_record.APPROVAL, maintenance_record.FAILED)
+
+
+def change(node, due, retry=False):
+    """The labels to write, as a merge patch of them, or {}. A node with a record is in maintenance: nothing is.
+
+    ``retry``: whether what failed before is due again.
+    """
+    if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
+        return {}
+    state = maintenance_record.state(node)
+    if due and (state is None or (state == maintenance_record.FAILED and retry)):
+        return {maintenance_record.LABEL_STATE: maintenance_record.UPGRADE}
+    if not due and state in _BEFORE_AND_AFTER:
+        labels = {maintenance_record.LABEL_STATE: None}
+        if maintenance_record.LABEL_REBOOT_REQUIRED in kube_client.labels(node):
+            wanted = maintenance_record.reboot_required(node, False)
+            if wanted is None:
+                labels[maintenance_record.LABEL_REBOOT_REQUIRED] = None
+        return labels
+    return {}
+
+
+def label(cluster, due, settled, retry=False, check_mode=False):
+    """Label the nodes named ``due``; take the label from those named ``settled``.
+
+    Returns a list of {name, before, after} (labels) for those that changed, or would in check mode. One request for the
+    list of nodes and one for each that changes; one that somebody else writes meanwhile is read and judged again. Raises
+    NpuError naming all nodes that are not in the cluster before anything is written, and those that could not be written when
+    all others have been.
+    """
+    if not due and not settled:
+        return []
+    nodes = {node["metadata"]["name"]: node for node in cluster.each("/api/v1/nodes")}
+    missing = [name for name in due if name not in nodes]
+    if missing:
+        raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
+    each = AllOf()
+    for name, is_due in [(name, True) for name in due] + [(name, False) for name in settled if name in nodes]:
+        each.do(name, _write, cluster, nodes[name], is_due, retry, check_mode)
+    each.check()
+    return each.results
+
+
+def _write(cluster, node, due, retry, check_mode):
+    path = maintenance_record.path_of(node["metadata"]["name"])
+    while True:
+        labels = change(node, due, retry)
+        if not labels:
+            return None
+        have = kube_client.labels(node)
+        result = {
+            "name": node["metadata"]["name"],
+            "before": {key: have[key] for key in sorted(labels) if key in have},
+            "after": {key: labels[key] for key in sorted(labels) if labels[key] is not None},
+        }
+        if check_mode:
+            return result
+        version = node["metadata"]["resourceVersion"]
+        try:
+            cluster.merge_patch(path, {"metadata": {"resourceVersion": version, "labels": labels}})
+            return result
+        except kube_client.Conflict:
+            node = cluster.get(path)
+            if node is None:
+                return None

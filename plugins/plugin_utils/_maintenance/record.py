@@ -1,0 +1,465 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's maintenance as it is written on the Node: names, record, approval, and the one way to write them."""
+
+from __future__ import annotations
+
+import calendar
+import copy
+import json
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+# Contract (names people use with kubectl).
+LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
+LABEL_REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
+ANNOTATION_APPROVE = "npu.openfuyao.com/approve-reboot"
+ANNOTATION_APPROVED_BY = "npu.openfuyao.com/approved-by"
+LABEL_SKIP = "npuops.ascend/skip"
+LABEL_KEEP_CORDONED = "npuops.ascend/keep-cordoned"
+LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
+# Who maintenances are to the API server. It remembers who cordoned a node, and that is how its cordon is known to be ours.
+CORDON_MANAGER = "npuops.ascend-maintenance"
+ANNOTATION_RECORD = kube_client.ANNOTATION_MAINTENANCE
+ANNOTATION_LAST = "npuops.ascend/last-maintenance"
+
+# Steps: the one that is due.
+UPGRADE = "upgrade-required"
+APPROVAL = "approval-required"
+CORDON = "cordon-required"
+JOBS = "wait-for-jobs-required"
+PODS = "pod-deletion-required"
+DRAIN = "drain-required"
+REBOOT = "reboot-required"
+VALIDATION = "validation-required"
+ROLLBACK = "rollback-required"
+UNCORDON = "uncordon-required"
+FAILED = "upgrade-failed"
+STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
+# Until the reboot is intended, which the last of them does, everything can be given back.
+BEFORE_INTENT = (CORDON, JOBS, PODS, DRAIN, REBOOT)
+# Those of a node that may be out of service.
+IN_HAND = (CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON)
+
+# Marks among the record's times that are no steps. LEFT: out of service since no driver works; until one does, the cordon
+# stays, and it is ours.
+VALIDATED, PAUSED, INTENT, LEFT = "validated", "components-paused", "reboot", "left-cordoned"
+# TURNED: what the record was for is not wanted any more, and its reboot was certain: the host goes back to what is confirmed.
+TURNED = "turned-back"
+
+# Why a node is in maintenance. A recovery has no target.
+UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
+REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
+
+# Seconds. A record is beaten every 10 s, and no host call lasts longer than 60 s.
+HEARTBEAT_LIMIT = 90
+BEAT_SECONDS = 10
+
+
+class Lost(NpuError):
+    """Somebody else has the node now. Nothing may be written any more, and nothing given back."""
+
+
+class Gone(NpuError):
+    """The Node object was deleted."""
+
+
+class Recreated(NpuError):
+    """There is a new Node object under the old name; it knows nothing of the maintenance."""
+
+
+# --- time as the record has it ---
+
+
+def rfc3339(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def seconds_of(text):
+    """The inverse; None for what is no such time."""
+    try:
+        seconds = calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+    except (TypeError, ValueError):
+        return None
+    return seconds if seconds >= 0 else None
+
+
+# --- what a Node tells ---
+
+
+def path_of(name):
+    return "/api/v1/nodes/" + name
+
+
+def decode(node, annotation=ANNOTATION_RECORD):
+    """The record in the annotation of a Node, or None. Raises NpuError when it is not readable."""
+    text = kube_client.annotations(node).get(annotation)
+    if text is None:
+        return None
+    try:
+        return data_annotations.parse(text, STEPS, REASONS)
+    except data_annotations.Misfit as exc:
+        raise _unreadable(node, annotation, exc)
+
+
+def check(node):
+    """Raise NpuError when something is written on the Node that cannot be read, and that decides what may be done to it."""
+    for annotation in (ANNOTATION_RECORD, ANNOTATION_LAST):
+        decode(node, annotation)
+
+
+def _unreadable(node, annotation, why):
+    name = node["metadata"]["name"]
+    text = (
+        "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it:"
+        " then use that one." % (annotation, name, why)
+    )
+    if annotation == ANNOTATION_RECORD:
+        text += " Otherwise look whether the node is cordoned and what its label %s says, then remove" % LABEL_STATE
+    else:
+        text += " Otherwise look why the node was in maintenance last, then remove"
+    return NpuError("%s the annotation (kubectl annotate node %s %s-) and run again." % (text, name, annotation))
+
+
+def last(node):
+    """The record of the maintenance that ended last; {} without one, and when it cannot be read, which ``check`` tells."""
+    try:
+        return decode(node, ANNOTATION_LAST) or {}
+    except NpuError:
+        return {}
+
+
+def state(node):
+    """The step that is due, None when the node is up to date."""
+    return kube_client.labels(node).get(LABEL_STATE)
+
+
+def is_true(values, name):
+    return values.get(name) == "true"
+
+
+def unschedulable(node):
+    return bool(node.get("spec", {}).get("unschedulable"))
+
+
+def reboot_required(node, pending):
+    """The value of the label reboot-required: it has two reasons, a request that is ``pending`` and a wedge."""
+    return "true" if pending or kube_client.ANNOTATION_WEDGED in kube_client.annotations(node) else None
+
+
+def reboot_required_label(node, record):
+    """The label while the record is under way: it asks for no approval itself, but an upgrade that it came between may."""
+    return {LABEL_REBOOT_REQUIRED: reboot_required(node, record.get("due") == APPROVAL)}
+
+
+def intended(record):
+    """Whether the reboot is certain: the host may be anywhere, and nothing can simply be given back."""
+    return record.get("boot_id") is not None or record.get("step") not in BEFORE_INTENT
+
+
+def is_lost(node, holders):
+    """Whether a maintenance had the node in its hands, and its record is gone. ``holders()``: of the slots.
+
+    Its step tells, which nothing else writes; or its slot together with components that it has paused.
+    """
+    if ANNOTATION_RECORD in kube_client.annotations(node):
+        return False
+    if state(node) in IN_HAND:
+        return True
+    paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
+    return paused and state(node) != FAILED and node["metadata"]["name"] in holders()
+
+
+def version_of(release):
+    """The version in the name of a release."""
+    return (release or "").partition("-")[0]
+
+
+def reason_of(record):
+    return record.get("reason") or UPGRADE_REASON
+
+
+def age(record, now):
+    """Seconds since the record's heartbeat; very old when it has none that can be read."""
+    beat = seconds_of(record.get("heartbeat"))
+    return now - beat if beat is not None else float("inf")
+
+
+def annotated_at(node, name):
+    """(the program that set the annotation, when: RFC 3339), as managedFields tell; (None, None) when they do not."""
+    manager, when = None, None
+    for entry in node["metadata"].get("managedFields") or []:
+        owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
+        if "f:" + name in owned and (entry.get("time") or "") >= (when or ""):
+            manager, when = entry.get("manager"), entry.get("time")
+    return manager, when
+
+
+def cordoned_by(node):
+    """The program that set spec.unschedulable, as managedFields tell: None when it is not set, or they do not.
+
+    Setting what is set changes nothing, and what is taken away is nobody's: so it is who cordoned the node since it was last
+    uncordoned.
+    """
+    for entry in node["metadata"].get("managedFields") or []:
+        fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        if unschedulable(node) and "f:unschedulable" in fields and not entry.get("subresource"):
+            return entry.get("manager")
+    return None
+
+
+def left_cordoned(node):
+    """Whether its cordon is ours: its driver did not work when its last maintenance ended, and nobody has uncordoned and
+    cordoned it since. One of which nobody knows whose it is is not ours."""
+    return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
+
+
+# --- approval ---
+
+
+def approval(node, now, max_age=0, not_before=None):
+    """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
+
+    An approval is {time, manager, by}: when and by which program the annotation was set, as managedFields tell (None
+    when they do not), and who said to be it.
+    """
+    values = kube_client.annotations(node)
+    name = node["metadata"]["name"]
+    if not is_true(values, ANNOTATION_APPROVE):
+        return None, "its reboot is not approved: kubectl annotate node %s %s=true --overwrite" % (
+            name,
+            ANNOTATION_APPROVE,
+        )
+    manager, when = annotated_at(node, ANNOTATION_APPROVE)
+    since = seconds_of(when)
+    again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % (
+        (name, ANNOTATION_APPROVE) * 2
+    )
+    if since is not None and max_age and now - since > max_age:
+        return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
+    if since is not None and not_before is not None and since < not_before:
+        return None, "its approval of %s is older than the trouble it would cure: %s" % (when, again)
+    return {"time": when, "manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}, None
+
+
+# --- the record, and the one way to write it ---
+
+
+class Change:
+    """What one Node PATCH does: the whole new record (None: it ends), labels and annotations (None: removed), and the
+    cordon (None: as it is)."""
+
+    def __init__(self, record, labels=None, annotations=None, cordon=None):
+        self.record = data_annotations.bounded(record)
+        self.labels = dict(labels or {})
+        self.annotations = dict(annotations or {})
+        self.cordon = cordon
+
+    def patch(self, node):
+        """The merge patch, on top of exactly this version of the Node."""
+        labels, values = dict(self.labels), dict(self.annotations)
+        values[ANNOTATION_RECORD] = None if self.record is None else encode(self.record)
+        if self.record is not None:
+            labels[LABEL_STATE] = self.record["step"]
+        body = {
+            "metadata": {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "labels": labels,
+                "annotations": values,
+            }
+        }
+        if self.cordon is not None:
+            # null rather than false: that is how kubectl uncordon leaves it.
+            body["spec"] = {"unschedulable": True if self.cordon else None}
+        return body
+
+    def is_on(self, node, before):
+        """Whether this very change is what the node says: then a write whose answer was lost took effect.
+
+        ``before``: the record that was there. One that two writes of one second share tells neither from the other.
+        """
+        values = kube_client.annotations(node)
+        if self.record is not None:
+            return self.record != before and values.get(ANNOTATION_RECORD) == encode(self.record)
+        ended = self.annotations.get(ANNOTATION_LAST)
+        return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
+
+
+def encode(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+class NodeLog:
+    """One Node, with the record of this run on it. All writes to the Node go through ``write``.
+
+    ``node``: the Node as last seen; ``record``: what this run has written last, None before and after; ``on_beat()`` is called
+    whenever somebody who waits shows that this run lives.
+    """
+
+    def __init__(self, cluster, name, run, clock, on_beat=lambda: None):
+        self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
+        self.name, self.run = name, run
+        self.node = None
+        self.previous = None  # the Node object before the present one
+        self.record = None
+        self.started = None  # when the maintenance began; stays when its record has ended
+        self.writes = 0
+        self._written = None  # monotonic time of the last write
+        self._uid = None
+
+    def open(self):
+        """Read the Node for the first time; returns the record on it, whosever it is, or None. Raises Gone."""
+        node = self._cluster.get(path_of(self.name))
+        if node is None:
+            raise Gone(_gone(self.name))
+        self.node, self._uid = node, node["metadata"].get("uid")
+        record = decode(node)
+        if record is None:
+            # A new one is numbered, and recoveries are counted, by what ended last.
+            check(node)
+        return record
+
+    def look(self):
+        """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
+        self._accept(self._cluster.get(path_of(self.name)), None)
+        return self.node
+
+    def adopt(self, record):
+        """Go on with the record that ``open`` found. Raises NpuError when it lacks what that takes."""
+        missing = data_annotations.missing(record)
+        if missing:
+            raise _unreadable(self.node, ANNOTATION_RECORD, "it lacks %s" % ", ".join(missing))
+        self.record, self.started = record, record.get("started")
+        self._written = self._clock.monotonic()
+
+    def adopt_new_node(self, change_of):
+        """After Recreated: write the record on the new Node. ``change_of(node, record)`` makes the Change."""
+        record, self.record = self.record, None
+        try:
+            self.write(lambda node, _none: change_of(node, copy.deepcopy(record)))
+        except Gone:
+            self.record = record
+            raise
+
+    def now(self):
+        return rfc3339(self._clock.now())
+
+    def write(self, decide):
+        """One transition. ``decide(node, record)`` makes the Change, anew for each version of the Node; it may raise.
+
+        The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
+        the record is no longer what this run wrote is: Lost.
+        """
+        while True:
+            change = decide(self.node, copy.deepcopy(self.record))
+            try:
+                patch = change.patch(self.node)
+                self.node = self._cluster.merge_patch(path_of(self.name), patch, field_manager=CORDON_MANAGER)
+            except (kube_client.Conflict, kube_client.NotFound):
+                if not self._accept(self._cluster.get(path_of(self.name)), change):
+                    continue
+            self.writes += 1
+            self.record = change.record
+            self.started = (change.record or {}).get("started", self.started)
+            self._written = self._clock.monotonic()
+            self._uid = self.node["metadata"].get("uid")
+            return
+
+    def step(self, step, cordon=None, labels=None, annotations=None, guard=None, **fields):
+        """Write that ``step`` is due now, with other fields of the record. ``guard(node, record)`` may raise."""
+
+        def decide(node, record):
+            if guard is not None:
+                guard(node, record)
+            changed = dict(record, **fields)
+            if step != record["step"]:
+                changed["times"] = dict(changed["times"], **{step: self.now()})
+            changed.update(step=step, heartbeat=self.now())
+            return Change(changed, labels, annotations, cordon)
+
+        self.write(decide)
+
+    def beat(self):
+        """Show that this run lives: people at once, the record at most every 10 s."""
+        self._on_beat()
+        if self.record is not None and self._clock.monotonic() - self._written >= BEAT_SECONDS:
+            self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
+
+    def _accept(self, node, attempted):
+        """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
+        if node is None:
+            raise Gone(_gone(self.name))
+        if attempted is not None and attempted.is_on(node, self.record):
+            self.node = node
+            return True
+        found = decode(node)
+        if found is None and self.record is not None and node["metadata"].get("uid") != self._uid:
+            self.previous, self.node = self.node, node
+            raise Recreated("The Node object %s was deleted and came back." % self.name)
+        if found != self.record:
+            raise Lost(lost_text(self.name, found, self.run))
+        self.node = node
+        self._uid = node["metadata"].get("uid")
+        return False
+
+
+def _gone(name):
+    return (
+        "There is no Node object %s: somebody deleted it. The kubelet registers it anew when it starts: systemctl restart"
+        " kubelet on the host, then run again." % name
+    )
+
+
+def lost_text(name, found, run):
+    if found is None:
+        return (
+            "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
+            " is done to the node; look whether it is cordoned (kubectl get node %s)." % (name, ANNOTATION_RECORD, name)
+        )
+    if found["run"] == run:
+        return (
+            "Somebody changed the record of the maintenance of %s. Nothing more is done to the node; run again, which"
+            " goes on from what the record says." % name
+        )
+    return (
+        "%s is in the hands of another run (%s, step %s, last heard of at %s). Nothing was done to it; wait for that run."
+        % (name, found["run"], found.get("step"), found.get("heartbeat"))
+    )
+
+
+def new_record(node, run, now, generation, reason, from_driver, target, recoveries=(), job=None):
+    """The record a maintenance begins with.
+
+    ``from_driver``: {version, release}; ``target``: {version, release, digest}; ``generation``: larger than any that node
+    or host has seen. ``first_generation`` tells the trial boots of this maintenance from older ones.
+    ``recoveries``: when the node was rebooted to recover it, of late. ``job``: {id, url, user, workflow} of AWX, or None.
+    """
+    return {
+        "run": run,
+        "job": job,
+        "generation": generation,
+        "first_generation": generation,
+        "heartbeat": now,
+        "reason": reason,
+        "from": from_driver,
+        "to": target,
+        "step": CORDON,
+        "uid": node["metadata"].get("uid"),
+        "unschedulable": None,
+        "boot_id": None,
+        "attempt": 1,
+        "approval": None,
+        "started": now,
+        "times": {CORDON: now},
+        "failure": None,
+        "recoveries": list(recoveries),
+    }
+
+
+def ended(record, outcome, now):
+    """The annotation last-maintenance of a record that ends now."""
+    return encode(data_annotations.bounded(dict(record, outcome=outcome, ended=now)))

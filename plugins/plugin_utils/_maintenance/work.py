@@ -1,0 +1,284 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all parts of a node's maintenance work with: the order, the policy, the ports, and the words for what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostSide
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED
+
+# The way forth.
+ORDER = (*maintenance_record.BEFORE_INTENT, maintenance_record.VALIDATION, maintenance_record.UNCORDON)
+
+POLL = 2.0  # seconds
+IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
+HALT_SECONDS = 30  # after which somebody who waits looks for a halt again
+TELL = 60  # seconds after which what is waited for is told again
+
+
+class Uncordoned(Exception):
+    """Somebody uncordoned the node before its reboot was certain."""
+
+
+class Skipped(NpuError):
+    """Somebody wants the node left out after all."""
+
+
+class Withdrawn(NpuError):
+    """The approval is not there any more."""
+
+
+class WrongHost(NpuError):
+    """The host that is reached is not the one that the Node stands for."""
+
+
+class Invalid(NpuError):
+    """The node is not in order with the driver it has now. Detail ``trial_over``: the host was rebooted once more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery; ``purpose``: Upgrade, or
+    a Recovery."""
+
+    node: str
+    run: str
+    reason: str = maintenance_record.UPGRADE_REASON
+    target: dict = dataclasses.field(default_factory=dict)
+    purpose: object = maintenance_purpose.Upgrade
+    resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
+    chips: int = 0
+    namespace: str = "npu-operator"
+    job: dict | None = None  # {id, url, user, workflow} of AWX, for the record
+    failure: str | None = None  # what a hook of the user's found wrong: the node goes back
+    pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
+    proved: bool = False  # whether a node of the pool has what this one is to get
+    in_flight: tuple = ()  # the nodes that the run goes on with
+
+    @property
+    def release(self):
+        """What the host is to end on; None when no other driver is wanted than the one that it has."""
+        return self.target.get("release") or None
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """The variables npu_upgrade_* that the cycle itself goes by. Times in seconds, 0 as their documentation says."""
+
+    auto: bool = False
+    max_parallel: int = 1
+    reboot_timeout: int = 1800
+    max_failures: int = 1
+    approval_wait: int = 0
+    approval_max_age: int = 0
+    heartbeat_limit: int = maintenance_record.HEARTBEAT_LIMIT
+
+
+class Work:
+    """One node's maintenance by one run.
+
+    ``log``: NodeLog, ``slots``: Slots, ``host``: HostSide, ``pods``: Drain, ``smoke``: SmokePod or None.
+    """
+
+    def __init__(self, cluster, host, pods, order, policy, clock, say, smoke=None):
+        """As for Cycle."""
+        self.order, self.policy, self.clock = order, policy, clock
+        self._say_to, self._started = say, clock.now()
+        self._said = None  # (the sentence, when)
+        self._asked = clock.monotonic()  # when it was looked for a halt
+        self.cluster = PatientCluster(cluster, self.say, clock)
+        self.log = maintenance_record.NodeLog(self.cluster, order.node, order.run, clock, self.still)
+        limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
+        self.life = run_liveness.Life(self.cluster, order.namespace, order.run, clock)
+        self.slots = maintenance_slots.Slots(self.cluster, order.namespace, clock, limit)
+        self.host = HostSide(host, self.log, clock, self.say)
+        self.pods = pods(self.cluster, self.beat, self.say)
+        self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
+        # Whether the record was begun for something else: it comes to an end before what this run wants begins.
+        self.clears = False
+
+    # --- telling ---
+
+    def say(self, sentence, step=None):
+        if step is None:
+            record = self.log.record
+            node = self.log.node
+            step = record["step"] if record else maintenance_record.state(node) if node else None
+        self._say_to(step or "", self.seconds(), sentence)
+        self._said = sentence, self.clock.monotonic()
+
+    def still(self):
+        """For whoever waits: say once more what was said last, after a minute. Long silence is taken for death."""
+        self.life.beat()
+        if self._said and self.clock.monotonic() - self._said[1] >= TELL:
+            sentence = self._said[0]
+            self.say("still: " + sentence)
+            self._said = sentence, self._said[1]
+
+    def seconds(self):
+        """Since the maintenance began; since this run did, as long as it has not."""
+        return max(0, self.clock.now() - (maintenance_record.seconds_of(self.log.started) or self._started))
+
+    def outcome(self, outcome, reason=None, blockers=(), step=None):
+        node = self.log.node
+        return {
+            "outcome": outcome,
+            "step": step or (maintenance_record.state(node) if node else None),
+            "reason": reason,
+            "seconds": round(self.seconds()),
+            "blockers": list(blockers or ()),
+        }
+
+    # --- looking ---
+
+    def components(self):
+        return kube_client.labels(self.log.node).get(kube_client.LABEL_COMPONENTS)
+
+    def components_back(self):
+        """The label with which the components we paused run again; {} when there is nothing to give back."""
+        paused = self.marked(PAUSED) and self.components() == "paused"
+        return {kube_client.LABEL_COMPONENTS: "enabled"} if paused else {}
+
+    def marked(self, mark):
+        return mark in self.log.record["times"]
+
+    @property
+    def wants_more(self):
+        """Whether this run wants another driver than the one on which the record ends that it clears away."""
+        return self.clears and self.order.release not in (None, self.log.record["to"].get("release"))
+
+    def check_identity(self, view):
+        """Raise WrongHost when the host with this view is not the one the Node stands for."""
+        boot_id = kube_client.boot_id(self.log.look())
+        if view["boot_id"] != boot_id:
+            raise WrongHost(
+                "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
+                " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
+                % (self.order.node, self.order.node, view["boot_id"], boot_id)
+            )
+
+    def check_unique(self):
+        """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
+        nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
+        why = identity.twins(nodes).get(self.order.node)
+        if why:
+            raise WrongHost("The host of %s is not rebooted: %s." % (self.order.node, why))
+
+    def known_host(self, patience=None):
+        """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
+
+        ``patience``: seconds for a host that may be rebooting. Raises WrongHost.
+        """
+        deadline = None
+        while True:
+            view = self.host.look(again=deadline is not None, patience=patience)
+            if view["boot_id"] == self.log.record["boot_id"]:
+                return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
+            try:
+                self.check_identity(view)
+                return view
+            except WrongHost:
+                over = deadline is not None and self.clock.monotonic() >= deadline
+                if over or self._is_another_node(view["boot_id"]):
+                    raise
+            if deadline is None:
+                # From now on: the host may have taken its time to come back.
+                deadline = self.clock.monotonic() + IDENTITY_LIMIT
+                self.say("waits until the node tells the boot ID of the host")
+            self.clock.sleep(POLL)
+
+    def refuse_another_node(self):
+        """Raise WrongHost when the host is certainly another node's. One that reboots now cannot be asked."""
+        view = self.host.peek()
+        if view is not None and view["boot_id"] != self.log.record["boot_id"] and self._is_another_node(view["boot_id"]):
+            self.check_identity(view)
+
+    def _is_another_node(self, boot_id):
+        nodes = self.cluster.list("/api/v1/nodes")
+        return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.order.node for node in nodes)
+
+    def approval(self, node):
+        """(approval, None) or (None, why there is none)."""
+        return maintenance_record.approval(
+            node, self.clock.now(), self.policy.approval_max_age, self.order.purpose.approval_not_before(node)
+        )
+
+    def pool(self, target):
+        """The kind of the node with this ``target``, for Slots; None when that is known to work, or there is none."""
+        release, order = target.get("release"), self.order
+        if not release or (order.proved and release == order.release):
+            return None
+        if order.pool and release == order.release:
+            return order.pool
+        # A record may be about another release than the one that is wanted now.
+        return "%s %s" % (order.pool.rpartition(" ")[0] or order.resource, release)
+
+    def check_slot(self):
+        """Raise Halted or NotYet when the node may not go on to its reboot."""
+        self._asked = self.clock.monotonic()
+        self.slots.check(self.order.node, self.order.reason)
+
+    # --- writing ---
+
+    def beat(self):
+        """For whoever waits. Raises what keeps the node from its reboot, before that is certain: a person or a halt."""
+        self.log.beat()
+        record = self.log.record
+        if record and not maintenance_record.intended(record) and record["step"] != maintenance_record.CORDON:
+            self.may_go_on(self.log.node, record)
+            if self.clock.monotonic() - self._asked >= HALT_SECONDS:
+                self.check_slot()
+
+    def may_go_on(self, node, record):
+        """A guard of NodeLog.step before the reboot: people may still stop it, or a chip that answers again."""
+        self.order.purpose.check_still_due(node)
+        check_skip(node)
+        if not maintenance_record.unschedulable(node):
+            raise Uncordoned()
+
+    def due(self, record, step, **fields):
+        """The record with ``step`` as the one that is due."""
+        times = dict(record["times"])
+        if step != record["step"]:
+            times[step] = self.log.now()
+        return dict(record, step=step, heartbeat=self.log.now(), times=times, **fields)
+
+    def tell_event(self):
+        """The Event that asks for the approval, new or refreshed. For a recovery the node agent does."""
+        if self.order.purpose.recovers:
+            return
+        text = "to=%s: kubectl annotate node %s %s=true --overwrite" % (
+            self.order.target.get("version"),
+            self.order.node,
+            maintenance_record.ANNOTATION_APPROVE,
+        )
+        try:
+            approval_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
+        except kube_client.Refused as exc:
+            self.say("no Event asks for the approval: %s" % exc.message)
+
+
+def check_skip(node):
+    if maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_SKIP):
+        raise Skipped("It has the label %s=true." % maintenance_record.LABEL_SKIP)
+
+
+def way(record):
+    if not record["to"]:
+        return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
+    return "%s from %s to %s" % (
+        record["reason"],
+        record["from"].get("version") or "an unknown driver",
+        record["to"].get("version") or "the same",
+    )

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Python for hosts that have none: the node agent's image, unpacked on the host.
+
+What is decided here is done there by a shell script, plugin_utils/_python/bring_python.sh.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient, parse_reference
+
+# As in the script.
+_NO_CTR, _NO_SOCKET, _NOT_PULLED, _NOT_UNPACKED, _NOT_STARTED, _BUSY = range(10, 16)
+
+_SAYS = re.compile(r"^npuops-python: (current|trace)=(.*)$", re.MULTILINE)
+
+
+class Host:
+    """What the script saw on a host: ``current`` (the runtime's name, None for none) and ``traces`` (paths)."""
+
+    def __init__(self, output):
+        found = [match.groups() for match in _SAYS.finditer(output.replace("\r", ""))]
+        self.current = next((value for key, value in found if key == "current" and value), None)
+        self.traces = [value for key, value in found if key == "trace"]
+        self.answered = bool(found)
+
+
+def name_of(image):
+    """The directory that stands for the reference ``image``: its tag or digest for people, and a hash of all of it."""
+    reference = parse_reference(image)
+    word = reference.tag if reference.tag and not reference.digest else reference.digest.partition(":")[2][:12]
+    return "%s-%s" % (word, hashlib.sha256(str(reference).encode("utf-8")).hexdigest()[:12])
+
+
+def script_for(script, task, **variables):
+    """The text to send: ``script`` with its variables set."""
+    settings = dict({"traces": "", "name": "", "image": "", "registry": "", "hosts_toml": ""}, task=task, **variables)
+    return "".join("%s=%s\n" % (key, shlex.quote(settings[key])) for key in sorted(settings)) + script
+
+
+def pull_variables(image, username=None, password=None, plain_http=False, ca_file=None, meant_for=None):
+    """The variables of the task bring. Asks the registry; raises NpuError.
+
+    ``meant_for``: an image or a repository; credentials, plain_http and ca_file count only if ``image`` is in the same
+    registry.
+    """
+    reference = parse_reference(image)
+    if meant_for and parse_reference(meant_for).registry != reference.registry:
+        username = password = ca_file = None
+        plain_http = False
+    client = RegistryClient(reference.registry, username, password, plain_http, ca_file)
+    digest = reference.digest or client.resolve(reference.repository, reference.tag).digest
+    header = client.authorization(reference.repository)
+    return {
+        "name": name_of(image),
+        "image": "%s@%s" % (reference.name, digest),
+        "registry": reference.registry,
+        "hosts_toml": image_ctr.hosts_toml(client.base, header, ca_file).rstrip("\n"),
+    }
+
+
+def secrets_of(hosts_toml):
+    """What must not be shown of it: the Authorization header, with and without its scheme."""
+    headers = re.findall(r'Authorization = "(.*)"', hosts_toml)
+    return headers + [header.partition(" ")[2] for header in headers]
+
+
+def failure(status, output, image, secrets=()):
+    """The NpuError for a script that ended with ``status`` and said ``output``, trying to bring ``image``."""
+    output = output.strip()
+    for secret in secrets:
+        output = output.replace(secret, "***") if secret else output
+    last = output.splitlines()[-1].strip() if output else "no message, exit status %d" % status
+    about = "No Python could be brought to this host"
+    if status == _NO_CTR:
+        return NpuError(
+            "%s: there is no ctr on it (it comes with containerd), which would unpack the image. Install containerd, or a "
+            "Python, and name that in ansible_python_interpreter" % about
+        )
+    if status == _NO_SOCKET:
+        return NpuError("%s: containerd does not run on it (no socket). Start it, then repeat" % about)
+    if status == _BUSY:
+        return NpuError("%s: %s. Wait for it, then repeat" % (about, last))
+    if status in (_NOT_PULLED, _NOT_UNPACKED):
+        return NpuError("%s: %s" % (about, image_ctr.explain(host_command.Result(status, "", output), image, 0).message))
+    if status == _NOT_STARTED:
+        return NpuError(
+            "%s: the image %s was unpacked, but no Python starts from it: %s. It must be the node agent's image of this "
+            "collection, for this host's architecture, and /var/lib must not be mounted noexec" % (about, image, last)
+        )
+    return NpuError("%s: %s" % (about, last))

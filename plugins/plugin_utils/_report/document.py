@@ -1,0 +1,306 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of the nodes of a roll-out, as JSON: from what the cluster says, and what this run was told.
+
+Everything people and machines get to see is rendered from that JSON alone: _report_table, _report_junit, _report_html.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+# What the cycle calls its outcomes, as people read them; those of the plan read as they are.
+SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
+RECOVERED = "recovered"
+GIVEN_BACK = "given back"  # cordoned already when the roll-out was halted, and not rebooted
+LATER = "later"  # due, but the run was for the first node of each pool only
+_DONE = {maintenance_record.ROLLBACK_REASON: RETURNED, maintenance_record.RECOVERY_REASON: RECOVERED}
+
+# What an outcome comes to. With the first two nothing is left to do now.
+PASSED, SKIPPED, WAITING, FAILED = "passed", "skipped", "not-begun", "failed"
+_STATUS = {
+    SUCCESS: PASSED,
+    RETURNED: PASSED,
+    RECOVERED: PASSED,
+    maintenance_outcome.ANSWERS: PASSED,
+    maintenance_outcome.WITHDRAWN: PASSED,
+    maintenance_outcome.TOO_SOON: SKIPPED,
+    heal_plan.IN_UPGRADE: SKIPPED,
+    fleet_verdict.UP_TO_DATE: PASSED,
+    fleet_verdict.SKIPPED: SKIPPED,
+    maintenance_outcome.AWAITING: SKIPPED,
+    LATER: SKIPPED,
+    NOT_BEGUN: WAITING,
+    GIVEN_BACK: WAITING,
+}
+
+# Parts of a maintenance for people, each with the steps it consists of.
+PARTS = (
+    ("EVICT", (maintenance_record.CORDON, maintenance_record.JOBS, maintenance_record.PODS, maintenance_record.DRAIN)),
+    ("REBOOT", (maintenance_record.REBOOT,)),
+    ("VALIDATE", (maintenance_record.VALIDATION, maintenance_record.UNCORDON)),
+    ("BACK", (maintenance_record.ROLLBACK,)),
+)
+_PART_OF = {step: part for part, steps in PARTS for step in steps}
+
+# Escape sequences of terminals, and what neither XML nor HTML can hold, not even escaped; pods and hosts may say anything.
+_UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# Outcomes that need no reason here: of those that wait, the command to approve tells.
+_TELL_THEMSELVES = (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED, maintenance_outcome.AWAITING)
+
+
+# Seconds. What ended longer ago is not told of a node that is up to date.
+_RECENT = 24 * 3600
+
+
+class Row:
+    """One node."""
+
+    def __init__(self, host, planned, node, run, now):
+        """``host``: {name, outcome, reason} of npu_outcomes; ``planned``: its entry in the plan; ``node``: Node or None;
+        ``now``: seconds since 1970."""
+        self.name, self.planned = host["name"], planned
+        self.check_mode = host["outcome"] == maintenance_outcome.CHECK_MODE
+        self.node_name = planned.get("node") or self.name
+        self.node = node
+        self.unreadable = None  # why nobody can tell what became of the node
+        try:
+            record, self.last = self._records(node, run)
+        except NpuError as exc:
+            record, self.last, self.unreadable = None, False, one_line(exc.message)
+        self.record = record or {}
+        before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
+        self.before, self.after = before.get("version"), after.get("version")
+        self.outcome, self.reason = self._judge(host, node)
+        self.earlier = self._earlier(run, now) if self.outcome == fleet_verdict.UP_TO_DATE and node else None
+        if self.earlier:
+            self.reason = "upgraded from %(from)s by the earlier run %(run)s" % self.earlier
+
+    @staticmethod
+    def _records(node, run):
+        """(the record this run has or had on the node, whether it has ended)."""
+        if node is None:
+            return None, False
+        values = kube_client.annotations(node)
+        if maintenance_record.ANNOTATION_RECORD in values:
+            found = maintenance_record.decode(node)
+            return (found, False) if found["run"] == run else (None, False)
+        maintenance_record.check(node)
+        last = maintenance_record.last(node)
+        return (last, True) if last.get("run") == run else (None, False)
+
+    def _earlier(self, run, now):
+        """{run, from, ended} of another run that brought the driver of late: this one may be its second half. Or None."""
+        last = maintenance_record.last(self.node)
+        ended = maintenance_record.seconds_of(last.get("ended"))
+        if ended is None or now - ended > _RECENT or last.get("run") == run or last.get("outcome") != "success":
+            return None
+        before, after = ((last.get(key) or {}).get("version") for key in ("from", "to"))
+        if not before or after != self.after:
+            return None
+        return {"run": last["run"], "from": before, "ended": last["ended"]}
+
+    def _judge(self, host, node):
+        """(outcome, why)."""
+        if host["outcome"] is None or self.check_mode:
+            if self.planned.get("later"):
+                return LATER, None
+            reasons = self.planned.get("reasons") or self.planned.get("notes") or []
+            return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
+        outcome, reason = host["outcome"], host["reason"]
+        if self.unreadable:
+            return maintenance_outcome.FAILED, ". ".join(text.rstrip(".") for text in (reason, self.unreadable) if text)
+        if outcome == maintenance_outcome.DONE:
+            return _DONE.get(self.record.get("reason"), SUCCESS), None
+        if outcome == maintenance_outcome.FAILED and self.last and self.record.get("outcome") == "rolled-back":
+            return ROLLED_BACK, reason
+        if outcome == maintenance_outcome.UNDER_WAY:
+            return LEFT, reason
+        if outcome == maintenance_outcome.HALTED and (self.last or not self.record):
+            # Why the roll-out is halted is told once.
+            if self.record.get("unschedulable") is None:
+                return NOT_BEGUN, None
+            return GIVEN_BACK, "it was being emptied when the roll-out was halted; it was not rebooted and keeps its driver"
+        return outcome, reason
+
+    def result(self):
+        steps = timeline(self.record)
+        return {
+            "host": self.name,
+            "node": self.node_name,
+            "from": self.before,
+            "to": self.after,
+            "outcome": self.outcome,
+            "status": SKIPPED if self.check_mode else _STATUS.get(self.outcome, FAILED),
+            "reason": self.reason,
+            "seconds": seconds_of_parts(steps),
+            "started": self.record.get("started"),
+            "ended": self.record.get("ended"),
+            "times": self.record.get("times") or {},
+            "timeline": steps,
+            "approval": self.record.get("approval"),
+            "job": self.record.get("job"),
+            "earlier": self.earlier,
+            "state": maintenance_record.state(self.node) if self.node else None,
+        }
+
+
+def timeline(record):
+    """The steps a record has gone through, in their order: [{step, part, began, ended}]; each ends where the next begins."""
+    begun = {step: maintenance_record.seconds_of(text) for step, text in (record.get("times") or {}).items()}
+    order = list(_PART_OF)
+    # Two steps may begin in one second.
+    marks = [(when, order.index(step)) for step, when in begun.items() if when is not None and step in _PART_OF]
+    # What ended is dated; of what has not, the heartbeat is the last that is known.
+    end = maintenance_record.seconds_of(record.get("ended")) or maintenance_record.seconds_of(record.get("heartbeat"))
+    if not marks or end is None:
+        return []
+    marks.sort()
+    limits = [when for when, _number in marks[1:]] + [max(end, marks[-1][0])]
+    return [
+        {
+            "step": order[number],
+            "part": _PART_OF[order[number]],
+            "began": maintenance_record.rfc3339(when),
+            "ended": maintenance_record.rfc3339(limit),
+        }
+        for (when, number), limit in zip(marks, limits)
+    ]
+
+
+def seconds_between(began, ended):
+    return maintenance_record.seconds_of(ended) - maintenance_record.seconds_of(began)
+
+
+def seconds_of_parts(steps):
+    """{part: seconds, "TOTAL": seconds} of a timeline, {} of none; parts that have not begun are left out."""
+    taken = {}
+    for step in steps:
+        for part in (step["part"], "TOTAL"):
+            taken[part] = taken.get(part, 0) + seconds_between(step["began"], step["ended"])
+    return {part: taken[part] for part in [name for name, _steps in PARTS] + ["TOTAL"] if part in taken}
+
+
+def rows(hosts, plan, nodes, run, now):
+    """A Row per host, in the order of the plan, then in that of ``hosts``. ``nodes``: Node objects by name; ``now``: seconds
+    since 1970."""
+    planned, order = plan.get("hosts") or {}, {name: number for number, name in enumerate(plan.get("order") or [])}
+    made = []
+    for host in hosts:
+        entry = planned.get(host["name"]) or {}
+        made.append(Row(host, entry, nodes.get(entry.get("node") or host["name"]), run, now))
+    return sorted(made, key=lambda row: order.get(row.name, len(order)))
+
+
+def document(all_rows, run, reason, halted, now, workloads=None):
+    """The report: a dict of what JSON knows, as the module npu_report documents it.
+
+    ``reason``: upgrade, rollback or recovery; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
+    ``workloads``: {parked, restored, left, problem} of npu_workloads.
+    """
+    workloads = workloads or {}
+    nodes = [row.result() for row in all_rows]
+    steps = [step for node in nodes for step in node["timeline"]]
+    started = min((step["began"] for step in steps), default=None)
+    ended = max((step["ended"] for step in steps), default=None)
+    return {
+        "run": run,
+        "reason": reason,
+        "from": _distinct(nodes, "from"),
+        "to": _distinct(nodes, "to"),
+        "written": maintenance_record.rfc3339(now),
+        "started": started,
+        "ended": ended,
+        "seconds": seconds_between(started, ended) if steps else 0,
+        "halted": halted,
+        "go_on": _go_on(nodes, reason, halted),
+        "approve": _approve(nodes),
+        "nodes": nodes,
+        "workloads": {
+            "parked": workloads.get("parked") or [],
+            "restored": workloads.get("restored") or [],
+            "left": workloads.get("left") or [],
+            "problem": workloads.get("problem") or None,
+        },
+    }
+
+
+def _distinct(nodes, key):
+    """The versions of the nodes that were due, each once."""
+    due = [node for node in nodes if node["outcome"] not in (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED)]
+    return sorted({node[key] for node in due if node[key]})
+
+
+def unfinished(nodes):
+    """Those that did not get there."""
+    return [node for node in nodes if node["status"] in (WAITING, FAILED)]
+
+
+# By the reason of a run; others are called like it.
+_PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal"}
+
+
+def _go_on(nodes, reason, halted):
+    """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
+    bad, options = unfinished(nodes), []
+    held = maintenance_halt.binds(halted, reason)
+    # What stands in the middle of its maintenance is finished in spite of the halt, and ends it.
+    if held and not halted.get("node"):
+        options.append("-e npu_upgrade_clear_halt=true")
+    if reason != maintenance_record.RECOVERY_REASON and any(node["state"] == maintenance_record.FAILED for node in bad):
+        options.append("-e npu_upgrade_retry=true")
+    command = "ansible-playbook npuops.ascend." + _PLAYBOOKS.get(reason, reason)
+    return " ".join([command] + options) if bad or held else None
+
+
+def _approve(nodes):
+    """The command that approves the reboots that wait for it, None when none does."""
+    names = [node["node"] for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
+    command = "kubectl annotate node %s %s=true --overwrite"
+    return command % (" ".join(names), maintenance_record.ANNOTATION_APPROVE) if names else None
+
+
+# --- what the renderers have in common ---
+
+
+def needs_telling(node):
+    """Whether the reason of a node of the JSON is worth reading."""
+    return bool(node["reason"]) and (node["outcome"] not in _TELL_THEMSELVES or bool(node["earlier"]))
+
+
+def awaiting(nodes):
+    """Those that wait for approval."""
+    return [node for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
+
+
+def alike(nodes):
+    """[[node, ...], ...]: what several nodes have in common is told once."""
+    grouped = {}
+    for node in nodes:
+        grouped.setdefault((node["outcome"], node["reason"]), []).append(node)
+    return list(grouped.values())
+
+
+def shown_name(node):
+    """The name of the node, and that of its host where it is another one."""
+    return node["node"] if node["node"] == node["host"] else "%s (%s)" % (node["node"], node["host"])
+
+
+def how_to_go_on(report):
+    """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
+    return "When that is repaired, go on with:" if " -e " in report["go_on"] else "To go on:"
+
+
+def printable(text):
+    """``text`` without what XML and HTML cannot hold."""
+    return _UNPRINTABLE.sub("", str(text))

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The templates of roles, rendered with settings as a user has them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import jinja2
+import yaml
+from paths import CHECKOUT
+
+ROLES = CHECKOUT / "roles"
+SHARED = {
+    "npu_namespace": "npu-operator",
+    "npu_image_pull_policy": "IfNotPresent",
+    "npu_image_pull_secrets": ["one", "two"],
+    "npu_rollout_max_unavailable": "10%",
+    "npu_tolerations": [{"key": "dedicated", "operator": "Exists"}],
+}
+PLUGIN = dict(
+    SHARED,
+    npu_device_plugin_image="registry.example/plugin:v7.3.0",
+    npu_device_plugin_driver_path="/var/lib/Ascend/driver",
+    npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
+    npu_device_plugin_kubelet_pods=False,
+    npu_node_agent_enabled=False,
+)
+AGENT = dict(
+    SHARED,
+    npu_node_agent_image="registry.example/agent:0.1.0",
+    npu_node_agent_driver_path="/var/lib/Ascend/driver",
+    npu_node_agent_probe_interval=60,
+    npu_node_agent_probe_timeout=30,
+    npu_node_agent_probe_failures=3,
+    npu_node_agent_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
+    npu_node_agent_monitoring_labels={"release": "prometheus"},
+    __npu_node_agent_alerts={"groups": [{"name": "x", "rules": []}]},
+)
+EXPORTER = dict(
+    SHARED,
+    npu_exporter_image="registry.example/exporter:v7.3.0",
+    npu_exporter_driver_path="/usr/local/Ascend/driver",
+    npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
+    npu_exporter_service_monitor_labels={"release": "prometheus"},
+)
+
+
+def render(role, template, variables):
+    """{kind: object} of a role's template."""
+    return {item["kind"]: item for item in render_all(role, template, variables)}
+
+
+def render_all(role, template, variables):
+    """The objects of a role's template."""
+    loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
+    environment = jinja2.Environment(
+        loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
+    )
+    environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
+    with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
+        constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
+    text = environment.get_template(template).render(constants, **variables)
+    return [item for item in yaml.safe_load_all(text) if item]

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taking back an installation below a temporary directory: what is listed before it must be listed after it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import removal as driver_removal
+
+
+@pytest.fixture
+def npu_host(host, monkeypatch):
+    """Two chips; /etc and /lib as on a host. Users are never taken back."""
+    monkeypatch.setattr(driver_activation.host_system, "accounts", lambda fs: [])
+    monkeypatch.setattr(driver_activation, "NPU_SMI_WAIT", 1)
+    os.makedirs(host.fs + "/etc/ld.so.conf.d")
+    host.chips(2)
+    return host
+
+
+def files(host):
+    """Everything below /etc, /lib, /var and /run, but for what a boot brings."""
+    found = []
+    for top in ("etc", "lib", "var", "run"):
+        for directory, names, others in os.walk(os.path.join(host.fs, top)):
+            found.extend(os.path.relpath(os.path.join(directory, name), host.fs) for name in names + others)
+    return sorted(path for path in found if not path.endswith(("multi-user.target.wants", "ld.so.cache")))
+
+
+def install(host, name=None, source="image"):
+    made = driver_activation.Activation(source=source, root="/var/lib/Ascend", release=name, files=host.boot_files(), chip="910b",
+                                   timeout=1, fs=host.fs)
+    made.plan()
+    made.apply()
+
+
+def removal(host, **options):
+    made = driver_removal.Removal(fs=host.fs, **options)
+    return made, made.plan()
+
+
+def test_all_of_an_installation_goes_and_the_loaded_driver_is_told(npu_host):
+    before = files(npu_host)
+    name = npu_host.release("a")
+    install(npu_host, name)
+    npu_host.write("var/lib/npuops/device-plugins/x.sock", "")
+    npu_host.forget_calls()
+    made, _reasons = removal(npu_host)
+    made.apply()
+    # It alone tells which driver is loaded until the next boot.
+    assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
+    assert made.left == ["the driver stays loaded until this host is rebooted: a chip does not survive its removal"]
+    assert not [call for call in npu_host.calls if call.startswith(("insmod", "rmmod"))]
+    assert npu_host.calls.index("systemctl disable --now npu-driver.service") < npu_host.calls.index("systemctl daemon-reload")
+
+
+def test_after_a_reboot_nothing_is_left(npu_host):
+    before = files(npu_host)
+    install(npu_host, npu_host.release("a"))
+    removal(npu_host)[0].apply()
+    npu_host.boot(boot_id="boot-2")
+    made, reasons = removal(npu_host)
+    assert reasons == [] and made.left == []
+    assert files(npu_host) == sorted(before + ["var/lib"])
+
+
+def test_a_second_run_changes_nothing(npu_host):
+    install(npu_host, npu_host.release("a"))
+    removal(npu_host)[0].apply()
+    npu_host.forget_calls()
+    made, reasons = removal(npu_host)
+    assert reasons == []
+    made.apply()
+    assert npu_host.calls == []
+
+
+def test_the_plan_alone_changes_nothing(npu_host):
+    install(npu_host, npu_host.release("a"))
+    before = files(npu_host)
+    _made, reasons = removal(npu_host)
+    assert "remove /var/lib/Ascend" in reasons and "remove /var/lib/npuops" in reasons
+    assert files(npu_host) == before
+
+
+def test_a_mounted_release_stays(npu_host, monkeypatch):
+    name = npu_host.release("a")
+    other = npu_host.release("b")
+    install(npu_host, name)
+    path = "/var/lib/Ascend/releases/%s/driver" % name
+    monkeypatch.setattr(releases, "mounted_paths", lambda: {path})
+    made, reasons = removal(npu_host)
+    made.apply()
+    assert "remove /var/lib/Ascend/releases/%s" % other in reasons
+    assert npu_host.exists(path) and not npu_host.exists("/var/lib/Ascend/releases/" + other)
+    assert npu_host.links() == {}
+    assert "release %s stays in /var/lib/Ascend/releases while something mounts it" % name in made.left
+
+
+def test_a_preinstalled_driver_is_not_touched(npu_host):
+    tree = "usr/local/Ascend/driver/"
+    npu_host.write(tree + "version.info", "Version=25.5.0\n")
+    npu_host.program(os.path.join(npu_host.fs, tree, "tools/npu-smi"), "#!/bin/sh\ncat \"$FAKE/npu-smi.out\"\n")
+    npu_host.write("etc/ascend_install.info", "UserName=HwHiAiUser\nDriver_Install_Path_Param=/usr/local/Ascend\n")
+    npu_host.write("lib/davinci.conf", "DAVINCI_HOME_PATH=/usr/local/Ascend\n")
+    npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")
+    for device in ("davinci_manager", "davinci0", "davinci1"):
+        npu_host.write("dev/" + device, "")
+    before = files(npu_host)
+    install(npu_host, source="preinstalled")
+    assert npu_host.exists("etc/systemd/system/npu-driver.service")
+    made, _reasons = removal(npu_host)
+    made.apply()
+    assert files(npu_host) == sorted(before + ["var/lib"])
+    assert npu_host.exists(tree + "version.info") and made.left == []
+
+
+def test_files_that_say_where_another_driver_is_stay(npu_host):
+    install(npu_host, npu_host.release("a"))
+    npu_host.write("lib/davinci.conf", "DAVINCI_HOME_PATH=/usr/local/Ascend\n")
+    npu_host.write("etc/ascend_install.info", npu_host.read("etc/ascend_install.info") + "Firmware_Install_Path_Param=/x\n")
+    removal(npu_host)[0].apply()
+    assert npu_host.exists("lib/davinci.conf")
+    kept = npu_host.read("etc/ascend_install.info")
+    assert "Firmware_Install_Path_Param=/x" in kept and "Driver_" not in kept
+
+
+def test_only_empty_directories_go(npu_host):
+    npu_host.write("etc/cdi/other.json", "{}")
+    os.makedirs(npu_host.fs + "/user/cluster-info")
+    made, reasons = removal(npu_host, directories=["/etc/cdi", "/user/cluster-info", "/user"])
+    assert reasons == ["remove /user/cluster-info", "remove /user"]
+    made.apply()
+    assert npu_host.exists("etc/cdi/other.json") and not npu_host.exists("user")
+
+
+@pytest.mark.parametrize("steps", [1, 4, 8, 11, 14, 17])
+def test_cut_short_anywhere_the_next_run_ends_it(npu_host, steps):
+    before = files(npu_host)
+    install(npu_host, npu_host.release("a"))
+    made, reasons = removal(npu_host)
+    assert len(reasons) > 17
+    for change in made.changes[:steps]:
+        change.apply()
+    removal(npu_host)[0].apply()
+    assert removal(npu_host)[1] == []
+    assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
+
+
+def test_another_driver_in_the_same_place_is_not_touched(npu_host):
+    """A package that was installed to /var/lib/Ascend, and nothing of ours."""
+    npu_host.write("var/lib/Ascend/driver/version.info", "Version=25.5.0\n")
+    npu_host.write("etc/ascend_install.info", "UserName=HwHiAiUser\nDriver_Install_Path_Param=/var/lib/Ascend\n")
+    npu_host.write("lib/davinci.conf", "DAVINCI_HOME_PATH=/var/lib/Ascend\n")
+    npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")
+    made, reasons = removal(npu_host)
+    assert (reasons, made.left) == ([], [])

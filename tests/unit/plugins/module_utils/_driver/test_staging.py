@@ -1,0 +1,692 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Staging, with a real registry and a ctr that unpacks real layers; real containerds are for the lab."""
+
+from __future__ import annotations
+
+import collections
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+
+import driver_images
+import pytest
+import registry_server
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
+from paths import CHECKOUT, SUPPORT
+
+REPOSITORY = "mlops/ascend-driver"
+TAG = "25.5.0-910b-x"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# What a ctr does that staging sees: keeps images and leases, pulls with the credentials of hosts.toml, mounts. The
+# mount is a directory full of files, so unmounting is emptying it; the test's umount does that.
+CTR = """\
+#!{python} -IS
+import os, sys
+state = {state!r}
+arguments = sys.argv[5:]
+with open(state + "/calls", "a") as stream:
+    stream.write(" ".join(arguments) + "\\n")
+assert sys.argv[1] == "-a" and sys.argv[3:5] == ["-n", "npuops"], sys.argv
+
+def names(kind):
+    return sorted(os.listdir(state + "/" + kind))
+
+if arguments[1:] == ["ls", "-q"]:
+    print("\\n".join(name.replace("%", "/") for name in names(arguments[0])))
+elif arguments[:3] == ["leases", "create", "--id"]:
+    open(state + "/leases/" + arguments[3], "w").close()
+elif arguments[1] == "rm":
+    assert arguments[0] == "images" or arguments[2] == "--sync"
+    for name in [name for name in arguments[2:] if name != "--sync"]:
+        os.unlink(state + "/" + arguments[0] + "/" + name.replace("/", "%"))
+elif arguments[:3] == ["images", "pull", "--help"]:
+    print("--local  Fetch content from local client")
+elif arguments[:2] == ["images", "pull"]:
+    import hashlib, json, re, urllib.request
+    hosts, reference = arguments[3], arguments[-1]
+    assert names("images") == [] and "5" not in names("leases")
+    open(state + "/leases/1", "w").close()
+    registry, path = reference.split("@")[0].split("/", 1)
+    toml = hosts + "/" + registry + "/hosts.toml"
+    assert os.stat(toml).st_mode & 0o777 == 0o600
+    text = open(toml).read()
+    server = re.search('server = "(.*)"', text).group(1)
+    header = re.search('Authorization = "(.*)"', text)
+    def get(kind, what):
+        request = urllib.request.Request("%s/v2/%s/%s/%s" % (server, path, kind, what))
+        if header:
+            request.add_header("Authorization", header.group(1))
+        try:
+            return urllib.request.urlopen(request).read()
+        except urllib.error.HTTPError as exc:
+            sys.exit("ctr: failed to copy: " + ("unexpected status 401 Unauthorized" if exc.code == 401 else "500 Internal"))
+    manifest = json.loads(get("manifests", reference.split("@")[1]))
+    for layer in manifest["layers"]:
+        content = get("blobs", layer["digest"])
+        if "sha256:" + hashlib.sha256(content).hexdigest() != layer["digest"]:
+            sys.exit("ctr: failed commit on ref: unexpected commit digest sha256:0, expected %s: failed precondition" % layer["digest"])
+        with open(state + "/layer", "wb") as stream:
+            stream.write(content)
+    with open(state + "/images/" + reference.replace("/", "%"), "w") as stream:
+        pass
+elif arguments[:2] == ["images", "mount"]:
+    import tarfile
+    assert arguments[2].replace("/", "%") in names("images")
+    assert not os.path.exists(os.path.dirname(arguments[3]) + "/hosts")
+    with tarfile.open(state + "/layer") as archive:
+        archive.extractall(arguments[3], filter="fully_trusted") if hasattr(tarfile, "data_filter") else archive.extractall(arguments[3])
+    open(state + "/leases/" + arguments[3].replace("/", "%"), "w").close()
+else:
+    sys.exit("unknown " + repr(arguments))
+"""
+
+
+class Host:
+    """A host as staging sees it, below a temporary directory."""
+
+    def __init__(self, top, monkeypatch):
+        self.top = top
+        self.root = top / "Ascend"
+        self.state = top / "state"
+        for kind in ("images", "leases"):
+            (self.state / kind).mkdir(parents=True)
+        (self.state / "calls").write_text("")
+        self.socket = top / "containerd.sock"
+        self.socket.write_text("")
+        self.ctr = top / "ctr"
+        self.ctr.write_text(CTR.format(python=sys.executable, state=str(self.state)))
+        self.ctr.chmod(0o755)
+        self.run = top / "run"
+        monkeypatch.setattr(image_ctr, "RUN_DIRECTORY", str(self.run))
+        monkeypatch.setattr(image_ctr.Containerd, "_unmount", unmount)
+
+    def stager(self, registry, **more):
+        options = {
+            "image": "%s/%s:%s" % (registry.address, REPOSITORY, TAG),
+            "root": str(self.root),
+            "kernel": driver_images.KERNEL,
+            "username": registry.username,
+            "password": registry.password,
+            "plain_http": True,
+            "containerd_address": str(self.socket),
+            "ctr": str(self.ctr),
+            "timeout": 30,
+        }
+        options.update(more)
+        return staging.Stager(**options)
+
+    def stage(self, registry, **more):
+        stager = self.stager(registry, **more)
+        if stager.reason() is None:
+            return stager.release
+        stager.check()
+        return stager.stage()
+
+    def is_clean(self):
+        """Nothing left in containerd, no credentials, no mount, no half release."""
+        return (
+            not os.listdir(str(self.state / "images"))
+            and not os.listdir(str(self.state / "leases"))
+            and sorted(os.listdir(str(self.run))) == ["lock"]
+            and not [name for name in os.listdir(str(self.root / "releases")) if name.startswith((".new", ".old"))]
+        )
+
+
+def unmount(self):
+    import shutil
+
+    shutil.rmtree(self._mount_point, ignore_errors=True)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return Host(tmp_path / "host", monkeypatch)
+
+
+@pytest.fixture(params=["basic", "token"])
+def registry(request):
+    with registry_server.Registry(auth=request.param) as server:
+        yield server
+
+
+@pytest.fixture
+def basic():
+    with registry_server.Registry(auth="basic") as server:
+        yield server
+
+
+def publish(registry, tmp_path, change=None, tag=TAG, annotations=None, **more):
+    """Push a driver image; returns its digest."""
+    top = tmp_path / ("image-" + tag)
+    tree = driver_images.write_tree(top / "driver", **more)
+    if change:
+        change(tree)
+    return driver_images.push(registry, REPOSITORY, tag, top, annotations=annotations)
+
+
+def test_an_image_becomes_a_release(host, registry, tmp_path):
+    digest = publish(registry, tmp_path)
+    assert "is not staged for kernel" in host.stager(registry).reason()
+    name = host.stage(registry, version="25.5.0")
+    assert name == "25.5.0-%s-%s" % (driver_images.KERNEL, digest[7:19])
+    layout = host.stager(registry).layout
+    manifest = layout.manifest(name)
+    assert (
+        manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
+    )
+    tree = host.root / "releases" / name / "driver"
+    assert set(manifest["files"]) == {
+        os.path.relpath(os.path.join(directory, file), str(tree))
+        for directory, dummy, files in os.walk(str(tree))
+        for file in files
+    }
+    plan = (tree / "modules.load").read_text().splitlines()
+    assert plan[-1] == "insmod host/drv_vascend.ko optional" and plan[0] == "modprobe i2c_core required"
+    assert [line.split()[1] for line in plan if line.startswith("insmod")] == manifest["modules"]
+    assert host.is_clean()
+    assert os.listdir(str(host.root)) == ["releases"]
+
+
+def test_the_second_time_nothing_is_done_and_with_a_digest_nobody_is_asked(host, registry, tmp_path):
+    digest = publish(registry, tmp_path)
+    name = host.stage(registry)
+    stager = host.stager(registry)
+    assert stager.reason() is None and stager.release == name
+    registry.requests.clear()
+    (host.state / "calls").write_text("")
+    assert host.stager(registry, digest=digest).reason() is None
+    assert host.stager(registry, image="%s/%s@%s" % (registry.address, REPOSITORY, digest)).reason() is None
+    assert registry.requests == [] and (host.state / "calls").read_text() == ""
+
+
+def test_a_tag_that_moved_is_staged_beside(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    first = host.stage(basic)
+    publish(basic, tmp_path, lambda tree: driver_images.write(tree / "new", b"new"))
+    second = host.stage(basic)
+    assert host.stager(basic).layout.releases() == sorted([first, second])
+
+
+def test_another_kernel_needs_another_release(host, basic, tmp_path):
+    def second_kernel(tree):
+        driver_images.write(tree / "host-second" / "drv_pcie_host.ko", driver_images.module("6.8.0-31-generic"))
+
+    publish(basic, tmp_path, second_kernel)
+    host.stage(basic)
+    assert host.stager(basic, kernel="6.8.0-31-generic").reason()
+    assert host.stage(basic, kernel="6.8.0-31-generic").startswith("25.5.0-6.8.0-31-generic-")
+
+
+def test_modes_are_safe_whatever_the_image_says(host, basic, tmp_path):
+    def spoil(tree):
+        (tree / "tools" / "npu-smi").chmod(0o6777)
+        driver_images.write(tree / "device" / "secret.bin", b"x", 0o000)
+        (tree / "device").chmod(0o700)
+        (tree / "lib64" / "libx.so").symlink_to("driver/libdcmi.so")
+
+    publish(basic, tmp_path, spoil)
+    previous = os.umask(0o077)
+    try:
+        name = host.stage(basic)
+    finally:
+        os.umask(previous)
+    tree = host.root / "releases" / name / "driver"
+    modes = {
+        path: stat.S_IMODE(os.lstat(os.path.join(str(tree), path)).st_mode)
+        for path in ("tools/npu-smi", "device/secret.bin", "device", "host", "version.info")
+    }
+    assert modes == {
+        "tools/npu-smi": 0o755,
+        "device/secret.bin": 0o400,
+        "device": 0o755,
+        "host": 0o755,
+        "version.info": 0o444,
+    }
+    assert os.readlink(str(tree / "lib64" / "libx.so")) == "driver/libdcmi.so"
+    for directory, names, files in os.walk(str(host.root)):
+        for entry in names + files:
+            info = os.lstat(os.path.join(directory, entry))
+            assert info.st_uid == os.geteuid()
+            assert stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o7022
+
+
+def test_modes_are_safe_when_somebody_else_made_the_image(tmp_path):
+    """The builder leaves setuid and write permission out; other people's images need not."""
+    source = tmp_path / "source"
+    for name, mode in (("suid", 0o4755), ("sgid", 0o2777), ("open", 0o666), ("closed", 0o000)):
+        driver_images.write(source / "sub" / name, b"x", mode)
+    (source / "sub").chmod(0o1777)
+    staging.copy_tree(str(source), str(tmp_path / "target"))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "target").glob("**/*")}
+    assert modes == {"sub": 0o755, "suid": 0o755, "sgid": 0o755, "open": 0o644, "closed": 0o400}
+
+
+def link(value, name="lib64/evil"):
+    return lambda tree: (tree / name).symlink_to(value)
+
+
+def chain(tree):
+    """Each link looks harmless by itself: through "up" the second one ends two directories higher than it seems."""
+    (tree / "deep").mkdir()
+    (tree / "up").symlink_to(".")
+    (tree / "lib64" / "evil").symlink_to("../up/../up/../up/x")
+
+
+Bad = collections.namedtuple("Bad", "change text more")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Bad(link("/etc/shadow"), "lib64/evil -> /etc/shadow .* leads out", {}),
+        Bad(link("../../x"), "leads out", {}),
+        Bad(link("..", "evil"), "leads out", {}),
+        Bad(chain, "leads out", {}),
+        Bad(lambda tree: os.mkfifo(str(tree / "pipe")), "pipe in the image is a named pipe", {}),
+        Bad(lambda tree: (tree / "version.info").unlink(), "no driver tree", {}),
+        Bad(None, "kernel 9.9, which this host runs", {"kernel": "9.9"}),
+        Bad(None, r"holds driver 25\.5\.0, not 25\.5\.1", {"version": "25.5.1"}),
+        Bad(None, "no driver tree at /opt", {"path": "/opt"}),
+    ],
+)
+def test_a_bad_image_leaves_nothing_behind(host, basic, tmp_path, bad):
+    top = tmp_path / "image"
+    tree = driver_images.write_tree(top / "driver")
+    if bad.change:
+        bad.change(tree)
+    if os.path.exists(str(tree / "pipe")):
+        # Our own packer refuses what other people's images may have.
+        import gzip
+        import io
+        import json
+        import tarfile
+
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(str(tree), "driver")
+        layer = gzip.compress(packed.getvalue())
+        registry_manifest = {
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "layers": [{"digest": basic.put_blob(layer), "size": len(layer)}],
+            "config": {},
+        }
+        basic.put_manifest(REPOSITORY, TAG, json.loads(json.dumps(registry_manifest)))
+    else:
+        driver_images.push(basic, REPOSITORY, TAG, top)
+    with pytest.raises(NpuError, match=bad.text):
+        host.stage(basic, **bad.more)
+    assert host.stager(basic).layout.releases() == []
+    # The half copy is removed by whoever holds the lock next.
+    with host.stager(basic).layout.lock():
+        pass
+    assert host.is_clean()
+
+
+def test_an_image_that_says_it_is_for_another_kernel_is_not_even_pulled(host, basic, tmp_path):
+    publish(basic, tmp_path, annotations={"npuops.ascend/kernel": "5.10.0"})
+    with pytest.raises(NpuError, match=r"built for kernel 5\.10\.0, this host runs 6\.6\.0"):
+        host.stage(basic)
+    assert (host.state / "calls").read_text() == ""
+
+
+def test_a_staged_version_that_is_not_the_one_asked_for(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    host.stage(basic)
+    with pytest.raises(NpuError, match=r"holds driver 25\.5\.0, not 25\.5\.1"):
+        host.stager(basic, version="25.5.1").reason()
+
+
+def test_a_corrupt_layer(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    basic.faults = [("GET", "/blobs/", lambda content: content[:-1] + b"x")]
+    with pytest.raises(NpuError, match="is damaged.*Push the image again"):
+        host.stage(basic)
+    assert host.is_clean()
+    basic.faults = []
+    host.stage(basic)
+
+
+def test_a_token_that_expires_while_pulling_is_renewed(host, tmp_path):
+    class Expiring(registry_server.Registry):
+        """The token is good for what we ask and runs out when containerd comes."""
+
+        issued = 0
+
+        def issue_token(self, header):
+            self.issued += 1
+            self.token = "token-%d" % self.issued
+            return self.token
+
+        def allowed(self, header):
+            return super().allowed(header) and not (self.issued == 2 and "/blobs/" in self.requests[-1][1])
+
+    with Expiring(auth="token") as registry:
+        publish(registry, tmp_path)
+        assert host.stage(registry)
+        assert registry.issued == 3
+    assert host.is_clean()
+
+
+def test_no_secret_in_arguments_or_on_disk(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    host.stage(basic)
+    header = next(value for dummy, dummy2, value in basic.requests if value)
+    for directory, dummy, files in os.walk(str(host.top)):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as stream:
+                content = stream.read()
+            assert basic.password.encode() not in content and header.split()[1].encode() not in content, name
+
+
+def test_leftovers_of_a_killed_run_are_removed(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    for kind, name in (("images", "old@sha256"), ("leases", "5")):
+        (host.state / kind / name).write_text("")
+    (host.run / "hosts" / "r").mkdir(parents=True)
+    (host.run / "hosts" / "r" / "hosts.toml").write_text("secret")
+    (host.root / "releases" / ".new-x" / "driver").mkdir(parents=True)
+    host.stage(basic)
+    assert host.is_clean()
+
+
+def test_damage_is_repaired_unless_the_release_is_in_use(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    name = host.stage(basic)
+    library = host.root / "releases" / name / "driver/lib64/driver/libdcmi.so"
+    library.unlink()
+    assert "libdcmi.so" in host.stager(basic).reason()
+    assert host.stage(basic) == name and library.exists()
+    host.stager(basic).layout.point("driver", name)
+    library.unlink()
+    with pytest.raises(NpuError, match="damaged.*libdcmi.so.*in use"):
+        host.stage(basic)
+
+
+def flip(path):
+    """One bit is another; size and times are what they were."""
+    info = path.stat()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(bytes(content))
+    path.chmod(stat.S_IMODE(info.st_mode))
+    os.utime(str(path), ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def cut(path):
+    path.chmod(0o644)
+    os.truncate(str(path), path.stat().st_size - 1)
+
+
+def hang(path):
+    path.unlink()
+    os.mkfifo(str(path))
+
+
+@pytest.mark.parametrize("damage", [flip, cut, hang, lambda path: path.unlink()])
+@pytest.mark.parametrize("file", ["lib64/driver/libdcmi.so", "host/drv_pcie_host.ko", "modules.load", "version.info"])
+def test_what_is_staged_is_verified_and_staged_again(host, basic, tmp_path, damage, file):
+    publish(basic, tmp_path)
+    name = host.stage(basic)
+    path = host.root / "releases" / name / "driver" / file
+    before = path.read_bytes()
+    assert host.stager(basic, verify=True).reason() is None
+    # What a rollback goes back to is named by a link, and replaced all the same.
+    host.stager(basic).layout.point("previous", name)
+    damage(path)
+    assert file in host.stager(basic, verify=True).reason()
+    assert host.stage(basic, verify=True) == name and path.read_bytes() == before
+    assert host.stager(basic, verify=True).reason() is None
+    assert host.stager(basic).layout.target("previous") == name
+
+
+@pytest.mark.parametrize("link", ["driver", "good"])
+def test_what_runs_is_not_replaced_even_if_it_is_damaged(host, basic, tmp_path, link):
+    publish(basic, tmp_path)
+    name = host.stage(basic)
+    host.stager(basic).layout.point(link, name)
+    flip(host.root / "releases" / name / "driver/lib64/driver/libdcmi.so")
+    assert host.stager(basic).reason() is None
+    with pytest.raises(NpuError, match="damaged.*libdcmi.so.*in use"):
+        host.stage(basic, verify=True)
+
+
+def test_contradicting_digests(host, basic):
+    with pytest.raises(NpuError, match="contradict"):
+        host.stager(basic, image="r.example/a@sha256:" + "a" * 64, digest="sha256:" + "b" * 64)
+
+
+def test_no_containerd(host, basic, tmp_path):
+    publish(basic, tmp_path)
+    with pytest.raises(NpuError, match="does not exist on this host; is containerd running"):
+        host.stage(basic, containerd_address=str(tmp_path / "none.sock"))
+
+
+# Places
+
+
+@pytest.mark.parametrize("options, text", [("rw,noexec", "mounted noexec"), ("ro,relatime", "mounted read-only")])
+def test_a_place_where_nothing_may_run_or_be_written(tmp_path, monkeypatch, options, text):
+    monkeypatch.setattr(image_ctr, "mount_points", lambda: {"/": ["rw"], str(tmp_path): options.split(",")})
+    with pytest.raises(NpuError, match=text):
+        staging.check_place(str(tmp_path / "not" / "yet" / "there"), 1)
+
+
+def test_too_little_room_says_how_much_is_missing(tmp_path):
+    with pytest.raises(
+        NpuError, match=r"Not enough room at .*: \d+ MiB are free, the driver image needs \d{9,} MiB"
+    ) as caught:
+        staging.check_place(str(tmp_path), 2**50)
+    assert caught.value.details["needed_bytes"] > caught.value.details["free_bytes"] > 0
+    staging.check_place(str(tmp_path), 1000)
+
+
+def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path):
+    (tmp_path / "mountinfo").write_text(
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "40 22 8:2 /sub /mnt/with\\040space rw,noexec - ext4 /dev/sdb ro\n"
+    )
+    points = image_ctr.mount_points(str(tmp_path / "mountinfo"))
+    assert points == {"/": ["rw", "relatime"], "/mnt/with space": ["rw", "noexec"]}
+
+
+def test_selinux_types_the_policy_does_not_know_are_passed_over(tmp_path, monkeypatch):
+    labels = {}
+    monkeypatch.setattr(
+        staging.os, "setxattr", lambda path, name, value, follow_symlinks: labels.update({path: value}), raising=False
+    )
+    monkeypatch.setattr(staging, "_first_context", lambda types, selinux: types[-1].encode("ascii"))
+    (tmp_path / "selinux").mkdir()
+    (tmp_path / "selinux" / "context").write_text("")
+    tree = driver_images.write_tree(tmp_path / "release" / "driver")
+    staging.label(str(tree), ["host/asdrv_pbl.ko"], str(tmp_path / "selinux"))
+    assert labels[str(tree / "host/asdrv_pbl.ko")] == b"modules_object_t"
+    assert labels[str(tree / "tools/npu-smi")] == b"usr_t" and labels[str(tree)] == b"usr_t"
+    labels.clear()
+    staging.label(str(tree), [], str(tmp_path / "no-selinux"))
+    assert labels == {}
+
+
+# What ctr says
+
+
+class Said:
+    def __init__(self, stderr, rc=1):
+        self.stdout, self.stderr, self.rc = "progress\n", stderr, rc
+        self.timed_out = rc is None
+
+
+@pytest.mark.parametrize(
+    "text, rc, expected",
+    [
+        (
+            "ctr: failed to copy: httpReadSeeker: pull access denied, no basic auth credentials",
+            1,
+            "did not let containerd pull X",
+        ),
+        (
+            'ctr: failed commit on ref "layer-sha256:a": unexpected commit digest sha256:b: failed precondition',
+            1,
+            "X is damaged",
+        ),
+        ("ctr: failed to extract layer sha256:a: archive/tar: invalid tar header", 1, "X is damaged"),
+        ("ctr: write /var/lib/containerd/x: no space left on device", 1, "is full"),
+        ('ctr: failed to dial "/run/containerd/containerd.sock": connection refused', 1, "containerd does not answer"),
+        (
+            'ctr: failed to do request: Head "http://r/v2/": dial tcp 10.0.0.1:5000: connect: connection refused',
+            1,
+            "cannot reach the registry",
+        ),
+        ('ctr: failed to resolve reference "X": X: not found', 1, "does not have X any more"),
+        ("ctr: failed to copy: unexpected EOF", 1, "broke off"),
+        ("", None, "did not finish X within 7 seconds"),
+        ("ctr: something new", 1, "something new"),
+        ("", 3, "no output, exit status 3"),
+    ],
+)
+def test_what_ctr_says_becomes_a_sentence(text, rc, expected):
+    said = Said(text, rc)
+    if not text:
+        said.stdout = ""
+    assert expected in image_ctr.explain(said, "X", 7).message
+
+
+def test_a_secret_that_ctr_repeats_is_not_shown():
+    error = image_ctr.explain(
+        Said("ctr: bad header Basic c2VjcmV0, really c2VjcmV0"), "X", 7, secrets=["Basic c2VjcmV0", None]
+    )
+    assert "c2VjcmV0" not in error.message
+
+
+def test_hosts_toml():
+    assert image_ctr.hosts_toml("https://r.example", "Basic eA==", "/etc/ca.pem") == textwrap.dedent("""\
+        server = "https://r.example"
+        [host."https://r.example"]
+          capabilities = ["pull", "resolve"]
+          ca = "/etc/ca.pem"
+          [host."https://r.example".header]
+            Authorization = "Basic eA=="
+        """)
+
+
+# Killed
+
+KILLED = """\
+import sys
+sys.path[:0] = {path!r}
+import test_staging
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
+from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr
+ctr.RUN_DIRECTORY = {run!r}
+ctr.Containerd._unmount = test_staging.unmount
+stager = staging.Stager({image!r}, root={root!r}, kernel={kernel!r}, username="alice", password={password!r}, plain_http=True,
+                       containerd_address={socket!r}, ctr={ctr!r})
+stager.reason()
+stager.stage()
+"""
+
+
+def child_path(tmp_path):
+    """Directories from which a child finds the collection and the tests' own modules."""
+    package = tmp_path / "path" / "ansible_collections"
+    (package / "npuops").mkdir(parents=True)
+    for directory in (package, package / "npuops"):
+        (directory / "__init__.py").write_text("")
+    (package / "npuops" / "ascend").symlink_to(CHECKOUT)
+    return [str(tmp_path / "path"), HERE, str(SUPPORT)]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "call 1",
+        "call 3",
+        "call 4",
+        "call 5",
+        "call 6",
+        "Ascend/releases/.new-*",
+        "Ascend/releases/.new-*/driver/host/*",
+        "Ascend/releases/.new-*/driver/modules.load",
+        "Ascend/releases/25*",
+        "call 8",
+    ],
+)
+def test_killed_at_any_time_and_repeated(host, basic, tmp_path, moment):
+    """SIGKILL as soon as that many calls of ctr, or such a file, are seen."""
+    digest = publish(basic, tmp_path)
+    script = KILLED.format(
+        path=child_path(tmp_path),
+        run=str(host.run),
+        image="%s/%s:%s" % (basic.address, REPOSITORY, TAG),
+        root=str(host.root),
+        kernel=driver_images.KERNEL,
+        password=basic.password,
+        socket=str(host.socket),
+        ctr=str(host.ctr),
+    )
+
+    def reached():
+        if moment.startswith("call "):
+            return len((host.state / "calls").read_text().splitlines()) >= int(moment[5:])
+        return list(host.top.glob(moment))
+
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
+        while not reached():
+            assert process.poll() is None, "staging ended before the moment came"
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+    layout = host.stager(basic).layout
+    for name in layout.releases():
+        assert layout.damage(name) is None and layout.manifest(name)["digest"] == digest
+    assert not os.path.lexists(str(host.root / "driver"))
+    name = host.stage(basic)
+    assert layout.releases() == [name] and layout.damage(name) is None
+    with layout.lock():
+        pass
+    assert [entry for entry in os.listdir(layout.releases_dir) if entry != ".lock"] == [name]
+
+
+class PowerCut(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "_ctr.Containerd.pull",
+        "_ctr.Containerd.mounted",
+        "_driver_tree.inspect",
+        "copy_tree",
+        "_copy_file",
+        "label",
+        "digests",
+        "_releases.Layout.commit",
+    ],
+)
+def test_cut_short_at_each_step_and_repeated(host, basic, tmp_path, monkeypatch, where):
+    publish(basic, tmp_path)
+    target = staging
+    *modules, name = where.split(".")
+    for part in modules:
+        target = getattr(target, part)
+
+    def cut(*args, **kwargs):
+        raise PowerCut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(target, name, cut)
+        with pytest.raises(PowerCut):
+            host.stage(basic)
+    assert host.stager(basic).layout.releases() == []
+    assert not os.path.exists(str(host.run / "hosts"))
+    assert host.stage(basic)
+    assert host.is_clean()

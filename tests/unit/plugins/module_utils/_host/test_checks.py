@@ -1,0 +1,407 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One healthy host in a directory, then one thing after the other broken on it: which checks fail, and what they
+say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+RELEASE = "25.5.0-5.10.0-0123456789ab"
+BOOT = "7d0ee3a4-0000-0000-0000-000000000000"
+LINE = "+-----------------------------------------+---------------+---------------------+\n"
+ALWAYS = {
+    "chips", "device_nodes", "device_permissions", "npu_smi", "health", "driver_version", "loaded_driver",
+    "npu_smi_version", "release", "loaded_release", "driver_ready", "firmware", "library_ownership", "cdi_spec",
+    "cdi_mounts", "cdi_driver_version", "cdi_files", "cdi_config", "cdi_running", "cdi_hook",
+}
+
+
+class Daemon:
+    """containerd, as far as the checks look."""
+
+    address = "/run/containerd/containerd.sock"
+    on = True
+
+    def dump(self):
+        return containerd_config.Dump(
+            '[plugins."io.containerd.grpc.v1.cri"]\nenable_cdi = %s\ncdi_spec_dirs = ["/etc/cdi"]\n' %
+            str(self.on).lower()
+        )
+
+
+class Host:
+    """A / with two 910B chips and everything in order."""
+
+    def __init__(self, root):
+        self.root = root
+        self.daemon = Daemon()
+        self.health = ["OK", "OK"]
+        for number in (0, 1):
+            for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", "d802"), ("subsystem_device", "3003")):
+                self.write("sys/bus/pci/devices/0000:0%d:00.0/%s" % (number, name), "0x%s\n" % value)
+        for minor, name in enumerate(("davinci0", "davinci1", "davinci_manager", "devmm_svm", "hisi_hdc")):
+            self.node(name, minor)
+        tree = "var/lib/Ascend/releases/%s/driver" % RELEASE
+        self.write(tree + "/version.info", "Version=25.5.0\ncompatible_version_fw=[7.0.0,7.8.99]\n")
+        self.write(tree + "/lib64/driver/libdcmi.so", "")
+        self.write("var/lib/Ascend/releases/%s/manifest.json" % RELEASE, "{}")
+        for link in ("driver", "good"):
+            os.symlink("releases/%s/driver" % RELEASE, root / "var/lib/Ascend" / link)
+        self.write("sys/module/drv_pcie_host/version", "25.5.0\n")
+        self.write("sys/module/drv_pcie_host/initstate", "live\n")
+        self.write("proc/sys/kernel/random/boot_id", BOOT + "\n")
+        self.write("run/npuops/driver-loading", RELEASE + "\n")
+        self.marker()
+        self.firmware("7.8.0.6.201")
+        self.spec()
+        for name in cdi_spec.HOOK_PROGRAMS:
+            self.write("usr/sbin/" + name, "").chmod(0o755)
+        self.write(cdi_spec.HOOK.lstrip("/"), "#!/bin/sh\n").chmod(0o755)
+
+    def write(self, path, text):
+        path = self.root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def node(self, name, minor):
+        (self.root / "dev").mkdir(exist_ok=True)
+        os.mknod(self.root / "dev" / name, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        os.chmod(self.root / "dev" / name, 0o666)
+
+    def marker(self, **changes):
+        marker = dict({"boot_id": BOOT, "release": RELEASE, "version": "25.5.0"}, **changes)
+        self.write("run/npuops/driver-ready", json.dumps(marker))
+
+    def firmware(self, version):
+        self.npu_smi('if [ "$2" = -t ]; then echo "Firmware Version : %s"; else cat <<E\n%sE\nfi\n' % (version, self.table()))
+
+    def table(self, version="25.5.0", chips=None):
+        text = LINE + "| npu-smi %s    Version: %s |\n" % (version, version) + LINE
+        text += "| NPU   Name | Health | Power(W) Temp(C) |\n| Chip | Bus-Id | AICore(%) Memory-Usage(MB) |\n" + LINE
+        for number, health in enumerate(self.health if chips is None else chips):
+            text += "| %d 910B3 | %s | 90 40 |\n| 0 | 0000:0%d:00.0 | 0 0 / 0 |\n" % (number, health, number) + LINE
+        return text
+
+    def npu_smi(self, script):
+        self.write("var/lib/Ascend/driver/tools/npu-smi", "#!/bin/sh\n" + script).chmod(0o755)
+
+    def spec(self):
+        fs = str(self.root)
+        document = cdi_spec.spec(cdi_spec.look(fs), "/var/lib/Ascend", fs=fs)
+        self.write("etc/cdi/huawei.com-npu.json", cdi_spec.text(document))
+
+    def validate(self, **options):
+        fs = str(self.root)
+        options.setdefault("root", "/var/lib/Ascend")
+        npu_smi = chips_npu_smi.NpuSmi(fs + "/var/lib/Ascend/driver", 2, lock=fs + "/run/npuops/npu-smi.lock", fallbacks=())
+        validation = host_checks.Validation(fs=fs, npu_smi=npu_smi, **options)
+        validation.run(lambda: self.daemon)
+        return validation
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    if os.geteuid() != 0:
+        pytest.fail("device nodes and owners are what is tested here: run this as root")
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(cri, "status", lambda address, timeout=5: cri.CriStatus(True, True, ["/etc/cdi"]))
+    return Host(tmp_path)
+
+
+def failed(validation):
+    assert all(bool(result["message"]) != result["ok"] for result in validation.results)
+    return {result["name"]: result for result in validation.results if not result["ok"]}
+
+
+def test_all_is_well(host):
+    validation = host.validate()
+    assert failed(validation) == {}
+    assert {result["name"] for result in validation.results} == ALWAYS
+    assert validation.valid and validation.firmware == "7.8.0.6.201"
+    assert host_checks.summary(validation.results) == "all 20 checks passed"
+    assert all(sorted(result) == ["expected", "message", "name", "ok", "seen"] for result in validation.results)
+
+
+def test_no_hook(host):
+    os.unlink(host.root / cdi_spec.HOOK.lstrip("/"))
+    result = failed(host.validate())["cdi_hook"]
+    assert result["seen"] == "no " + cdi_spec.HOOK and "run npuops.ascend.install" in result["message"]
+
+
+def test_a_program_of_the_hook_is_missing(host):
+    os.unlink(host.root / "usr/sbin/umount")
+    result = failed(host.validate())["cdi_hook"]
+    assert result["seen"] == "no umount" and "npu_runtime_library_path: env" in result["message"]
+
+
+def test_a_spec_without_hook_needs_none(host):
+    os.unlink(host.root / cdi_spec.HOOK.lstrip("/"))
+    document = cdi_spec.spec(cdi_spec.look(str(host.root)), "/var/lib/Ascend", "env", str(host.root))
+    host.write("etc/cdi/huawei.com-npu.json", cdi_spec.text(document))
+    assert failed(host.validate(library_path="env")) == {}
+
+
+def test_no_chip_nothing_to_check(tmp_path):
+    validation = host_checks.Validation("/var/lib/Ascend", fs=str(tmp_path))
+    assert validation.run() == [] and validation.valid
+    assert "nothing to check" in host_checks.summary([])
+
+
+def test_two_families(host):
+    for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", "d500"), ("subsystem_device", "0100")):
+        host.write("sys/bus/pci/devices/0000:81:00.0/" + name, "0x%s\n" % value)
+    validation = host.validate()
+    assert list(failed(validation)) == ["chips"] and not validation.valid
+
+
+def test_chip_without_a_node(host):
+    (host.root / "dev" / "davinci1").unlink()
+    (host.root / "dev" / "hisi_hdc").unlink()
+    results = failed(host.validate())
+    assert list(results) == ["device_nodes"]
+    assert results["device_nodes"]["seen"] == "1 x /dev/davinciN, no /dev/davinci1, /dev/hisi_hdc"
+
+
+def test_node_without_a_chip(host):
+    host.node("davinci2", 2)
+    host.spec()
+    assert failed(host.validate())["device_nodes"]["seen"] == "3 x /dev/davinciN"
+
+
+def test_plain_file_instead_of_a_node(host):
+    (host.root / "dev" / "davinci1").unlink()
+    host.write("dev/davinci1", "")
+    assert "davinci1 is no device" in failed(host.validate())["device_permissions"]["seen"]
+
+
+def test_node_that_only_root_can_use(host, monkeypatch):
+    monkeypatch.setattr(host_checks, "_group", lambda name: 1000)
+    os.chmod(host.root / "dev" / "davinci0", 0o600)
+    results = failed(host.validate())
+    assert list(results) == ["device_permissions"] and "/dev/davinci0 0600 group 0" in results["device_permissions"]["seen"]
+    os.chown(host.root / "dev" / "davinci0", 1000, 1000)
+    os.chmod(host.root / "dev" / "davinci0", 0o660)
+    assert not failed(host.validate())
+
+
+@pytest.mark.parametrize(
+    "script, words",
+    [
+        ("echo 'dcmi module initialize failed. ret is -8005'; exit 187", "DCMI -8005"),
+        ("sleep 60", "gave no answer within"),
+        ("echo garbage", "cannot read"),
+    ],
+)
+def test_npu_smi_fails_hangs_or_talks_nonsense(host, script, words):
+    host.npu_smi(script)
+    validation = host.validate()
+    results = failed(validation)
+    assert list(results) == ["npu_smi"] and words in results["npu_smi"]["message"]
+    assert "health" not in {result["name"] for result in validation.results}
+    assert "cdi_running" in {result["name"] for result in validation.results}
+
+
+def test_npu_smi_lists_fewer_chips(host):
+    host.npu_smi("if [ $# = 1 ]; then cat <<E\n%sE\nelse echo 'Firmware Version : 7.8.0'; fi" % host.table(chips=["OK"]))
+    results = failed(host.validate())
+    assert list(results) == ["npu_smi"]
+    assert (results["npu_smi"]["expected"], results["npu_smi"]["seen"]) == ("2 chips listed", "1 chips listed")
+
+
+@pytest.mark.parametrize("health", ["Warning", "Alarm", "Critical", "UNKNOWN"])
+def test_sick_chip(host, health):
+    host.health = ["OK", health]
+    host.firmware("7.8.0")
+    results = failed(host.validate())
+    assert list(results) == ["health"] and results["health"]["seen"] == "NPU 1 chip 0: %s" % health
+
+
+def test_another_version_than_wanted(host):
+    assert list(failed(host.validate(version="25.7.0"))) == ["driver_version"]
+
+
+def test_another_version_in_the_kernel(host):
+    host.write("sys/module/drv_pcie_host/version", "25.3.0\n")
+    results = failed(host.validate())
+    assert list(results) == ["loaded_driver"] and results["loaded_driver"]["seen"] == "25.3.0"
+
+
+def test_driver_not_loaded(host):
+    for path in (host.root / "sys/module/drv_pcie_host").iterdir():
+        path.unlink()
+    (host.root / "sys/module/drv_pcie_host").rmdir()
+    assert failed(host.validate())["loaded_driver"]["seen"] == "not loaded"
+
+
+def test_module_without_a_version(host):
+    (host.root / "sys/module/drv_pcie_host/version").unlink()
+    assert not failed(host.validate())
+
+
+def test_npu_smi_of_another_version(host):
+    host.npu_smi("if [ $# = 1 ]; then cat <<E\n%sE\nelse echo 'Firmware Version : 7.8.0'; fi" % host.table("25.3.0"))
+    assert list(failed(host.validate())) == ["npu_smi_version"]
+
+
+def test_other_release_is_good(host):
+    (host.root / "var/lib/Ascend/good").unlink()
+    results = failed(host.validate())
+    assert list(results) == ["release"] and "good: -" in results["release"]["seen"]
+
+
+def test_on_trial_good_may_be_another(host):
+    good = host.root / "var/lib/Ascend/good"
+    good.unlink()
+    good.symlink_to("releases/25.3.0-another/driver")
+    assert list(failed(host.validate())) == ["release"]
+    assert failed(host.validate(trial=True)) == {}
+    os.symlink("releases/%s/driver" % RELEASE, host.root / "var/lib/Ascend/next")
+    assert list(failed(host.validate(trial=True))) == ["release"]
+
+
+def test_trial_boot_under_way(host):
+    os.symlink("releases/%s/driver" % RELEASE, host.root / "var/lib/Ascend/next")
+    assert list(failed(host.validate())) == ["release"]
+
+
+def test_modules_of_another_release(host):
+    host.write("run/npuops/driver-loading", "25.5.0-5.10.0-ffffffffffff\n")
+    assert list(failed(host.validate())) == ["loaded_release"]
+
+
+@pytest.mark.parametrize("change", [{"boot_id": "another"}, {"version": "25.3.0"}, {"release": "x"}])
+def test_marker_of_something_else(host, change):
+    host.marker(**change)
+    assert list(failed(host.validate())) == ["driver_ready"]
+
+
+def test_boot_unit_said_why(host):
+    (host.root / "run/npuops/driver-ready").unlink()
+    host.write("run/npuops/driver-failed", json.dumps({"boot_id": BOOT, "reason": "no devices"}))
+    assert failed(host.validate())["driver_ready"]["seen"] == "no devices"
+
+
+@pytest.mark.parametrize("version, ok", [("7.8.99.3", True), ("7.9.0", False), ("6.4.0", False), ("NA", True)])
+def test_firmware_range(host, version, ok):
+    host.firmware(version)
+    results = failed(host.validate())
+    assert list(results) == ([] if ok else ["firmware"])
+    if not ok:
+        assert results["firmware"]["seen"] == "%s (NPU 0, 1)" % version
+
+
+@pytest.mark.parametrize(
+    "path, mode",
+    [
+        ("var/lib/Ascend/driver/lib64/driver/libdcmi.so", 0o664),
+        ("var/lib/Ascend/driver/lib64", 0o757),
+        ("var/lib/Ascend/releases", 0o775),
+        ("var", 0o1777),
+    ],
+)
+def test_libraries_others_can_replace(host, path, mode):
+    (host.root / path).chmod(mode)
+    results = failed(host.validate())
+    assert list(results) == ["library_ownership"] and "mode %04o" % mode in results["library_ownership"]["seen"]
+
+
+def test_libraries_of_somebody_else(host):
+    os.chown(host.root / "var/lib/Ascend/driver/lib64/driver", 1000, 0)
+    assert "belongs to user ID 1000" in failed(host.validate())["library_ownership"]["seen"]
+
+
+def test_no_spec(host):
+    (host.root / "etc/cdi/huawei.com-npu.json").unlink()
+    results = failed(host.validate())
+    assert list(results) == ["cdi_spec"] and results["cdi_spec"]["seen"] == "there is no CDI spec"
+
+
+def test_spec_with_a_mount_that_is_gone(host):
+    (host.root / "var/lib/Ascend/driver/tools/npu-smi").unlink()
+    assert failed(host.validate())["cdi_mounts"]["seen"] == "no /var/lib/Ascend/driver/tools/npu-smi"
+
+
+def test_spec_of_another_tree(host):
+    """Somebody else's spec: containers would get the libraries of another driver."""
+    host.write("opt/driver/version.info", "Version=24.1.0\n")
+    path = host.root / "etc/cdi/huawei.com-npu.json"
+    path.write_text(path.read_text().replace('"/var/lib/Ascend/driver"', '"/opt/driver"'))
+    results = failed(host.validate())
+    assert set(results) == {"cdi_spec", "cdi_driver_version"}
+    assert results["cdi_driver_version"]["seen"].startswith("24.1.0 in ")
+
+
+def test_foreign_and_broken_spec_files(host):
+    host.write("etc/cdi/other.yaml", "kind: huawei.com/npu\n")
+    host.write("var/run/cdi/empty.json", "")
+    assert list(failed(host.validate())) == ["cdi_files"]
+    (host.root / "var/run/cdi/empty.json").unlink()
+    assert "other.yaml is of the same kind" in failed(host.validate())["cdi_files"]["seen"]
+    (host.root / "etc/cdi/other.yaml").unlink()
+    host.write("var/run/cdi/empty.json", "")
+    assert "empty.json is broken" in failed(host.validate())["cdi_files"]["seen"]
+
+
+def test_cdi_off_in_the_file(host):
+    host.daemon.on = False
+    results = failed(host.validate())
+    assert list(results) == ["cdi_config"] and "enable_cdi = false" in results["cdi_config"]["seen"]
+
+
+def test_cdi_off_in_the_process(host, monkeypatch):
+    monkeypatch.setattr(cri, "status", lambda address, timeout=5: cri.CriStatus(True, False, ["/etc/cdi"]))
+    results = failed(host.validate())
+    assert list(results) == ["cdi_running"] and "restarted" in results["cdi_running"]["message"]
+
+
+def test_no_containerd(host):
+    def find():
+        raise NpuError("This host's kubelet uses CRI-O")
+
+    host.daemon = None
+    fs = str(host.root)
+    validation = host_checks.Validation("/var/lib/Ascend", fs=fs, npu_smi=chips_npu_smi.NpuSmi(fs + "/x", lock=fs + "/l"))
+    validation.run(find)
+    assert "CRI-O" in failed(validation)["cdi_config"]["message"]
+
+
+def test_preinstalled_has_no_releases(host):
+    """The same tree, used as it is: no links are expected."""
+    tree = host.root / "usr/local/Ascend/driver"
+    tree.parent.mkdir(parents=True)
+    (host.root / "var/lib/Ascend/releases" / RELEASE / "driver").rename(tree)
+    for link in ("driver", "good"):
+        (host.root / "var/lib/Ascend" / link).unlink()
+    (host.root / "run/npuops/driver-loading").unlink()
+    host.marker(release="")
+    fs = str(host.root)
+    document = cdi_spec.spec(cdi_spec.look(fs), "/usr/local/Ascend", fs=fs)
+    host.write("etc/cdi/huawei.com-npu.json", cdi_spec.text(document))
+    npu_smi = chips_npu_smi.NpuSmi(str(tree), 2, lock=fs + "/run/npuops/npu-smi.lock", fallbacks=())
+    validation = host_checks.Validation("/var/lib/Ascend", source="preinstalled", fs=fs, npu_smi=npu_smi)
+    validation.run(lambda: host.daemon)
+    assert failed(validation) == {}
+    assert {"release", "loaded_release"} & {result["name"] for result in validation.results} == set()
+
+
+def test_summary_is_for_a_person(host):
+    host.daemon.on = False
+    host.health = ["OK", "Alarm"]
+    host.firmware("7.8.0")
+    lines = host_checks.summary(host.validate().results).splitlines()
+    assert lines[0] == "2 of 20 checks failed"
+    assert lines[1] == "health: NPU 1 chip 0: Alarm (expected: OK for every chip)"
+    assert lines[2].startswith("  -> ") and lines[3].startswith("cdi_config: ")

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Ansible makes of a host that goes away, and what the cycle is told of it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_call
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
+
+
+class Action:
+    """An ActionBase with the result that a module call has. A call is made in another process, and told over a pipe."""
+
+    def __init__(self, answer):
+        self.answer, self._told, self._seen = answer, multiprocessing.SimpleQueue(), []
+        self._connection = self
+
+    def reset(self):
+        self._told.put("reset")
+
+    def _execute_module(self, module_name, module_args, task_vars):
+        self._told.put((module_name, module_args))
+        return self.answer() if callable(self.answer) else self.answer
+
+    def told(self):
+        while not self._told.empty():
+            self._seen.append(self._told.get())
+        return self._seen
+
+    @property
+    def calls(self):
+        return [told for told in self.told() if told != "reset"]
+
+    @property
+    def resets(self):
+        return self.told().count("reset")
+
+
+def port(answer):
+    action = Action(answer)
+    return action, host_call.HostPort(action, {}, "/var/lib/Ascend")
+
+
+def refuse():
+    raise AnsibleConnectionFailure("Connection\nrefused")
+
+
+def test_view():
+    action, host = port({"view": {"boot_id": "b"}})
+    assert host.view() == {"boot_id": "b"}
+    host.view(30)
+    assert action.calls == [
+        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend"}),
+        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend", "wait": 30}),
+    ]
+
+
+def test_rebooted():
+    action, host = port({"queued": True, "held": [], "already": False})
+    host.rebooted("b", 3, None, False)
+    assert action.calls[0][1] == {
+        "state": "rebooted",
+        "boot_id": "b",
+        "generation": 3,
+        "refuse_held": False,
+        "root": "/var/lib/Ascend",
+    }
+    assert action.resets == 1
+
+
+def test_held():
+    action, host = port({"queued": False, "held": [{"pid": 1}], "already": False})
+    assert host.rebooted("b", 3, "r", True)["held"]
+    assert action.resets == 0 and action.calls[0][1]["release"] == "r"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refuse,
+        {"unreachable": True, "msg": "gone"},
+        {"failed": True, "rc": 255, "module_stdout": "", "msg": "MODULE FAILURE"},
+        {"failed": True, "rc": -15, "module_stdout": "", "msg": "MODULE FAILURE"},
+    ],
+)
+def test_unreachable(answer):
+    action, host = port(answer)
+    with pytest.raises(HostUnreachable):
+        host.view()
+    assert action.resets == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"failed": True, "msg": "Another run has taken this host over"}, "Another run has taken"),
+        ({"failed": True, "rc": 127, "module_stdout": "", "msg": "x", "module_stderr": "no python"}, "no Python can be run"),
+        ({"failed": True, "rc": 1, "module_stdout": "", "msg": "MODULE FAILURE"}, "MODULE FAILURE"),
+    ],
+)
+def test_what_the_module_says(answer, text):
+    _action, host = port(answer)
+    with pytest.raises(NpuError, match=text) as caught:
+        host.view()
+    assert not isinstance(caught.value, HostUnreachable)
+
+
+def test_what_is_found_out_on_the_host_is_not_found_out_again():
+    variables = {}
+    action = Action({"view": {}, "ansible_facts": {"discovered_interpreter_python": "/opt/python3", "other": 1}})
+    host_call.HostPort(action, variables, "/var/lib/Ascend").view()
+    assert variables == {"ansible_facts": {"discovered_interpreter_python": "/opt/python3"}}
+
+
+def test_a_call_that_is_killed():
+    action, host = port(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(HostUnreachable, match="ended without an answer"):
+        host.view()
+    assert action.resets == 1
+
+
+def test_a_host_that_hangs_in_the_tasks_own_time_limit(monkeypatch):
+    """An alarm that was set before is neither lost nor taken for the call's."""
+    monkeypatch.setattr(host_call, "LIMIT", 60)
+
+    class TaskIsUp(BaseException):
+        pass
+
+    def on_alarm(*_arguments):
+        raise TaskIsUp
+
+    previous = signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(1)
+    try:
+        _action, host = port(signal.pause)
+        with pytest.raises(TaskIsUp):
+            host.view()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_connection_that_cannot_be_reset(monkeypatch):
+    monkeypatch.setattr(host_call, "RESET_LIMIT", 1)
+    action, host = port(refuse)
+    action.reset = signal.pause
+    with pytest.raises(HostUnreachable, match="refused"):
+        host.view()
+
+
+def test_validate():
+    action, host = port({"valid": True, "checks": [], "msg": "ok"})
+    assert host.validate("25.5.0")["valid"]
+    module, arguments = action.calls[0]
+    assert module == "npuops.ascend.npu_validate" and arguments["version"] == "25.5.0" and arguments["fail"] is False

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from fake_fleet import Clock
+
+PODS = "/api/v1/namespaces/train/pods"
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata: {name: smoke, namespace: train}
+spec:
+  containers: [{name: main, image: registry/smoke:1}]
+"""
+
+
+@pytest.fixture
+def smoke(api):
+    """A function that makes the SmokePod; its pod's states (dicts) follow each other with every second."""
+
+    def make(*states, timeout=60):
+        clock, beats = Clock(), []
+        left = list(states)
+
+        def beat():
+            beats.append(clock.now())
+            for pod in api.objects.get(PODS, {}).values():
+                if left:
+                    pod["status"] = left.pop(0)
+
+        cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+        made = smoke_pod.SmokePod(cluster, "npu-a", smoke_pod.read(MANIFEST), timeout, beat, print, clock)
+        made.beats = beats
+        return made
+
+    return make
+
+
+def created(api):
+    return [path for method, path in api.requests if method == "POST"]
+
+
+def test_succeeds(api, smoke):
+    pod = smoke({"phase": "Pending"}, {"phase": "Running"}, {"phase": "Succeeded"})
+    pod.run()
+    assert created(api) == [PODS] and api.objects[PODS] == {}
+    assert len(pod.beats) >= 3
+
+
+def test_no_limit(api, smoke):
+    pod = smoke(*[{"phase": "Pending"}] * 1000, {"phase": "Succeeded"}, timeout=0)
+    pod.run()
+    assert len(pod.beats) > 1000
+
+
+def test_fails(api, smoke):
+    ended = {"state": {"terminated": {"exitCode": 3}}, "name": "main"}
+    pod = smoke({"phase": "Failed", "containerStatuses": [ended]})
+    api.logs["smoke-%s" % smoke_pod.for_node(smoke_pod.read(MANIFEST), "npu-a")["metadata"]["labels"][smoke_pod.LABEL]] = (
+        "one\nno device\n"
+    )
+    with pytest.raises(smoke_pod.SmokeFailed, match="failed: its container main ended with 3, its last line: no device"):
+        pod.run()
+    assert api.objects[PODS] == {}
+
+
+def test_too_slow(api, smoke):
+    with pytest.raises(smoke_pod.SmokeFailed, match="did not succeed within 30 s: it is Running; no events yet"):
+        smoke(*[{"phase": "Running"}] * 100, timeout=30).run()
+    assert api.objects[PODS] == {}
+
+
+def test_its_image_does_not_exist(api, smoke):
+    waiting = {"reason": "ErrImagePull", "message": "registry/smoke:1: not found"}
+    pod = smoke({"phase": "Pending", "containerStatuses": [{"name": "main", "image": "registry/smoke:1", "state": {"waiting": waiting}}]}, timeout=10**6)
+    with pytest.raises(smoke_pod.SmokeFailed, match="cannot get its image registry/smoke:1"):
+        pod.run()
+
+
+def test_what_a_dead_run_left_does_not_count(api, smoke):
+    pod = smoke({"phase": "Failed"})
+    left = smoke_pod.for_node(smoke_pod.read(MANIFEST), "npu-a")
+    left["status"] = {"phase": "Succeeded"}
+    api.put(PODS, left)
+    with pytest.raises(smoke_pod.SmokeFailed, match="failed"):
+        pod.run()
+    assert [method for method, path in api.requests if method in ("POST", "DELETE")] == ["DELETE", "POST", "DELETE"]
+
+
+def test_deleted_while_it_runs(api, smoke):
+    pod = smoke()
+
+    def delete_it():
+        api.objects[PODS].clear()
+
+    pod._beat = delete_it
+    with pytest.raises(smoke_pod.SmokeFailed, match="deleted by somebody"):
+        pod.run()
+
+
+def test_refused(api, smoke):
+    api.faults["POST", PODS] = (422, "spec.containers[0].image: Required value")
+    with pytest.raises(smoke_pod.SmokeFailed, match="cannot be created: .*Required value"):
+        smoke().run()
+
+
+def test_on_that_node_only_and_in_spite_of_the_cordon():
+    term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}}}
+    pod = smoke_pod.read(MANIFEST)
+    pod["spec"].update(affinity=affinity, tolerations=[{"key": "x", "operator": "Exists"}], restartPolicy="Always")
+    made = smoke_pod.for_node(pod, "npu-a")
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["npu-a"]}]}
+    required = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert required["nodeSelectorTerms"] == [dict(term, **here)] * 2
+    assert [entry["key"] for entry in made["spec"]["tolerations"]] == ["x", "node.kubernetes.io/unschedulable"]
+    assert made["spec"]["restartPolicy"] == "Never"
+    assert made["metadata"]["name"] != smoke_pod.for_node(pod, "npu-b")["metadata"]["name"]
+    assert pod["metadata"]["name"] == "smoke" and len(pod["spec"]["tolerations"]) == 1
+
+
+@pytest.mark.parametrize("text", ["", "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}", MANIFEST + "---" + MANIFEST])
+def test_not_one_pod(text):
+    with pytest.raises(NpuError, match="must be the manifest of one Pod"):
+        smoke_pod.read(text)

@@ -1,0 +1,189 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Signed driver images: one that cosign 2.6.1 has signed, and ones that somebody tampered with."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+import registry_server
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from paths import UNIT
+
+REPOSITORY = "mlops/ascend-driver"
+FIXTURE = UNIT / "fixtures" / "cosign" / "signed.json"
+ANNOTATION = "dev.cosignproject.cosign/signature"
+
+
+@pytest.fixture
+def registry():
+    with registry_server.Registry() as server:
+        yield server
+
+
+def resolve(registry, tag="t", **config):
+    settings = {
+        "registry_username": None, "registry_password": None, "registry_plain_http": True, "registry_ca_file": None,
+        "driver_digest": None, "driver_signature_policy": "require", "driver_signature_keys": None,
+    }
+    return driver_images.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config))
+
+
+def pem(key):
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
+
+
+def image(registry, tag="t", content=b"layer"):
+    layer = {"digest": registry.put_blob(content), "size": len(content)}
+    return registry.put_manifest(REPOSITORY, tag, {"mediaType": image_registry.OCI_MANIFEST, "config": {}, "layers": [layer]})
+
+
+def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes):
+    """As cosign does it."""
+    critical = {"identity": {"docker-reference": "x"}, "image": {"docker-manifest-digest": about or digest},
+                "type": "cosign container image signature"}
+    payload = json.dumps({"critical": dict(critical, **changes), "optional": None}).encode("ascii")
+    if isinstance(key, rsa.RSAPrivateKey):
+        signature = key.sign(payload, padding.PKCS1v15(), SHA256())
+    elif isinstance(key, ed25519.Ed25519PrivateKey):
+        signature = key.sign(payload)
+    else:
+        signature = key.sign(payload, ec.ECDSA(algorithm()))
+    layer = {"digest": registry.put_blob(payload), "size": len(payload),
+             "annotations": {ANNOTATION: base64.b64encode(signature).decode("ascii")}}
+    tag = (at or digest).replace(":", "-") + ".sig"
+    try:
+        layers = json.loads(registry.manifests[(REPOSITORY, tag)][0])["layers"]
+    except KeyError:
+        layers = []
+    registry.put_manifest(REPOSITORY, tag, {"mediaType": image_registry.OCI_MANIFEST, "config": {}, "layers": layers + [layer]})
+
+
+@pytest.fixture
+def key():
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def test_what_cosign_has_signed_is_let_pass(registry, tmp_path, key):
+    with open(FIXTURE, encoding="utf-8") as stream:
+        signed = json.load(stream)
+    for name, (text, media_type) in signed["manifests"].items():
+        registry.put_manifest(REPOSITORY, name, text.encode("utf-8"), media_type)
+    for text in signed["blobs"].values():
+        registry.put_blob(text.encode("latin-1"))
+    (tmp_path / "cosign.pub").write_text(signed["public_key"])
+    for keys in (signed["public_key"], [signed["public_key"]], [pem(key), str(tmp_path / "cosign.pub")]):
+        assert resolve(registry, driver_signature_keys=keys) == signed["digest"]
+    with pytest.raises(NpuError, match="signed with none of npu_driver_signature_keys"):
+        resolve(registry, driver_signature_keys=[pem(key)])
+
+
+@pytest.mark.parametrize("make", [lambda: ec.generate_private_key(ec.SECP256R1()), lambda: rsa.generate_private_key(65537, 2048),
+                                  ed25519.Ed25519PrivateKey.generate])
+def test_every_kind_of_key(registry, make):
+    key = make()
+    digest = image(registry)
+    sign(registry, digest, key)
+    assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
+
+
+@pytest.mark.parametrize("curve, algorithm", [(ec.SECP384R1, SHA384), (ec.SECP521R1, SHA512), (ec.SECP384R1, SHA256), (ec.SECP521R1, SHA256)])
+def test_a_longer_curve_has_a_longer_hash(registry, curve, algorithm):
+    """As cosign 3 signs, and as older ones did."""
+    key = ec.generate_private_key(curve())
+    digest = image(registry)
+    sign(registry, digest, key, algorithm=algorithm)
+    assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
+
+
+def test_one_good_signature_among_others_is_enough(registry, key):
+    digest = image(registry)
+    sign(registry, digest, ec.generate_private_key(ec.SECP256R1()))
+    sign(registry, digest, key)
+    assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
+
+
+def test_a_tag_that_was_moved_to_an_unsigned_image(registry, key):
+    sign(registry, image(registry), key)
+    image(registry, content=b"evil")
+    with pytest.raises(NpuError, match="is not signed: the registry has no .*sig"):
+        resolve(registry, driver_signature_keys=[pem(key)])
+    # Without a policy, whoever moves the tag has the last word.
+    assert resolve(registry, driver_signature_policy="off")
+
+
+def test_the_signature_of_another_image_is_none(registry, key):
+    good, evil = image(registry, "good"), image(registry, content=b"evil")
+    sign(registry, good, key, at=evil)
+    with pytest.raises(NpuError, match="signed with none"):
+        resolve(registry, driver_signature_keys=[pem(key)])
+
+
+@pytest.mark.parametrize("changes", [{"type": "something else"}, {"image": None}, {"image": {"docker-manifest-digest": 7}}])
+def test_a_signed_text_that_says_something_else(registry, key, changes):
+    digest = image(registry)
+    sign(registry, digest, key, **changes)
+    with pytest.raises(NpuError, match="signed with none"):
+        resolve(registry, driver_signature_keys=[pem(key)])
+
+
+@pytest.mark.parametrize("text", [7, "%%", "", "AAAA", "\u00e4", None])
+def test_signatures_that_are_none(registry, key, text):
+    digest = image(registry)
+    sign(registry, digest, key)
+    tag = digest.replace(":", "-") + ".sig"
+    manifest = json.loads(registry.manifests[(REPOSITORY, tag)][0])
+    manifest["layers"][0]["annotations"] = {ANNOTATION: text} if text is not None else []
+    registry.put_manifest(REPOSITORY, tag, manifest)
+    with pytest.raises(NpuError, match="signed with none"):
+        resolve(registry, driver_signature_keys=[pem(key)])
+
+
+@pytest.mark.parametrize("keys, words", [
+    (None, "names no public key"), ([], "names no public key"), ("", "names no public key"),
+    (["/none/cosign.pub"], "cannot be read"),
+    (["-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"], "no public key in PEM"),
+])
+def test_keys_that_are_none(registry, keys, words):
+    image(registry)
+    with pytest.raises(NpuError, match=words):
+        resolve(registry, driver_signature_keys=keys)
+
+
+def test_a_policy_that_is_none(registry):
+    image(registry)
+    with pytest.raises(NpuError, match="npu_driver_signature_policy is 'requires'; it must be off or require"):
+        resolve(registry, driver_signature_policy="requires")
+
+
+# --- a digest of one's own ---
+
+
+def test_a_digest_counts_for_more_than_the_tag(registry):
+    first = image(registry)
+    second = image(registry, content=b"evil")
+    assert resolve(registry, driver_signature_policy="off") == second
+    assert resolve(registry, driver_signature_policy="off", driver_digest=first) == first
+    for digest, words in (("sha256:12", "must be sha256"), ("sha256:" + "0" * 64, "does not exist")):
+        with pytest.raises(NpuError, match=words):
+            resolve(registry, driver_signature_policy="off", driver_digest=digest)
+
+
+def test_hosts_with_another_digest_are_asked_for_by_themselves():
+    """Two hosts want the same tag; only one of them pins its digest."""
+    asked = []
+    verdicts = []
+    for digest in (None, "sha256:" + "1" * 64):
+        verdict = preflight.Verdict({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
+        verdict.wants_image = True
+        verdicts.append(verdict)
+    preflight._resolve_images(verdicts, lambda reference, config: asked.append(config["driver_digest"]) or config["driver_digest"])
+    assert asked == [None, "sha256:" + "1" * 64]

@@ -1,0 +1,81 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from fleet import host
+
+TODAY = datetime.date(2026, 11, 21)
+INFO = {"kubeletVersion": "v1.34.4", "containerRuntimeVersion": "containerd://2.1.5"}
+SOON = datetime.date(2026, 1, 1)
+
+
+def judge(version="25.5.2", info=None, firmware=None, declared=None, today=SOON, device="d802", **facts):
+    return fleet_support.judge(version, host(device=device, **facts)["facts"], dict(INFO, **(info or {})), firmware, declared, today)
+
+
+def test_nothing_to_say():
+    assert judge() == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("firmware", "declared", "reasons", "notes"),
+    [
+        ("7.8.0.6.201", None, 0, 0),
+        ("6.4.0", None, 0, 1),
+        ("6.4.0", ["7.0.0", "8.9.9"], 1, 0),
+        ("7.8.0, 6.4.0", ["7.0.0", "8.9.9"], 1, 0),
+        ("9.0.0", ["9.0.0", "9.9.9"], 0, 0),
+        (None, ["7.0.0", "8.9.9"], 0, 0),
+    ],
+)
+def test_firmware(firmware, declared, reasons, notes):
+    """The driver's own word forbids; the table, made from packages of the same series, only warns."""
+    found = judge(firmware=firmware, declared=declared)
+    assert [len(found[0]), len(found[1])] == [reasons, notes]
+    for text in found[0] + found[1]:
+        assert "the firmware of its chips is 6.4.0; driver 25.5.2 works with 7.0.0 to 8.9.9" in text
+
+
+def test_rows_are_for_families():
+    assert "nothing is known" in judge("25.1.rc2")[1][0]
+    assert judge("25.1.rc2", device="d806") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [("25.5", True), ("25.5.0", True), ("25.50.0", False), ("24.1.rc2.2", True), ("24.1.rc20", False)]
+)
+def test_a_version_stands_for_what_begins_with_it(version, known):
+    assert bool(judge(version)[1]) is not known
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"info": {"kubeletVersion": "v1.36.0"}}, "runs Kubernetes 1.36.0; MindCluster names 1.17 to 1.34"),
+        ({"info": {"containerRuntimeVersion": "containerd://2.3.0"}}, "runs containerd 2.3.0; MindCluster names 1.4 to 2.1"),
+        ({"today": TODAY}, "Kubernetes 1.34 is not maintained any more since 2026-10-27 (https://kubernetes.io"),
+        ({"today": TODAY}, "containerd 2.1 is not maintained any more since 2026-05-05 (https://github.com/containerd"),
+        ({"os": {"id": "debian", "version_id": "12", "pretty_name": "Debian 12"}}, "runs Debian 12, which is not among"),
+    ],
+)
+def test_notes(changes, note):
+    reasons, notes = judge(**changes)
+    assert reasons == []
+    assert any(text.startswith(note) for text in notes), notes
+
+
+def test_every_row_has_a_source_and_says_what_is_known_of_its_end():
+    table = fleet_support.table()
+    rows = table["driver"] + table["os"] + table["kubernetes"]["releases"] + table["containerd"]["releases"]
+    for row in rows:
+        assert row["source"].startswith("https://"), row
+        assert row["end_of_life"] is None or isinstance(row["end_of_life"], datetime.date), row
+        assert isinstance(row["version"], str), row
+    for component in ("kubernetes", "containerd"):
+        assert table[component]["tested"]["source"].startswith("https://")

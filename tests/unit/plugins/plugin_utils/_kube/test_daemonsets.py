@@ -1,0 +1,311 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from kubernetes_stub import ApiServer, node
+
+NODES = "/api/v1/nodes"
+SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
+PODS = "/api/v1/namespaces/npu-operator/pods"
+EVENTS = "/api/v1/namespaces/npu-operator/events"
+IMAGE = "registry.example/plugin:v7.3.0"
+CHIPS = "huawei.com/Ascend910"
+LABELS = {"accelerator": "huawei-Ascend910"}
+WANTED = ({"namespace": "npu-operator", "name": "plugin", "nodes": ["a"]},)
+
+
+@pytest.fixture
+def api():
+    with ApiServer() as server:
+        server.put(NODES, node("a", labels=LABELS))
+        yield server
+
+
+@pytest.fixture
+def cluster(api):
+    return kube_client.Cluster(get_api_client(host=api.address, api_key="token"))
+
+
+class Clock:
+    """Time that passes only by sleeping; ``then`` is called with the second that begins."""
+
+    def __init__(self, then=lambda _second: None):
+        self.now = 0
+        self.then = then
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.then(self.now)
+
+    def __call__(self):
+        return self.now
+
+
+def wait(cluster, clock=None, nodes=(), timeout=5, wanted=WANTED):
+    clock = clock or Clock()
+    return kube_daemonsets.wait(cluster, wanted, list(nodes), timeout, sleep=clock.sleep, clock=clock)
+
+
+def daemonset(desired=1, ready=1, generation=1, observed=1, **pod_spec):
+    spec = {"containers": [{"image": IMAGE}], "nodeSelector": LABELS}
+    spec["volumes"] = [{"name": "device-plugin", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
+    return {
+        "metadata": {"name": "plugin", "uid": "ds", "generation": generation},
+        "spec": {"template": {"spec": dict(spec, **pod_spec)}},
+        "status": {
+            "observedGeneration": observed,
+            "desiredNumberScheduled": desired,
+            "updatedNumberScheduled": desired,
+            "numberReady": ready,
+            "numberAvailable": ready,
+        },
+    }
+
+
+def pod(name="p", on="a", ready=False, image=IMAGE, **status):
+    if ready:
+        status["conditions"] = [{"type": "Ready", "status": "True"}]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "npu-operator",
+            "uid": "uid-" + name,
+            "ownerReferences": [{"uid": "ds"}],
+        },
+        "spec": {"nodeName": on, "containers": [{"image": image}]},
+        "status": dict({"phase": "Pending"}, **status),
+    }
+
+
+def container(waiting=None, ended=None, last=None, restarts=0):
+    state = {"waiting": waiting} if waiting else {"terminated": ended} if ended else {"running": {}}
+    return {"image": IMAGE, "state": state, "lastState": {"terminated": last} if last else {}, "restartCount": restarts}
+
+
+def event(of, reason, message, kind="Warning"):
+    return {
+        "metadata": {"name": "%s-%s" % (of, reason)},
+        "involvedObject": {"uid": of},
+        "type": kind,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def failure(cluster, **kwargs):
+    with pytest.raises(NpuError) as caught:
+        wait(cluster, **kwargs)
+    return caught.value.message
+
+
+def test_a_component_that_waits_for_its_driver_says_so(api, cluster):
+    """Not "is Pending" with whatever the kubelet said last."""
+    api.put(SETS, daemonset(ready=0))
+    waiting = dict(container(), name=kube_daemonsets.DRIVER_WAIT)
+    api.put(PODS, pod(initContainerStatuses=[waiting], containerStatuses=[container(waiting={"reason": "PodInitializing"})]))
+    message = failure(cluster)
+    assert "waits for the driver of its host: journalctl -b -u npu-driver.service there" in message
+
+
+def test_ready_at_once(api, cluster):
+    api.put(SETS, daemonset())
+    api.put(PODS, pod(ready=True))
+    assert wait(cluster).summary() == [
+        {"namespace": "npu-operator", "name": "plugin", "image": IMAGE, "desired": 1, "ready": 1}
+    ]
+
+
+def test_a_node_that_is_not_waited_for_is_seen(api, cluster):
+    """Of a run for one node whose components are paused, the table tells what the cluster says of it."""
+    api.put(SETS, daemonset(desired=0, ready=0))
+    wanted = ({"namespace": "npu-operator", "name": "plugin", "nodes": []},)
+    assert list(wait(cluster, wanted=wanted).nodes) == ["a"]
+
+
+def test_waits_for_pod_and_chips(api, cluster):
+    api.put(SETS, daemonset(ready=0))
+
+    def then(second):
+        if second == 2:
+            api.put(SETS, daemonset())
+            api.put(PODS, pod(ready=True))
+        if second == 4:
+            api.put(NODES, node("a", allocatable={CHIPS: "8"}))
+
+    clock = Clock(then)
+    wait(cluster, clock, nodes=[{"name": "a", "resource": CHIPS, "count": 8}])
+    assert clock.now == 4
+
+
+def test_progress_starts_the_time_anew(api, cluster):
+    names = ["n%d" % number for number in range(4)]
+    api.put(NODES, *[node(name, labels=LABELS) for name in names])
+    api.put(SETS, daemonset(desired=4, ready=0))
+
+    def then(second):
+        done = int(second // 4)
+        api.put(SETS, daemonset(desired=4, ready=done))
+        api.put(PODS, *[pod("p" + name, on=name, ready=True) for name in names[:done]])
+
+    clock = Clock(then)
+    wait(cluster, clock, wanted=[dict(WANTED[0], nodes=names)], timeout=5)
+    assert clock.now == 16
+
+
+def test_a_pod_of_the_old_template_does_not_count(api, cluster):
+    """Right after an update the status still speaks of the old generation."""
+    api.put(SETS, daemonset(generation=2, observed=1))
+    api.put(PODS, pod(ready=True, image="old"))
+    assert "has not seen the change yet" in failure(cluster)
+
+
+def test_no_daemonset(cluster):
+    assert "DaemonSet npu-operator/plugin: there is no such DaemonSet" in failure(cluster)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['failed to resolve reference "x": x: not found', "unauthorized: authentication required", "pull access denied"],
+)
+def test_an_image_that_will_not_come_fails_at_once(api, cluster, text):
+    api.put(SETS, daemonset(ready=0))
+    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image: " + text}
+    api.put(PODS, pod(containerStatuses=[container(waiting)]))
+    clock = Clock()
+    message = failure(cluster, clock=clock)
+    assert clock.now == 0
+    assert "a: DaemonSet npu-operator/plugin: its pod cannot get its image %s: Back-off" % IMAGE in message
+    assert text in message
+
+
+def test_an_old_pod_with_a_bad_image_is_not_the_end(api, cluster):
+    """The user has corrected the image; the controller has not replaced the pod yet."""
+    api.put(SETS, daemonset(ready=0))
+    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+    api.put(PODS, pod(image="bad", containerStatuses=[container(waiting)]))
+
+    def then(_second):
+        api.put(SETS, daemonset())
+        api.put(PODS, pod(ready=True))
+
+    wait(cluster, Clock(then))
+
+
+def test_a_registry_that_is_down_is_waited_for(api, cluster):
+    api.put(SETS, daemonset(ready=0))
+    api.put(PODS, pod(containerStatuses=[container({"reason": "ErrImagePull", "message": "dial tcp: i/o timeout"})]))
+    api.put(EVENTS, event("uid-p", "Failed", 'Failed to pull image "x": dial tcp: i/o timeout'))
+    clock = Clock()
+    assert "its pod cannot get its image %s: dial tcp: i/o timeout" % IMAGE in failure(cluster, clock=clock)
+    assert clock.now == 5
+
+
+def test_failed_mount(api, cluster):
+    api.put(SETS, daemonset(ready=0))
+    api.put(PODS, pod(containerStatuses=[container({"reason": "ContainerCreating"})]))
+    text = "hostPath type check failed: /var/lib/Ascend/driver is not a directory"
+    api.put(EVENTS, event("uid-p", "FailedMount", text), event("other", "FailedMount", "not this one"))
+    message = failure(cluster)
+    assert "its pod cannot start: FailedMount: " + text in message
+    assert "not this one" not in message
+
+
+@pytest.mark.parametrize("waiting", [{"reason": "CrashLoopBackOff"}, None], ids=["backs-off", "runs-again"])
+def test_crash_loop_has_exit_code_and_last_log_line(api, cluster, waiting):
+    """Also at a moment at which the container runs once more."""
+    api.put(SETS, daemonset(ready=0))
+    last = {"exitCode": 0, "reason": "Completed"}
+    api.put(PODS, pod(phase="Running", containerStatuses=[container(waiting, last=last, restarts=4)]))
+    api.put(EVENTS, event("uid-p", "BackOff", "Back-off restarting failed container"))
+    api.logs["p"] = "starting\n[ERROR] init dcmi failed, error code: -8005\n\n"
+    assert (
+        "its pod keeps ending: exit code 0, 4 restarts, last log line: [ERROR] init dcmi failed, error code: -8005"
+        in failure(cluster)
+    )
+
+
+def test_what_ran_before_it_and_succeeded_is_no_reason(api, cluster):
+    """And the kubelet's word for a log that it no longer has is not the container's."""
+    api.put(SETS, daemonset(ready=0))
+    waited = container(ended={"exitCode": 0, "reason": "Completed"})
+    ends = container({"reason": "CrashLoopBackOff"}, last={"exitCode": 127, "reason": "Error"}, restarts=2)
+    api.put(PODS, pod(phase="Running", initContainerStatuses=[waited], containerStatuses=[ends]))
+    api.logs["p"] = "unable to retrieve container logs for containerd://634a6d02f17f"
+    told = failure(cluster)
+    assert "its pod keeps ending: exit code 127, 2 restarts" in told and "last log line" not in told
+
+
+def test_not_scheduled(api, cluster):
+    api.put(SETS, daemonset(ready=0))
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available: 1 Insufficient cpu."}
+    waiting = pod(conditions=[condition])
+    del waiting["spec"]["nodeName"]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    waiting["spec"]["affinity"] = {"nodeAffinity": required}
+    api.put(PODS, waiting)
+    assert "a: DaemonSet npu-operator/plugin: its pod is not scheduled: 0/4 nodes" in failure(cluster)
+
+
+def test_no_pod_because_of_a_label(api, cluster):
+    api.put(SETS, daemonset(desired=0, ready=0, nodeSelector=dict(LABELS, **{"npuops.ascend/components": "enabled"})))
+    assert "no pod: the node lacks the label npuops.ascend/components=enabled" in failure(cluster)
+
+
+def test_no_pod_because_of_a_taint(api, cluster):
+    taints = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    api.put(NODES, node("a", labels=LABELS, taints=taints))
+    api.put(SETS, daemonset(desired=0, ready=0))
+    message = failure(cluster)
+    assert "the taint dedicated=ml:NoSchedule is not tolerated; see npu_tolerations" in message
+    assert "unschedulable" not in message
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "value": "v", "effect": "NoExecute"}, False),
+        ({"key": "k", "value": "w"}, False),
+        ({"key": "l", "operator": "Exists"}, False),
+    ],
+)
+def test_tolerations(toleration, tolerated):
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    text = kube_daemonsets.why_no_pod(daemonset(tolerations=[toleration]), node("a", labels=LABELS, taints=taints), [])
+    assert ("taint" not in text) is tolerated
+
+
+def test_admission(api, cluster):
+    api.put(SETS, daemonset(desired=1, ready=0))
+    api.put(EVENTS, event("ds", "FailedCreate", 'Error creating: pods "plugin-" is forbidden: violates PodSecurity'))
+    assert 'a: DaemonSet npu-operator/plugin: no pod: Error creating: pods "plugin-" is forbidden' in failure(cluster)
+
+
+def test_too_few_chips(api, cluster):
+    api.put(NODES, node("a", labels=LABELS, allocatable={CHIPS: "6"}))
+    api.put(SETS, daemonset())
+    api.put(PODS, pod(ready=True))
+    api.logs["p"] = "device 3 unhealthy"
+    message = failure(cluster, nodes=[{"name": "a", "resource": CHIPS, "count": 8}])
+    assert (
+        "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3"
+        in message
+    )
+
+
+def test_a_reason_that_many_nodes_share_is_told_once(api, cluster):
+    api.put(NODES, node("b", labels=LABELS))
+    api.put(SETS, daemonset(desired=2, ready=0))
+    message = failure(cluster, wanted=[dict(WANTED[0], nodes=["a", "b"])])
+    assert message.splitlines()[1:] == ["  a, b: DaemonSet npu-operator/plugin: no pod yet"]

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
+from kubernetes_stub import WEBHOOK_DOWN
+
+MAPS = "/api/v1/namespaces/n/configmaps"
+DEFINITIONS = """
+# only a comment
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: n}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: n}
+data: {a: "1"}
+"""
+
+
+def bring_about(cluster, text=DEFINITIONS, **kwargs):
+    changes = kube_objects.bring_about(cluster, kube_objects.parse(text), **kwargs)
+    return ["%(action)s %(label)s" % change for change in changes]
+
+
+def writes(api):
+    return [request for request in api.requests if request[0] != "GET"]
+
+
+def test_created_in_order_then_left_alone(api, cluster):
+    assert bring_about(cluster) == ["create Namespace n", "create ConfigMap n/c"]
+    assert writes(api) == [("POST", "/api/v1/namespaces"), ("POST", MAPS)]
+    assert bring_about(cluster) == []
+    assert len(writes(api)) == 2
+
+
+def test_check_mode_needs_no_namespace_and_writes_nothing(api, cluster):
+    assert bring_about(cluster, check_mode=True) == ["create Namespace n", "create ConfigMap n/c"]
+    assert writes(api) == []
+
+
+def test_what_a_definition_does_not_name_stays(api, cluster):
+    bring_about(cluster)
+    api.objects[MAPS]["c"]["data"]["theirs"] = "2"
+    assert bring_about(cluster, DEFINITIONS.replace('"1"', '"3"')) == ["change ConfigMap n/c"]
+    assert api.objects[MAPS]["c"]["data"] == {"a": "3", "theirs": "2"}
+
+
+def test_what_an_earlier_definition_named_goes(api, cluster):
+    bring_about(cluster, DEFINITIONS.replace('{a: "1"}', '{a: "1", b: "2"}'))
+    assert bring_about(cluster) == ["change ConfigMap n/c"]
+    assert api.objects[MAPS]["c"]["data"] == {"a": "1"}
+
+
+def test_a_drift_is_repaired(api, cluster):
+    bring_about(cluster)
+    api.objects[MAPS]["c"]["data"]["a"] = "changed by hand"
+    assert bring_about(cluster, check_mode=True) == ["change ConfigMap n/c"]
+    assert api.objects[MAPS]["c"]["data"]["a"] == "changed by hand"
+    assert bring_about(cluster) == ["change ConfigMap n/c"]
+    assert api.objects[MAPS]["c"]["data"]["a"] == "1"
+
+
+def test_removed_in_reverse_order(api, cluster):
+    bring_about(cluster)
+    assert bring_about(cluster, present=False, check_mode=True) == ["remove ConfigMap n/c", "remove Namespace n"]
+    assert bring_about(cluster, present=False) == ["remove ConfigMap n/c", "remove Namespace n"]
+    assert bring_about(cluster, present=False) == []
+    assert api.objects[MAPS] == {}
+
+
+def test_one_that_cannot_be_removed_keeps_no_other_one(api, cluster):
+    bring_about(cluster)
+    api.faults["DELETE", MAPS + "/c"] = WEBHOOK_DOWN
+    with pytest.raises(NpuError, match="ConfigMap n/c: .*guard.example.com") as caught:
+        bring_about(cluster, present=False)
+    assert api.objects["/api/v1/namespaces"] == {} and caught.value.details["changed"]
+
+
+def test_diff_shows_the_value_and_no_noise(api, cluster):
+    bring_about(cluster)
+    objects = kube_objects.parse(DEFINITIONS.replace('"1"', '"3"'))
+    (difference,) = kube_objects.diff(kube_objects.bring_about(cluster, objects, check_mode=True))
+    assert difference["before_header"] == "ConfigMap n/c"
+    before, after = difference["before"].splitlines(), difference["after"].splitlines()
+    assert set(before) ^ set(after) == {"  a: '1'", "  a: '3'"}
+
+
+def test_a_kind_the_cluster_does_not_know(cluster):
+    text = "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x, namespace: n}}"
+    with pytest.raises(
+        NpuError, match="knows no ServiceMonitor of monitoring.coreos.com/v1. Is its operator installed"
+    ):
+        bring_about(cluster, text)
+
+
+def test_what_may_not_be_created_is_named(api, cluster):
+    message = (
+        'configmaps is forbidden: User "bob" cannot create resource "configmaps" in API group "" in the namespace "n"'
+    )
+    api.faults[("POST", MAPS)] = (403, message)
+    with pytest.raises(NpuError, match='Allow "create" on "configmaps" in the namespace n to this user'):
+        bring_about(cluster)
+
+
+@pytest.mark.parametrize("text", ["a: [", "{kind: ConfigMap, apiVersion: v1}", "- 1"])
+def test_bad_definitions(text):
+    with pytest.raises(NpuError):
+        kube_objects.parse(text)

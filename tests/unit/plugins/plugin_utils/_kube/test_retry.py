@@ -1,0 +1,108 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long a pause is, and what is an outage of the API server. What comes of an outage is in test_cycle.py."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster, pause_after
+from fake_fleet import Clock
+from kubernetes_stub import NO_ANSWER, WEBHOOK_DOWN, node
+
+NODES = "/api/v1/nodes"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance"
+POD = "/api/v1/namespaces/train/pods/web"
+EVICTION = POD + "/eviction"
+
+
+@pytest.mark.parametrize(("waited", "pause"), [(0, 1), (10, 1), (40, 2), (60, 3), (100, 5), (100000, 5)])
+def test_a_pause_grows_with_what_was_waited(waited, pause):
+    assert pause_after(waited) == pause
+
+
+def test_few_looks_at_a_long_wait():
+    waited = looks = 0
+    while waited < 600:
+        waited += pause_after(waited)
+        looks += 1
+    assert looks < 160
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def patient(api, cluster, clock, said):
+    api.put(NODES, node("a"))
+    return PatientCluster(cluster, said.append, clock)
+
+
+@pytest.mark.parametrize(("method", "path", "longest"), [("post", EVICTION, 0), ("post", POD, 60), ("get", POD, 60), ("patch", POD, 60)])
+@pytest.mark.parametrize("fault", [WEBHOOK_DOWN, (503, "etcdserver: leader changed"), NO_ANSWER])
+def test_one_object_that_fails_is_no_outage(api, patient, clock, said, method, path, longest, fault):
+    api.faults[method.upper(), path] = fault
+    started = clock.now()
+    with pytest.raises(kube_client.Failing):
+        patient.request(method, path, body={"metadata": {"name": "x"}})
+    assert clock.now() - started <= longest
+    assert said == []
+
+
+def test_the_servers_words_and_the_webhook_are_told(api, patient):
+    api.faults["POST", EVICTION] = WEBHOOK_DOWN
+    with pytest.raises(kube_client.Failing) as caught:
+        patient.request("post", EVICTION, body={"metadata": {"name": "x"}})
+    assert 'failed calling webhook "guard.example.com"' in caught.value.message
+    assert "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations" in caught.value.message
+
+
+def test_a_request_without_an_answer_is_told_as_what_it_is(api, patient):
+    api.faults["POST", EVICTION] = NO_ANSWER
+    with pytest.raises(kube_client.Failing, match="answers other requests, but not POST %s" % EVICTION):
+        patient.request("post", EVICTION, body={"metadata": {"name": "x"}})
+
+
+def test_a_failure_that_passes_is_waited_for(api, patient, clock):
+    api.put("/api/v1/namespaces/train/pods", {"metadata": {"name": "web"}})
+    api.faults["GET", POD] = (500, "etcdserver: request timed out")
+    clock.at(10, api.faults.clear)
+    assert patient.get(POD)["metadata"]["name"] == "web"
+
+
+@pytest.mark.parametrize("path", [EVICTION, POD, NODES + "/a", LEASE])
+@pytest.mark.parametrize("fault", [(503, "etcdserver: no leader"), NO_ANSWER])
+def test_an_outage_is_waited_for(api, patient, clock, said, path, fault):
+    """Node and Lease fail as well, or are what is asked for."""
+    method = "post" if path == EVICTION else "get"
+    api.faults.update({("GET", NODES): fault, (method.upper(), path): fault})
+    clock.at(300, api.faults.clear)
+    collection, _slash, name = path.rpartition("/")
+    if method == "get":
+        api.put(collection, node(name))
+    patient.request(method, path, body={"metadata": {"name": "x"}} if method == "post" else None)
+    assert clock.now() - 1_700_000_000 >= 300
+    assert ["answers again" in sentence for sentence in said] == [False, True]
+
+
+@pytest.mark.parametrize("path", [NODES + "/a", LEASE])
+def test_node_and_lease_decide(api, patient, clock, path):
+    api.faults["GET", path] = (500, "Internal error occurred")
+    with pytest.raises(kube_client.Unreachable):
+        patient.get(path)
+    assert clock.now() - 1_700_000_000 >= 600
+
+
+def test_a_budget_that_forbids_is_an_answer(api, patient, clock):
+    api.faults["POST", EVICTION] = (429, "Cannot evict pod as it would violate the pod's disruption budget.")
+    with pytest.raises(kube_client.TooManyRequests):
+        patient.request("post", EVICTION, body={"metadata": {"name": "x"}})
+    assert clock.now() == 1_700_000_000
