@@ -93,7 +93,7 @@ def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str)
     login = credentials(lab)
     request = {
         "npu_driver_repository": f"{lab.registry}/{DRIVER_REPOSITORY}", "npu_registry_username": login.username,
-        "npu_registry_password": login.password, "npu_registry_plain_http": True, "npu_driver_build": builds,
+        "npu_registry_password": login.password, "npu_registry_plain_http": True, "npu_driver_image_build": builds,
     }
     text = json.dumps(request, indent=2) + "\n"
     done = lab.state / f"{name}.json"

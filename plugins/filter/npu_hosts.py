@@ -39,7 +39,7 @@ options:
 
 EXAMPLES = r"""
 - name: Look at the fleet
-  npuops.ascend.npu_fleet_info:
+  npuops.ascend.npu_status:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   delegate_to: localhost
   run_once: true

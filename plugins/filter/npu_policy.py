@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Collects the C(npu_upgrade_) or C(npu_recovery_) variables of a host into one dictionary, checked against the role
-    C(npuops.ascend.npu_upgrade) or C(npuops.ascend.npu_recovery) and with the types it names.
+  - Collects the C(npu_upgrade_) or C(npu_heal_) variables of a host into one dictionary, checked against the role
+    C(npuops.ascend.npu_upgrade) or C(npuops.ascend.npu_heal) and with the types it names.
     Settings that are not there or empty strings have their default; so do those inside a setting.
 positional: names, role
 options:
@@ -27,7 +27,7 @@ options:
   role:
     description: Whose settings they are.
     type: str
-    choices: [npu_upgrade, npu_recovery]
+    choices: [npu_upgrade, npu_heal]
     default: npu_upgrade
 """
 
@@ -83,7 +83,7 @@ def npu_policy(variables, names=None, role="npu_upgrade"):
     """See DOCUMENTATION."""
     given, prefix = {}, role + "_"
     if names is None:
-        names = RECOVERY if role == "npu_recovery" else MAINTENANCE
+        names = RECOVERY if role == "npu_heal" else MAINTENANCE
     for name in specs(role):
         value = _plain(variables[name]) if name in variables else None
         if not is_empty(value):

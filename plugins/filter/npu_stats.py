@@ -17,7 +17,7 @@ description:
 positional: kind
 options:
   _input:
-    description: The result of M(npuops.ascend.npu_preflight), M(npuops.ascend.npu_plan) or M(npuops.ascend.npu_fleet_info), or the
+    description: The result of M(npuops.ascend.npu_preflight), M(npuops.ascend.npu_plan) or M(npuops.ascend.npu_status), or the
       RV(npuops.ascend.npu_report#module:report) of M(npuops.ascend.npu_report).
     type: dict
     required: true

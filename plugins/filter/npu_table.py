@@ -11,7 +11,7 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - The table of M(npuops.ascend.npu_fleet_info), from what a play has already read.
+  - The table of M(npuops.ascend.npu_status), from what a play has already read.
 positional: nodes, came_through
 options:
   _input:
@@ -20,7 +20,7 @@ options:
     elements: dict
     required: true
   nodes:
-    description: RV(npuops.ascend.npu_rollout#module:nodes).
+    description: RV(npuops.ascend.npu_wait#module:nodes).
     type: dict
     required: true
   came_through:

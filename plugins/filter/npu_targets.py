@@ -12,7 +12,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Turns the verdicts of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
-    M(npuops.ascend.npu_rollout) and into role variables.
+    M(npuops.ascend.npu_wait) and into role variables.
 positional: done, hostvars, namespace, device_plugin, exporter, node_agent
 options:
   _input:

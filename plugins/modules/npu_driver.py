@@ -12,7 +12,7 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Lets C(driver) below O(root) name a release that M(npuops.ascend.npu_driver_image) staged, installs the boot
+  - Lets C(driver) below O(root) name a release that M(npuops.ascend.npu_driver_stage) staged, installs the boot
     scripts and units, and loads the driver at once when none is loaded. No reboot is needed.
   - When every chip answers, C(good) names the release as well. It is what a boot falls back to.
   - With O(source=preinstalled) nothing of the driver is written. The boot unit only looks whether the driver works and
@@ -46,7 +46,7 @@ options:
     default: []
   release:
     description:
-      - The name of the release, as M(npuops.ascend.npu_driver_image) returns it. Required with O(source=image),
+      - The name of the release, as M(npuops.ascend.npu_driver_stage) returns it. Required with O(source=image),
         except in check mode, where nothing may have been staged.
     type: str
   chip:
@@ -94,7 +94,7 @@ options:
     type: int
     default: 600
 seealso:
-  - module: npuops.ascend.npu_driver_image
+  - module: npuops.ascend.npu_driver_stage
   - module: npuops.ascend.npu_validate
 """
 

@@ -25,7 +25,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
-  - npuops.ascend.recovery
+  - npuops.ascend.heal
 attributes:
   check_mode:
     support: partial
@@ -77,7 +77,7 @@ options:
         type: str
         required: true
       release:
-        description: The release as M(npuops.ascend.npu_driver_image) named it on the host.
+        description: The release as M(npuops.ascend.npu_driver_stage) named it on the host.
         type: str
         required: true
       digest:
@@ -180,7 +180,7 @@ options:
     type: int
     default: 90
 seealso:
-  - module: npuops.ascend.npu_boot
+  - module: npuops.ascend.npu_trial_boot
   - module: npuops.ascend.npu_validate
 """
 

@@ -43,7 +43,7 @@ options:
     choices: [upgrade, rollback, recovery]
     default: upgrade
   plan:
-    description: What M(npuops.ascend.npu_plan) returned, or M(npuops.ascend.npu_recovery).
+    description: What M(npuops.ascend.npu_plan) returned, or M(npuops.ascend.npu_heal).
     type: dict
     required: true
   hosts:

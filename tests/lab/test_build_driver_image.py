@@ -59,7 +59,7 @@ def build(tmp_path, registry):
                     "npu_registry_username": "alice",
                     "npu_registry_password": password,
                     "npu_registry_plain_http": True,
-                    "npu_driver_build": [entry],
+                    "npu_driver_image_build": [entry],
                 }
             )
         )

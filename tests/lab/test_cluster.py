@@ -70,8 +70,8 @@ def test_how_many_nodes_at_once(lab):
 
     before = at_once()
     assert set(before.values()) == {1} and len(before) == 4
-    assert 'npu_rollout_max_unavailable is "half": it must be a number' in refusal(lab, npu_rollout_max_unavailable="half")
-    lab.playbook("install", npu_rollout_max_unavailable="50%")
+    assert 'npu_daemonset_max_unavailable is "half": it must be a number' in refusal(lab, npu_daemonset_max_unavailable="half")
+    lab.playbook("install", npu_daemonset_max_unavailable="50%")
     assert at_once() == dict.fromkeys(before, "50%")
     lab.playbook("install")
     assert at_once() == before
@@ -244,7 +244,7 @@ def test_plugin_that_keeps_ending_is_the_reason(lab):
     """The test image has no device plugin: the container ends, and its last words are told."""
     image = f"{lab.variable('npu_driver_repository').split('/')[0]}/lab/test:lab"
     # How soon it has ended depends on the machine. Only a run after that has last words to tell, however short it waits.
-    wrong = {"npu_device_plugin_image": image, "npu_rollout_timeout": 1}
+    wrong = {"npu_device_plugin_image": image, "npu_wait_timeout": 1}
     lab.playbook("install", ONE, check=False, **wrong)
     lab.wait_for(lambda: ended(lab, image), 120, "the container ends")
     result = lab.playbook("install", ONE, check=False, **wrong)

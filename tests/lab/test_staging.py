@@ -56,7 +56,7 @@ def node(request, lab):
 
 @pytest.fixture
 def stage(lab, node, tmp_path):
-    """Run npu_driver_image on the node: stage(registry, option=value...) gives the result and all that was printed."""
+    """Run npu_driver_stage on the node: stage(registry, option=value...) gives the result and all that was printed."""
 
     def run(registry, *arguments, check=True, **options):
         options = {
@@ -70,7 +70,7 @@ def stage(lab, node, tmp_path):
         }
         playbook = tmp_path / f"stage-{uuid.uuid4().hex}.yml"
         tasks = [
-            {"npuops.ascend.npu_driver_image": options, "register": "staged", "ignore_errors": True},
+            {"npuops.ascend.npu_driver_stage": options, "register": "staged", "ignore_errors": True},
             {"ansible.builtin.debug": {"msg": "staged: {{ staged | to_json | b64encode }}"}},
         ]
         playbook.write_text(yaml.safe_dump([{"hosts": node, "gather_facts": False, "tasks": tasks}]))

@@ -70,8 +70,8 @@ def week(lab: Lab, directory: pathlib.Path) -> None:
     it.done("first nodes", it.launch("upgrade", {**up, "npu_upgrade_canary": "true"}, **canaries))
     it.done("fleet", it.launch("upgrade", {**up, "npu_upgrade_max_parallel": "0", "npu_upgrade_canary": "false"}))
     healing.wedge(lab, "npu-b")
-    it.done("heal", it.launch("heal", {"npu_driver_version": NEW, "npu_recovery_auto": "true", "npu_recovery_min_uptime": "0",
-                                       "npu_recovery_storm_percent": "100", **SOON}))
+    it.done("heal", it.launch("heal", {"npu_driver_version": NEW, "npu_heal_auto": "true", "npu_heal_min_uptime": "0",
+                                       "npu_heal_storm_percent": "100", **SOON}))
     healing.wait_well(lab, "npu-b")
     it.done("rollback", it.launch("rollback", {"npu_upgrade_auto": "true", "npu_upgrade_max_parallel": "0", **SOON}))
     it.done("status", it.launch("status"))

@@ -290,6 +290,6 @@ def describe_payload(payload: bytes) -> tuple[str, bool]:
     state = re.findall(r'\\*"state\\*": *\\*"(\w+)\\*"', text)
     if name in ("npu_facts", "npu_validate", "npu_smi_info", "setup", "ping", "stat", "slurp"):
         return name, False
-    if name == "npu_boot":
+    if name == "npu_trial_boot":
         return f"{name} {state[-1] if state else 'view'}", bool(state) and state[-1] != "view"
     return f"{name} {state[-1]}" if state else name, True

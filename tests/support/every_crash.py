@@ -7,7 +7,7 @@ What is tried is chosen by the environment, because all of it takes half an hour
   NPU_CRASH=spread   the default: a kill at each kind of call, before it or after it
   NPU_CRASH=all      all four fates, at call 1, 2, ... until a run ends without reaching it; then at every kind of call
                      that was missed, because a heartbeat more or less moves the numbers (make crash-test)
-  NPU_CRASH="kill-after:7,dark-before:npu_boot rebooted"   just these, by number or by a pattern in the
+  NPU_CRASH="kill-after:7,dark-before:npu_trial_boot rebooted"   just these, by number or by a pattern in the
                      call's kind, in which NODE stands for the node
   NPU_CRASH_NODES    the nodes that share the work, with commas between
 """

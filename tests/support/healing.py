@@ -15,7 +15,7 @@ REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 # A node agent that looks often.
 QUICK = {"npu_node_agent_probe_interval": 6, "npu_node_agent_probe_timeout": 5, "npu_node_agent_probe_failures": 2}
 # What tests want who are not about the guards: the hosts of the lab have the uptime of its machine, and are few.
-ANYWAY = {"npu_recovery_auto": True, "npu_recovery_attempts": 0, "npu_recovery_storm_percent": 100, "npu_recovery_min_uptime": 0}
+ANYWAY = {"npu_heal_auto": True, "npu_heal_attempts": 0, "npu_heal_storm_percent": 100, "npu_heal_min_uptime": 0}
 
 
 def heal(lab, *arguments: str, expect: int | None = 0, **variables: object) -> str:

@@ -132,7 +132,7 @@ class Lab:
 
     def driver_package(self, chip: str, version: str) -> pathlib.Path:
         """Return the .run file that the lab's own driver images of that chip and version were built from."""
-        builds = json.loads((self.state / "driver-images.json").read_text(encoding="utf-8"))["npu_driver_build"]
+        builds = json.loads((self.state / "driver-images.json").read_text(encoding="utf-8"))["npu_driver_image_build"]
         return next(pathlib.Path(build["package"]) for build in builds
                     if build["chip"] == chip and f"_{version}_" in build["package"])
 

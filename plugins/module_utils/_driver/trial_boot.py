@@ -50,7 +50,7 @@ _REBOOT_SCRIPT = "for try in %s; do [ -e /proc/%%d ] || break; sleep 0.1; done; 
 
 
 def view(root, fs=""):
-    """Everything of the host that a maintenance decides by, as a dict; see the module npu_boot."""
+    """Everything of the host that a maintenance decides by, as a dict; see the module npu_trial_boot."""
     layout = Layout(fs + root)
     facts = host_facts.driver_facts(root, "image", fs)
     return {

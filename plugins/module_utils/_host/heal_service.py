@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The systemd service that keeps the watch running on the control machine: what it needs there, its unit, and its life.
 
-Messages name the variables of the role npu_recovery_service.
+Messages name the variables of the role npu_heal_service.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Setup:
         words = [self.command, "npuops.ascend.heal"]
         for path in self.inventory:
             words += ["-i", path]
-        words += self.arguments + ["-e", '{"npu_recovery_watch": true}']
+        words += self.arguments + ["-e", '{"npu_heal_watch": true}']
         environment = "".join(
             "Environment=%s\n" % systemd_unit.assignment(*entry) for entry in sorted(self.environment.items())
         )
@@ -104,7 +104,7 @@ class Setup:
             ("inventory", self.inventory, "the absolute path of the inventory, or a list of those"),
         ):
             if not value:
-                yield "npu_recovery_service_%s is not set: %s." % (name, meaning)
+                yield "npu_heal_service_%s is not set: %s." % (name, meaning)
 
     def _unwritable(self):
         """What cannot stand in a unit, or must not."""
@@ -112,42 +112,42 @@ class Setup:
             # A command that was not found is told below, a directory that is not set was told above.
             if not systemd_unit.is_path(path) and (path or name == "inventory"):
                 yield (
-                    "npu_recovery_service_%s is %s, which cannot stand in a service: give the absolute path on this host,"
+                    "npu_heal_service_%s is %s, which cannot stand in a service: give the absolute path on this host,"
                     " without line breaks, and spaces or a backslash at its end." % (name, json.dumps(path))
                 )
         asking = [word for word in self.arguments if word in ASKING]
         if asking:
             yield (
-                "npu_recovery_service_arguments has %s, but a service has nobody to ask. Use SSH keys, and files for vault"
+                "npu_heal_service_arguments has %s, but a service has nobody to ask. Use SSH keys, and files for vault"
                 " passwords (--vault-password-file)." % ", ".join(asking)
             )
         for name in sorted(self.environment):
             if not _VARIABLE.match(name) or _SECRET.search(name):
                 yield (
-                    "npu_recovery_service_environment has %s: it must be the name of an environment variable, and of none that"
+                    "npu_heal_service_environment has %s: it must be the name of an environment variable, and of none that"
                     " holds a secret, as everybody on this host can read a unit. Put secrets into files that only %s can read,"
                     " and name those (KUBECONFIG, ANSIBLE_VAULT_PASSWORD_FILE)." % (json.dumps(name), self.user or "the account")
                 )
         for name, values in (("arguments", self.arguments), ("environment", self.environment.values())):
             if any("\0" in value for value in values):
-                yield "npu_recovery_service_%s holds a null character, which no program can be given." % name
+                yield "npu_heal_service_%s holds a null character, which no program can be given." % name
 
     def _missing(self):
         """What is not on this host, or not for this account."""
         is_account = self._is_account()
         if not is_account:
             yield (
-                "npu_recovery_service_user: this host has no account %s. Name the one that runs Ansible there and has its SSH key,"
+                "npu_heal_service_user: this host has no account %s. Name the one that runs Ansible there and has its SSH key,"
                 " or create it." % json.dumps(self.user)
             )
         if not self.command:
             yield (
                 "This host has no ansible-playbook where a shell looks for programs. Install Ansible there, or name its absolute"
-                " path with npu_recovery_service_command, such as /opt/ansible/bin/ansible-playbook."
+                " path with npu_heal_service_command, such as /opt/ansible/bin/ansible-playbook."
             )
         for name, path, kind, flag in self._places():
             if path and not _is_there(path, kind):
-                yield "npu_recovery_service_%s: this host has no %s %s. Correct the path, or put it there." % (name, kind, path)
+                yield "npu_heal_service_%s: this host has no %s %s. Correct the path, or put it there." % (name, kind, path)
             elif path and is_account:
                 yield from self._forbidden(name, path, kind, flag)
 
@@ -164,8 +164,8 @@ class Setup:
         if result.rc != 0:
             does = {"directory": "enter", "inventory": "read", "program": "run"}[kind]
             yield (
-                "npu_recovery_service_%s: the account %s may not %s %s. Change its permissions or those of the directories above"
-                " it, or name another npu_recovery_service_user.%s"
+                "npu_heal_service_%s: the account %s may not %s %s. Change its permissions or those of the directories above"
+                " it, or name another npu_heal_service_user.%s"
                 % (name, self.user, does, path, " (%s)" % result.text if result.text else "")
             )
 
@@ -192,13 +192,13 @@ class Service:
     def __init__(self, name):
         if not _NAME.match(name) or name.endswith(".service"):
             raise NpuError(
-                "npu_recovery_service_name is %s: it must be letters, digits, dots, hyphens and underscores, without .service at"
+                "npu_heal_service_name is %s: it must be letters, digits, dots, hyphens and underscores, without .service at"
                 " its end, such as npuops-heal." % json.dumps(name)
             )
         if not os.path.isdir("/run/systemd/system"):
             raise NpuError(
                 "This host does not run systemd (there is no directory /run/systemd/system), so no service can be kept running"
-                " there. Name another machine with -e npu_recovery_service_hosts=HOST, or keep npuops.ascend.heal running with"
+                " there. Name another machine with -e npu_heal_service_hosts=HOST, or keep npuops.ascend.heal running with"
                 " what this one has."
             )
         if os.geteuid() != 0:
@@ -215,7 +215,7 @@ class Service:
         there = os.path.lexists(self.path)
         if origin not in ("", self.path) or (there and not (self.text or "").startswith(MARK)):
             raise NpuError(
-                "This host has a service %s that is not ours (%s). Choose another npu_recovery_service_name."
+                "This host has a service %s that is not ours (%s). Choose another npu_heal_service_name."
                 % (name, origin or self.path)
             )
         self.changes = []

@@ -58,7 +58,7 @@ def config(architecture, layers, labels, settings=None):
             "created": _NO_DATE,
             "config": dict(settings or {}, Labels=labels),
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
-            "history": [{"created": _NO_DATE, "created_by": "npuops.ascend.npu_image_build"} for layer in layers],
+            "history": [{"created": _NO_DATE, "created_by": "npuops.ascend.npu_driver_image_build"} for layer in layers],
         }
     )
 

@@ -59,7 +59,7 @@ class HostPort:
 
     def _boot(self, **arguments):
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        return self._call("npuops.ascend.npu_boot", dict(arguments, root=self._root))
+        return self._call("npuops.ascend.npu_trial_boot", dict(arguments, root=self._root))
 
     def _call(self, module, arguments):
         """The module's result. Raises HostUnreachable, or NpuError with what the module says."""

@@ -60,7 +60,7 @@ def of_recovery(report):
 
 
 def of_fleet(fleet):
-    """Of the result of npu_fleet_info."""
+    """Of the result of npu_status."""
     rows = fleet["fleet"]
     not_well = [row["node"] for row in rows if row["host"] and not fleet_status.healthy(row)]
     result = {"healthy": not not_well, "counts": _counts(row["state"] for row in rows), "storm": fleet.get("storm")}

@@ -65,11 +65,11 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_status_expect_failure",
         "npu_uninstall_force",
         "npu_uninstall_device_plugin_labels",
-        "npu_rollout_timeout",
-        "npu_rollout_max_unavailable",
+        "npu_wait_timeout",
+        "npu_daemonset_max_unavailable",
         "npu_validate_timeout",
         "npu_plan_fail",
-        "npu_driver_build",
+        "npu_driver_image_build",
         "npu_driver_chip",
         "npu_driver_ready_timeout",
         "npu_driver_keep_release",
@@ -125,24 +125,24 @@ KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset
         "npu_upgrade_plan_file",
         "npu_upgrade_report_dir",
         "npu_upgrade_workloads",
-        "npu_recovery_auto",
-        "npu_recovery_min_uptime",
-        "npu_recovery_attempts",
-        "npu_recovery_max_parallel",
-        "npu_recovery_storm_percent",
-        "npu_recovery_storm_window",
-        "npu_recovery_old_approvals",
-        "npu_recovery_watch",
-        "npu_recovery_watch_interval",
-        "npu_recovery_service_hosts",
-        "npu_recovery_service_state",
-        "npu_recovery_service_name",
-        "npu_recovery_service_user",
-        "npu_recovery_service_directory",
-        "npu_recovery_service_inventory",
-        "npu_recovery_service_command",
-        "npu_recovery_service_arguments",
-        "npu_recovery_service_environment",
+        "npu_heal_auto",
+        "npu_heal_min_uptime",
+        "npu_heal_attempts",
+        "npu_heal_max_parallel",
+        "npu_heal_storm_percent",
+        "npu_heal_storm_window",
+        "npu_heal_old_approvals",
+        "npu_heal_watch",
+        "npu_heal_watch_interval",
+        "npu_heal_service_hosts",
+        "npu_heal_service_state",
+        "npu_heal_service_name",
+        "npu_heal_service_user",
+        "npu_heal_service_directory",
+        "npu_heal_service_inventory",
+        "npu_heal_service_command",
+        "npu_heal_service_arguments",
+        "npu_heal_service_environment",
         "npu_awx_controller",
         "npu_awx_prefix",
         "npu_awx_organization",
@@ -681,7 +681,7 @@ def rollout_reasons(max_unavailable):
     if _AT_ONCE.match(max_unavailable or ""):
         return []
     return [
-        "npu_rollout_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
+        "npu_daemonset_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
         % json.dumps(max_unavailable)
     ]
 
@@ -691,7 +691,7 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
 
     ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
     host. Returns {labels, accelerators, driver_path, daemonsets, nodes}: the nodes argument of npu_node, the role
-    variables, and both arguments of npu_rollout. Nodes whose components are paused are not waited for.
+    variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for.
     """
     hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
     active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]

@@ -17,7 +17,7 @@ DAY = 24 * 3600
 
 @dataclasses.dataclass(frozen=True)
 class Guards:
-    """The variables npu_recovery_*. Times in seconds."""
+    """The variables npu_heal_*. Times in seconds."""
 
     min_uptime: int = 600
     attempts: int = 2  # a day and node, 0 = any number
@@ -31,7 +31,7 @@ class Guards:
             value = getattr(self, field.name)
             if value < 0 or (field.name == "storm_percent" and value > 100):
                 most = ", at most 100" if field.name == "storm_percent" else ""
-                raise NpuError("npu_recovery_%s is %d; it must be 0 or more%s" % (field.name, value, most))
+                raise NpuError("npu_heal_%s is %d; it must be 0 or more%s" % (field.name, value, most))
 
     # --- each returns a sentence, or None ---
 
@@ -42,7 +42,7 @@ class Guards:
             return None
         again = maintenance_record.rfc3339(maintenance_record.seconds_of(tried[-self.attempts]) + DAY)
         return (
-            "%s and it is wedged again; npu_recovery_attempts allows %d a day, so the next is at %s. See to its chips. To try"
+            "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. See to its chips. To try"
             " once more now: kubectl annotate node %s %s-"
             % (_times(tried), self.attempts, again, node["metadata"]["name"], maintenance_record.ANNOTATION_LAST)
         )
@@ -51,7 +51,7 @@ class Guards:
         """The host has booted just now."""
         if uptime >= self.min_uptime:
             return None
-        text = "The host has been up for %d s only; it is rebooted when it has been for %d s (npu_recovery_min_uptime)."
+        text = "The host has been up for %d s only; it is rebooted when it has been for %d s (npu_heal_min_uptime)."
         return text % (uptime, self.min_uptime)
 
     def storm(self, nodes, now):
@@ -63,7 +63,7 @@ class Guards:
             return None
         shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
         return (
-            "%d of %d NPU nodes wedged within %d s (%s): that is more than %d %% (npu_recovery_storm_percent), so the cause is"
+            "%d of %d NPU nodes wedged within %d s (%s): that is more than %d %% (npu_heal_storm_percent), so the cause is"
             " most likely not their chips. No node is touched; look for what they have in common."
             % (len(names), len(fleet), self.storm_window, shown, self.storm_percent)
         )

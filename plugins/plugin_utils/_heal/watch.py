@@ -131,7 +131,7 @@ def own_command():
             "A watch cannot ask for passwords each time it starts a recovery: leave out %s. Use SSH keys, and files for vault"
             " passwords (--vault-password-file)." % ", ".join(asking)
         )
-    return [sys.executable] + sys.argv + ["-e", '{"npu_recovery_watch": false}']
+    return [sys.executable] + sys.argv + ["-e", '{"npu_heal_watch": false}']
 
 
 def run(command, say):

@@ -5,7 +5,7 @@
 
 The host itself is a port, so that the cycle can be tested without one:
 
- view(wait=None)                           what npu_boot tells with state=view, as a dict; waits for the driver so many seconds
+ view(wait=None)                           what npu_trial_boot tells with state=view, as a dict; waits for the driver so many seconds
  rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
  confirmed(generation, release, boot_id)   the release is good from now on, unless this is another boot
  withdrawn(generation)                     no ``next`` is left

@@ -297,7 +297,7 @@ def _room(slots, maximum, recoveries):
         return number, Wait("all %s taken: %s" % (_slots_text(number), _holders_text(holders)), dict(holders))
     recovering = {name: holder for name, holder in holders.items() if name not in _upgrades(holders)}
     if recoveries and len(recovering) >= recoveries:
-        text = "as many nodes are in recovery as npu_recovery_max_parallel allows (%d): %s"
+        text = "as many nodes are in recovery as npu_heal_max_parallel allows (%d): %s"
         return number, Wait(text % (recoveries, _holders_text(recovering)), recovering)
     return number, None
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The option ``recovery`` of modules: the variables npu_recovery_*, under the names they have there without that prefix.
+"""The option ``recovery`` of modules: the variables npu_heal_*, under the names they have there without that prefix.
 
 Its documentation is the fragment recovery.
 """
@@ -35,8 +35,8 @@ def guards(recovery):
 
 
 def check_variables(hosts):
-    """Raise NpuError for variables of hosts that look like settings and are none: npu_recovery_atuo would recover nobody."""
-    names = {name for host in hosts for name in host["variables"] if name.startswith(("npu_recovery", "npu_upgrade"))}
+    """Raise NpuError for variables of hosts that look like settings and are none: npu_heal_atuo would recover nobody."""
+    names = {name for host in hosts for name in host["variables"] if name.startswith(("npu_heal", "npu_upgrade"))}
     unknown = unknown_variables(names)
     if unknown:
         raise NpuError("Nothing was done: %s." % "; ".join(unknown))

@@ -61,7 +61,7 @@ def test_a_watch_recovers_a_node_without_a_hand(well, team, capsys):
     lab = well
     resource, chips = CHIPS["npu-a"]
     team.deploy("train", node="npu-a", chips={resource: 2}, budget={"maxUnavailable": 1})
-    with watch(lab) as observer, healing(lab, npu_recovery_watch=True, npu_recovery_watch_interval=2, **ANYWAY) as watching:
+    with watch(lab) as observer, healing(lab, npu_heal_watch=True, npu_heal_watch_interval=2, **ANYWAY) as watching:
         lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, PATIENCE, "it watches", 0.2)
         lab.fault("npu-a", "wedge")
         begun = time.monotonic()
@@ -86,7 +86,7 @@ def test_a_watch_recovers_a_host_that_joined_the_inventory_later(well, tmp_path)
     without = yaml.safe_load(whole)
     del without["npu_nodes"]["hosts"]["npu-b"]
     inventory.write_text(yaml.safe_dump(without), encoding="utf-8")
-    with watch(lab) as observer, healing(lab, inventory=inventory, npu_recovery_watch=True, npu_recovery_watch_interval=2,
+    with watch(lab) as observer, healing(lab, inventory=inventory, npu_heal_watch=True, npu_heal_watch_interval=2,
                                          **ANYWAY) as watching:
         lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, PATIENCE, "it watches", 0.2)
         inventory.write_text(whole, encoding="utf-8")
@@ -104,9 +104,9 @@ def test_an_old_approval_is_for_an_upgrade(well):
     time.sleep(1.1)  # approvals have a resolution of one second
     wedge(lab, "npu-a")
     with watch(lab) as observer:
-        text = heal(lab, **{**ANYWAY, "npu_recovery_auto": False})
+        text = heal(lab, **{**ANYWAY, "npu_heal_auto": False})
         assert "older than the trouble" in text and touched(observer) == set(), text
-        heal(lab, **{**ANYWAY, "npu_recovery_auto": False, "npu_recovery_old_approvals": True})
+        heal(lab, **{**ANYWAY, "npu_heal_auto": False, "npu_heal_old_approvals": True})
         wait_well(lab, "npu-a")
         lab.kubectl("annotate", "nodes", "npu-b", "npu-c", f"{APPROVAL}-")
         assert proof(lab, observer, {"npu-a": 1}) == []
@@ -145,17 +145,17 @@ def test_a_storm(well):
     for node in ("npu-a", "npu-b"):
         wedge(lab, node)
     with watch(lab) as observer:
-        text = heal(lab, expect=1, **{**ANYWAY, "npu_recovery_storm_percent": 50})
+        text = heal(lab, expect=1, **{**ANYWAY, "npu_heal_storm_percent": 50})
         assert "2 of 3 NPU nodes wedged within 3600 s (npu-a, npu-b)" in text, text
         assert touched(observer) == set()
-    status = lab.playbook("status", **{"npu_recovery_storm_percent": 50}).stdout
+    status = lab.playbook("status", **{"npu_heal_storm_percent": 50}).stdout
     assert "STORM: 2 of 3 NPU nodes" in status and "no recovery in a storm" in status, status
 
 
 def test_a_recovery_that_does_not_help(well):
     """One attempt, then the node stays cordoned for people; when they have repaired it, it is given back."""
     lab = well
-    bounds = {**ANYWAY, "npu_recovery_attempts": 1}
+    bounds = {**ANYWAY, "npu_heal_attempts": 1}
     wedge(lab, "npu-c", "fewer-chips")
     with watch(lab) as observer:
         text = heal(lab, expect=1, **bounds)
@@ -163,13 +163,13 @@ def test_a_recovery_that_does_not_help(well):
         assert lab.node("npu-c")["spec"]["unschedulable"] and slots(lab)["holders"] == {} and not slots(lab)["halted"]
         text = heal(lab, expect=1, **bounds)
         assert "given-up" in text and "rebooted once within a day" in text, text
-        status = lab.playbook("status", npu_recovery_attempts=1, npu_recovery_storm_percent=100).stdout
+        status = lab.playbook("status", npu_heal_attempts=1, npu_heal_storm_percent=100).stdout
         assert "recovery: given-up" in status, status
         lab.fault("npu-c", "clear")
         reboot(lab, "npu-c")
         wait_well(lab, "npu-c")
         assert lab.node("npu-c")["spec"]["unschedulable"]
-        assert "give-back" in heal(lab, **{**bounds, "npu_recovery_auto": False})
+        assert "give-back" in heal(lab, **{**bounds, "npu_heal_auto": False})
         assert proof(lab, observer, {"npu-c": 2}, unasked=("npu-c",)) == []
 
 
@@ -178,8 +178,8 @@ def test_a_host_that_has_just_booted(well):
     lab = well
     wedge(lab, "npu-a")
     with watch(lab) as observer:
-        text = heal(lab, **{**ANYWAY, "npu_recovery_min_uptime": 10**9})
-        assert "too-soon" in text and "npu_recovery_min_uptime" in text, text
+        text = heal(lab, **{**ANYWAY, "npu_heal_min_uptime": 10**9})
+        assert "too-soon" in text and "npu_heal_min_uptime" in text, text
         assert touched(observer) == set()
 
 

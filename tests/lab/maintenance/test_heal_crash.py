@@ -43,7 +43,7 @@ def crash(lab, team: Team, node: str, fate: Fate, at: int | str) -> dict:
         lab.kubectl("cordon", node)
     wedge(lab, node)
     gate = Gate(at, fate, dark=DARK, node=node)
-    common = {**ANYWAY, "npu_recovery_max_parallel": 0, "npu_upgrade_max_parallel": len(NODES)}
+    common = {**ANYWAY, "npu_heal_max_parallel": 0, "npu_upgrade_max_parallel": len(NODES)}
     begun = time.monotonic()
     with watch(lab) as observer:
         problems = []

@@ -60,7 +60,7 @@ def test_it_runs_heal(rulebook):
         assert playbook == "heal"
         assert os.path.exists(os.path.join(CHECKOUT, "playbooks", playbook + ".yml"))
         # A run that watches does not end, and one for the alert's host alone does not see the cluster.
-        assert options.get("extra_vars", {}).get("npu_recovery_watch") is (False if action == "run_playbook" else None)
+        assert options.get("extra_vars", {}).get("npu_heal_watch") is (False if action == "run_playbook" else None)
         assert options.get("include_events", False) is False
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import graphlib
 import sys
 
+import graphlib
 import pytest
 from paths import CHECKOUT
 

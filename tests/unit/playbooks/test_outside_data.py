@@ -119,9 +119,9 @@ class Fleet:
             "npu_upgrade_on_blocked": "defer",
             "npu_upgrade_pod_deletion": {"force": True, "timeout": 1},
             "npu_upgrade_drain": {"timeout": 1},
-            "npu_recovery_auto": True,
-            "npu_recovery_storm_percent": 100,
-            "npu_rollout_timeout": 1,
+            "npu_heal_auto": True,
+            "npu_heal_storm_percent": 100,
+            "npu_wait_timeout": 1,
             "npu_validate_timeout": 0,
             **variables,
         }

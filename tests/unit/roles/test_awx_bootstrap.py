@@ -82,7 +82,7 @@ VARIABLES = load("vars", "main.yml")
 QUESTIONS = VARIABLES["__npu_awx_questions"]
 SURVEYS = {entry["name"]: entry.get("survey", []) for entry in VARIABLES["__npu_awx_job_templates"]}
 SURVEYS["driver roll-out"] = VARIABLES["__npu_awx_workflow_survey"]
-WITHOUT_APPROVAL = ("npu_upgrade_auto", "npu_recovery_auto")
+WITHOUT_APPROVAL = ("npu_upgrade_auto", "npu_heal_auto")
 
 
 def asked(name):
@@ -281,8 +281,8 @@ def test_bounds_are_those_that_are_checked():
     for item in npu_survey(list(QUESTIONS), QUESTIONS)["spec"]:
         assert item["type"] != "integer" or item["min"] == 0
         name = item["variable"]
-        if item["type"] == "integer" and name.startswith("npu_recovery_"):
-            guard = name[len("npu_recovery_") :]
+        if item["type"] == "integer" and name.startswith("npu_heal_"):
+            guard = name[len("npu_heal_") :]
             Guards(**{guard: item["min"]})
             with pytest.raises(NpuError):
                 Guards(**{guard: item["min"] - 1})
@@ -298,7 +298,7 @@ def test_bounds_are_those_that_are_checked():
 def test_defaults_of_variables_that_no_role_documents():
     """They are the modules' own."""
     for variable, module, option in (
-        ("npu_rollout_timeout", "npu_rollout", "timeout"),
+        ("npu_wait_timeout", "npu_wait", "timeout"),
         ("npu_validate_timeout", None, 60),
     ):
         if module:

@@ -174,7 +174,7 @@ def test_the_kind_of_a_call_is_the_same_whoever_else_works():
     assert kind("PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot/9 unschedulable=-") == (
         "PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot"
     )
-    assert kind("npu_boot rebooted") == "npu_boot rebooted"
+    assert kind("npu_trial_boot rebooted") == "npu_trial_boot rebooted"
 
 
 @pytest.mark.parametrize("fate", [Fate.DARK_BEFORE, Fate.DARK_AFTER])
@@ -229,7 +229,7 @@ def run_ssh(environment, script, payload):
                           env={**os.environ, **environment}, timeout=PATIENCE)
 
 
-PAYLOAD = "main(module_fqn='ansible_collections.npuops.ascend.plugins.modules.npu_boot', params='{\"state\": \"rebooted\"}')"
+PAYLOAD = "main(module_fqn='ansible_collections.npuops.ascend.plugins.modules.npu_trial_boot', params='{\"state\": \"rebooted\"}')"
 
 
 @pytest.mark.parametrize("fate", [Fate.KILL_BEFORE, Fate.KILL_AFTER])
@@ -243,7 +243,7 @@ def test_ssh_dies_at_the_call(fake_ssh, tmp_path, fate):
     assert (second.returncode, third.returncode) == (255, 255)
     assert (tmp_path / "two").exists() == (fate is Fate.KILL_AFTER)
     assert not (tmp_path / "three").exists()
-    assert [(call.target, call.what) for call in gate.calls] == [("10.0.0.1", "npu_boot rebooted")] * 2
+    assert [(call.target, call.what) for call in gate.calls] == [("10.0.0.1", "npu_trial_boot rebooted")] * 2
 
 
 def test_a_lost_host_is_not_reached(fake_ssh, tmp_path):
@@ -283,7 +283,7 @@ def test_ansible_s_own_payloads_are_understood(fake_ssh, tmp_path):
 
 def test_an_unknown_program_counts():
     assert describe_payload(b"#!/bin/sh\nreboot\n") == ("unknown program", True)
-    assert describe_payload(PAYLOAD.replace("rebooted", "view").encode()) == ("npu_boot view", False)
+    assert describe_payload(PAYLOAD.replace("rebooted", "view").encode()) == ("npu_trial_boot view", False)
 
 
 DAUGHTERS = """

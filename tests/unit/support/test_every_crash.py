@@ -14,7 +14,7 @@ import pytest
 from crash import Fate, kind
 from every_crash import FATES
 
-CALLS = ["PATCH a maintenance:cordon/1", "PATCH a maintenance:cordon/2", "npu_boot rebooted", "PUT slots:NODE", "PUT slots:none"]
+CALLS = ["PATCH a maintenance:cordon/1", "PATCH a maintenance:cordon/2", "npu_trial_boot rebooted", "PUT slots:NODE", "PUT slots:none"]
 
 
 @pytest.fixture(autouse=True)
@@ -56,13 +56,13 @@ def test_what_a_moved_number_missed_is_done_by_its_words(monkeypatch, tmp_path):
     every_crash.try_all(runs, CALLS, ["npu-a", "npu-b", "npu-c"], "crash.json")
     assert runs.made.count((Fate.KILL_AFTER, 3)) == 2
     done = json.loads((tmp_path / ".cache" / "results" / "crash.json").read_text(encoding="utf-8"))["crashes"]
-    assert {crash["call"] for crash in done if crash["fate"] == "kill-after"} >= {"npu_boot rebooted"}
+    assert {crash["call"] for crash in done if crash["fate"] == "kill-after"} >= {"npu_trial_boot rebooted"}
 
 
 def test_what_is_never_reached_fails(monkeypatch):
     monkeypatch.setenv("NPU_CRASH", "all")
     with pytest.raises(AssertionError, match="there was no call"):
-        every_crash.try_all(Runs(), [*CALLS, "npu_boot confirmed"], ["npu-a"], "crash.json")
+        every_crash.try_all(Runs(), [*CALLS, "npu_trial_boot confirmed"], ["npu-a"], "crash.json")
 
 
 def test_spread_is_one_kill_at_each_kind(monkeypatch):
@@ -73,7 +73,7 @@ def test_spread_is_one_kill_at_each_kind(monkeypatch):
 
 
 def test_just_these(monkeypatch):
-    monkeypatch.setenv("NPU_CRASH", "kill-after:2,dark-before:npu_boot")
+    monkeypatch.setenv("NPU_CRASH", "kill-after:2,dark-before:npu_trial_boot")
     runs = Runs()
     every_crash.try_all(runs, [], ["npu-a"], "crash.json")
     assert runs.made == [(Fate.KILL_AFTER, 2), (Fate.DARK_BEFORE, 3)]

@@ -113,7 +113,7 @@ def test_every_setting_of_the_plan_falls_back(tmp_path):
     assert shown(tmp_path, "[%s]" % ", ".join(inside), *[name + "=" for name in names])["a"] == [True, 0]
 
 
-@pytest.mark.parametrize("module", ["npu_plan", "npu_preflight", "npu_fleet_info"])
+@pytest.mark.parametrize("module", ["npu_plan", "npu_preflight", "npu_status"])
 def test_what_tasks_read_by_themselves_is_refused(tmp_path, module):
     tasks = [{"npuops.ascend." + module: {"hosts": [], "kubeconfig": "none"}, "run_once": True}]
     text = " ".join(run(tmp_path, tasks, "npu_namespace=").split())

@@ -33,7 +33,7 @@ def playbook(tmp_path, module, variables):
     return " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["npu_preflight", "npu_plan", "npu_fleet_info"])
+@pytest.mark.parametrize("module", ["npu_preflight", "npu_plan", "npu_status"])
 def test_refused_by_name(tmp_path, module):
     text = playbook(tmp_path, module, {"npu_driver_version": "25.5.1", "npu_upgrade_auto": True, "npu_hosts": "all", "mine": 1})
     assert "not become a variable of the hosts: npu_driver_version, npu_upgrade_auto. Set it in the inventory" in text

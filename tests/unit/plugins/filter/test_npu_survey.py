@@ -14,7 +14,7 @@ QUESTIONS = {
     "npu_upgrade_auto": {"role": "npu_upgrade", "question": "Auto?"},
     "npu_upgrade_on_blocked": {"role": "npu_upgrade", "question": "Blocked?"},
     "npu_upgrade_max_parallel": {"role": "npu_upgrade", "question": "How many?", "min": 0},
-    "npu_recovery_storm_percent": {"role": "npu_recovery", "question": "Storm?", "min": 0, "max": 100},
+    "npu_heal_storm_percent": {"role": "npu_heal", "question": "Storm?", "min": 0, "max": 100},
     "npu_validate_timeout": {"question": "Wait?", "min": 0, "option": {"type": "int", "description": "How long.", "default": 60}},
 }
 
@@ -46,7 +46,7 @@ def test_bounds():
     asked = items()
     # null would be a bound of 0 to AWX's form.
     assert "max" not in asked["npu_upgrade_max_parallel"]
-    assert (asked["npu_recovery_storm_percent"]["min"], asked["npu_recovery_storm_percent"]["max"]) == (0, 100)
+    assert (asked["npu_heal_storm_percent"]["min"], asked["npu_heal_storm_percent"]["max"]) == (0, 100)
 
 
 def test_descriptions():
@@ -81,7 +81,7 @@ def test_defaults_become_answers():
         ({"npu_upgrade_auto": "maybe"}, "npu_awx_survey_defaults.npu_upgrade_auto is 'maybe'; it must be true or false"),
         ({"npu_upgrade_max_parallel": "two"}, "npu_upgrade_max_parallel is 'two'; it must be a whole number, 0 or more"),
         ({"npu_upgrade_max_parallel": True}, "npu_upgrade_max_parallel is True; it must be a whole number, 0 or more"),
-        ({"npu_recovery_storm_percent": 101}, "is 101; it must be a whole number, 0 or more, 100 or less"),
+        ({"npu_heal_storm_percent": 101}, "is 101; it must be a whole number, 0 or more, 100 or less"),
         ({"npu_upgrade_drain": {}}, "npu_awx_survey_defaults has npu_upgrade_drain, which no survey asks for. They ask for npu_driver_version,"),
     ],
 )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the service needs, and its unit. What systemd makes of it, and its life: tests/lab/test_recovery_service.py."""
+"""What the service needs, and its unit. What systemd makes of it, and its life: tests/lab/test_heal_service.py."""
 
 from __future__ import annotations
 
@@ -61,25 +61,25 @@ def test_what_works(place):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"user": ""}, "npu_recovery_service_user is not set: "),
-        ({"directory": ""}, "npu_recovery_service_directory is not set: "),
-        ({"inventory": []}, "npu_recovery_service_inventory is not set: "),
-        ({"user": "npuops-nobody"}, 'npu_recovery_service_user: this host has no account "npuops-nobody"'),
+        ({"user": ""}, "npu_heal_service_user is not set: "),
+        ({"directory": ""}, "npu_heal_service_directory is not set: "),
+        ({"inventory": []}, "npu_heal_service_inventory is not set: "),
+        ({"user": "npuops-nobody"}, 'npu_heal_service_user: this host has no account "npuops-nobody"'),
         ({"command": ""}, "This host has no ansible-playbook where a shell looks for programs"),
-        ({"command": "ansible-playbook"}, 'npu_recovery_service_command is "ansible-playbook", which cannot stand'),
-        ({"directory": "/a\nExecStart=/b"}, 'npu_recovery_service_directory is "/a\\nExecStart=/b", which cannot stand'),
-        ({"inventory": ["/etc/passwd", "hosts.yml"]}, 'npu_recovery_service_inventory is "hosts.yml", which cannot stand'),
-        ({"inventory": [""]}, 'npu_recovery_service_inventory is "", which cannot stand'),
-        ({"inventory": ["/nowhere/$HOME"]}, "npu_recovery_service_inventory: this host has no inventory /nowhere/$HOME."),
-        ({"directory": "/etc/passwd"}, "npu_recovery_service_directory: this host has no directory /etc/passwd."),
-        ({"command": "/etc"}, "npu_recovery_service_command: this host has no program /etc."),
+        ({"command": "ansible-playbook"}, 'npu_heal_service_command is "ansible-playbook", which cannot stand'),
+        ({"directory": "/a\nExecStart=/b"}, 'npu_heal_service_directory is "/a\\nExecStart=/b", which cannot stand'),
+        ({"inventory": ["/etc/passwd", "hosts.yml"]}, 'npu_heal_service_inventory is "hosts.yml", which cannot stand'),
+        ({"inventory": [""]}, 'npu_heal_service_inventory is "", which cannot stand'),
+        ({"inventory": ["/nowhere/$HOME"]}, "npu_heal_service_inventory: this host has no inventory /nowhere/$HOME."),
+        ({"directory": "/etc/passwd"}, "npu_heal_service_directory: this host has no directory /etc/passwd."),
+        ({"command": "/etc"}, "npu_heal_service_command: this host has no program /etc."),
         ({"command": "/etc/passwd"}, "may not run /etc/passwd."),
-        ({"arguments": ["--forks=2", "-K", "--ask-pass"]}, "npu_recovery_service_arguments has -K, --ask-pass, but"),
-        ({"arguments": ["a\0b"]}, "npu_recovery_service_arguments holds a null character"),
-        ({"environment": {"A": "a\0b"}}, "npu_recovery_service_environment holds a null character"),
-        ({"environment": {"A B": "x"}}, 'npu_recovery_service_environment has "A B"'),
-        ({"environment": {"K8S_AUTH_API_KEY": "x"}}, 'npu_recovery_service_environment has "K8S_AUTH_API_KEY"'),
-        ({"environment": {"my_token": "x"}}, 'npu_recovery_service_environment has "my_token"'),
+        ({"arguments": ["--forks=2", "-K", "--ask-pass"]}, "npu_heal_service_arguments has -K, --ask-pass, but"),
+        ({"arguments": ["a\0b"]}, "npu_heal_service_arguments holds a null character"),
+        ({"environment": {"A": "a\0b"}}, "npu_heal_service_environment holds a null character"),
+        ({"environment": {"A B": "x"}}, 'npu_heal_service_environment has "A B"'),
+        ({"environment": {"K8S_AUTH_API_KEY": "x"}}, 'npu_heal_service_environment has "K8S_AUTH_API_KEY"'),
+        ({"environment": {"my_token": "x"}}, 'npu_heal_service_environment has "my_token"'),
     ],
 )
 def test_what_cannot_work_is_refused(place, changes, sentence):
@@ -93,8 +93,8 @@ def test_what_the_account_may_not_use(place):
     (place / "closed.yml").touch()
     found = problems(place, directory=str(closed), inventory=[str(place / "closed.yml")])
     assert [problem.split(". ")[0] for problem in found] == [
-        "npu_recovery_service_directory: the account %s may not enter %s" % (getpass.getuser(), closed),
-        "npu_recovery_service_inventory: the account %s may not read %s" % (getpass.getuser(), place / "closed.yml"),
+        "npu_heal_service_directory: the account %s may not enter %s" % (getpass.getuser(), closed),
+        "npu_heal_service_inventory: the account %s may not read %s" % (getpass.getuser(), place / "closed.yml"),
     ]
 
 
@@ -129,7 +129,7 @@ def test_the_unit(place):
     assert service["WorkingDirectory"] == "/home/ansible/my fleet 100%%"
     assert service["ExecStart"] == (
         '/usr/bin/ansible-playbook npuops.ascend.heal -i "/home/ansible/my fleet 100%%/hosts.yml" -i /etc/more --forks=2'
-        ' -e "{\\"npu_recovery_watch\\": true}"'
+        ' -e "{\\"npu_heal_watch\\": true}"'
     )
     assert (service["Type"], service["Restart"], service["KillMode"]) == ("exec", "always", "control-group")
     assert sections["Unit"]["Wants"] == sections["Unit"]["After"] == "network-online.target"
@@ -151,5 +151,5 @@ def test_the_start_limit_can_be_reached(place):
 
 def test_a_name_that_no_service_can_have():
     for name in ("npuops-heal.service", "a/b", "", "-x", "a b"):
-        with pytest.raises(NpuError, match="npu_recovery_service_name is"):
+        with pytest.raises(NpuError, match="npu_heal_service_name is"):
             heal_service.Service(name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd makes of it: tests/lab/test_recovery_service.py."""
+"""What systemd makes of it: tests/lab/test_heal_service.py."""
 
 from __future__ import annotations
 

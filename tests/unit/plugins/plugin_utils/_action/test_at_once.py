@@ -24,7 +24,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("action", ["npu_maintenance", "npu_recovery_watch"])
+@pytest.mark.parametrize("action", ["npu_maintenance", "npu_heal_watch"])
 def test_a_line_is_read_while_the_run_goes_on(tmp_path, action):
     collections = at_once.__file__.partition("/ansible_collections/")[0]
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED" and not key.startswith("ANSIBLE_")}

@@ -58,8 +58,8 @@ def test_view():
     assert host.view() == {"boot_id": "b"}
     host.view(30)
     assert action.calls == [
-        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend"}),
-        ("npuops.ascend.npu_boot", {"state": "view", "root": "/var/lib/Ascend", "wait": 30}),
+        ("npuops.ascend.npu_trial_boot", {"state": "view", "root": "/var/lib/Ascend"}),
+        ("npuops.ascend.npu_trial_boot", {"state": "view", "root": "/var/lib/Ascend", "wait": 30}),
     ]
 
 

@@ -235,7 +235,7 @@ def test_only_npu_nodes_are_the_fleet():
 
 @pytest.mark.parametrize("values", [{"min_uptime": -1}, {"storm_percent": 101}, {"attempts": -2}])
 def test_bounds_that_make_no_sense(values):
-    with pytest.raises(NpuError, match="npu_recovery_%s is" % next(iter(values))):
+    with pytest.raises(NpuError, match="npu_heal_%s is" % next(iter(values))):
         Guards(**values)
 
 

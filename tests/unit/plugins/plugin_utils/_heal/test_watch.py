@@ -116,9 +116,9 @@ def test_an_api_that_is_away_is_told_once_and_waited_for():
 
 
 def test_the_command_is_its_own_without_the_watch(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/ansible-playbook", "-i", "fleet", "npuops.ascend.heal", "-e", "npu_recovery_watch=true"])
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/ansible-playbook", "-i", "fleet", "npuops.ascend.heal", "-e", "npu_heal_watch=true"])
     command = heal_watch.own_command()
-    assert command == [sys.executable, *sys.argv, "-e", '{"npu_recovery_watch": false}']
+    assert command == [sys.executable, *sys.argv, "-e", '{"npu_heal_watch": false}']
 
 
 @pytest.mark.parametrize("option", ["-K", "--ask-vault-pass"])

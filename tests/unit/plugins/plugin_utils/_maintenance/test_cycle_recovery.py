@@ -220,7 +220,7 @@ def test_the_next_attempt_waits_for_some_uptime():
     bench.run()
     bench.wait(60)
     outcome = bench.run(run="run-2")
-    assert outcome["outcome"] == "too-soon" and "npu_recovery_min_uptime" in outcome["reason"]
+    assert outcome["outcome"] == "too-soon" and "npu_heal_min_uptime" in outcome["reason"]
     assert bench.host.boots == 1
     bench.host.incurable = False
     bench.wait(600)

@@ -67,7 +67,7 @@ def test_a_recovery_takes_part_in_whatever_number_an_upgrade_works_with(world, s
 
 def test_recoveries_have_a_number_of_their_own_as_well(slots):
     assert slots.take("npu-a", "run-1", 3, recoveries=1) is None
-    assert slots.take("npu-b", "run-1", 3, recoveries=1).startswith("as many nodes are in recovery as npu_recovery_max_parallel")
+    assert slots.take("npu-b", "run-1", 3, recoveries=1).startswith("as many nodes are in recovery as npu_heal_max_parallel")
     assert slots.take("npu-b", "run-2", 3) is None
 
 

@@ -1,0 +1,29 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, plan
+
+_display = Display()
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_heal."""
+
+    ARGUMENTS = {
+        "hosts": HOSTS,
+        "recovery": RECOVERY,
+        "approval_max_age": {"type": "int", "default": 0},
+    }
+
+    def act(self, params):
+        check_variables(params["hosts"])
+        clock = kube_retry.Clock()
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
+        return plan(params, cluster.list("/api/v1/nodes"), clock.now()).result()

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, guards, plan
+
+show_lines_at_once()
+_display = Display()
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_heal_watch."""
+
+    ARGUMENTS = {
+        "hosts": HOSTS,
+        "recovery": RECOVERY,
+        "approval_max_age": {"type": "int", "default": 0},
+        "interval": {"type": "int", "default": 30},
+    }
+
+    def act(self, params):
+        check_variables(params["hosts"])
+        if params["interval"] < 1:
+            raise NpuError("npu_heal_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
+        command, clock, parent = heal_watch.own_command(), kube_retry.Clock(), os.getppid()
+        guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
+        nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
+
+        def look():
+            return plan(params, nodes(), clock.now())
+
+        if self.check_mode:
+            return look().result()
+
+        def say(line):
+            _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
+
+        heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, params["interval"], clock).run(
+            # A worker outlives an Ansible that was killed.
+            lambda: os.getppid() == parent
+        )
+        return {}

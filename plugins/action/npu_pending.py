@@ -1,0 +1,55 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+
+_display = Display()
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_pending."""
+
+    ARGUMENTS = {
+        "due": {"type": "list", "elements": "str", "required": True},
+        "settled": {"type": "list", "elements": "str", "default": []},
+        "retry": {"type": "raw"},
+        "clear_halt": {"type": "raw"},
+        "namespace": {"type": "str", "default": "npu-operator"},
+    }
+
+    def act(self, params):
+        retry = settings_values.flag("npu_upgrade_retry", params["retry"], False)
+        clear_halt = settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
+        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
+        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock())
+        cleared = None
+        if clear_halt:
+            cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
+        # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
+        freed = [] if self.check_mode else slots.sweep()
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], retry, self.check_mode)
+        result = {
+            "changed": bool(changes or cleared or freed),
+            "nodes": [change["name"] for change in changes],
+            "cleared": cleared,
+            "freed": freed,
+        }
+        told = ["cleared the halt of %(when)s: %(why)s" % cleared] if cleared else []
+        if freed:
+            told.append("slots that a run which was killed had left: %s" % ", ".join(freed))
+        if changes:
+            told.append("driver-upgrade-state of %s" % ", ".join(result["nodes"]))
+        if told:
+            result["msg"] = "; ".join(told)
+        if self.diff_mode:
+            result["diff"] = {key: {change["name"]: change[key] for change in changes} for key in ("before", "after")}
+        return result

@@ -1,0 +1,47 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import functools
+import time
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, plan
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_status."""
+
+    ARGUMENTS = {
+        "hosts": {"type": "list", "elements": "dict", "required": True},
+        "namespace": {"type": "str", "default": "npu-operator"},
+        "recovery": RECOVERY,
+        "wait_timeout": {"type": "int", "default": 0},
+    }
+
+    def act(self, params):
+        look = functools.partial(_look, kube_client.connect(params), params)
+        deadline = time.monotonic() + params["wait_timeout"]
+        rows, storm = look()
+        while time.monotonic() < deadline and fleet_status.may_get_better(rows):
+            time.sleep(1)
+            rows, storm = look()
+        return {
+            "fleet": rows,
+            "storm": storm,
+            "table": fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []),
+            "problems": [fleet_status.line(row) for row in rows if row["host"] and not fleet_status.healthy(row)],
+        }
+
+
+def _look(cluster, params):
+    """(rows, the sentence about a storm or None)."""
+    pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
+    nodes = cluster.nodes()
+    now = time.time()
+    recovery = plan(params, nodes.values(), now)
+    return fleet_status.rows(params["hosts"], fleet_status.node_views(nodes, pods, now, recovery)), recovery.storm

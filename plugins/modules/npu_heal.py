@@ -1,0 +1,105 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_heal
+short_description: Say which wedged nodes are to be recovered now, and why others are not
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Reads the nodes of the cluster and judges those whose driver no longer answers (annotation C(npuops.ascend/wedged), which
+    the node agent sets), those whose recovery was begun and did not end, and those that a recovery had left cordoned and that
+    answer again.
+  - Changes nothing. The recovery itself is M(npuops.ascend.npu_maintenance) with
+    O(npuops.ascend.npu_maintenance#module:reason=recovery).
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
+  - npuops.ascend.attributes.info_module
+  - npuops.ascend.hosts
+  - npuops.ascend.heal
+options:
+  approval_max_age:
+    description: Seconds after which an approval no longer counts, V(0) for never.
+    type: int
+    default: 0
+seealso:
+  - module: npuops.ascend.npu_maintenance
+"""
+
+EXAMPLES = r"""
+- name: Ask who is wedged
+  npuops.ascend.npu_heal:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+    recovery:
+      auto: true
+  run_once: true
+  register: recovery
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ recovery.table }}"
+"""
+
+RETURN = r"""
+hosts:
+  description: By inventory name, every host whose node is not well.
+  returned: success
+  type: dict
+  contains:
+    node:
+      description: Name of the Node object.
+      type: str
+    since:
+      description: When it wedged, V(none) when it answers.
+      type: str
+    wedged:
+      description: What the node agent saw.
+      type: str
+    attempts:
+      description: When it was rebooted to recover it, within the last 24 hours.
+      type: list
+      elements: str
+    verdict:
+      description:
+        - V(recover), V(give-back) and V(in-flight) are due.
+        - V(awaiting-approval), V(too-soon), V(in-upgrade) and V(skipped) are not, now.
+        - V(given-up), V(not-ready) and V(blocked) need a person.
+      type: str
+    reasons:
+      description: Why, at most one sentence.
+      type: list
+      elements: str
+    resource:
+      description: What the host offers, if its facts were given.
+      type: str
+    chips:
+      description: How many of them.
+      type: int
+order:
+  description: The hosts that are due, in the order in which to recover them; none in a storm.
+  returned: success
+  type: list
+  elements: str
+look_at:
+  description: The hosts whose facts the verdict may depend on.
+  returned: success
+  type: list
+  elements: str
+storm:
+  description: Why no node may be touched at all, V(none) when they may.
+  returned: success
+  type: str
+table:
+  description: The same for people.
+  returned: success
+  type: list
+  elements: str
+"""

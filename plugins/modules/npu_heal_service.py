@@ -1,0 +1,174 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_heal_service
+short_description: The systemd service that keeps the playbook heal running
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Installs, enables and starts a service that runs C(ansible-playbook npuops.ascend.heal) with
+    O(npuops.ascend.npu_heal#role:main:npu_heal_watch=true), or removes it.
+  - The role P(npuops.ascend.npu_heal_service#role) is how it is used.
+  - Everything that would keep the service from working is told at once, before anything is changed.
+  - A unit that is not ours is never touched.
+  - A running service is stopped before its unit is changed, so that a call that is interrupted can be repeated.
+extends_documentation_fragment:
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.full
+  - npuops.ascend.attributes.host
+options:
+  state:
+    description:
+      - V(present) for a service that runs and is started at boot, V(absent) for none.
+    type: str
+    choices: [present, absent]
+    default: present
+  name:
+    description:
+      - The name of the service, without C(.service).
+    type: str
+    default: npuops-heal
+  user:
+    description:
+      - The account that runs Ansible. Required with O(state=present).
+    type: str
+    default: ""
+  directory:
+    description:
+      - The working directory, as an absolute path. Required with O(state=present).
+    type: str
+    default: ""
+  inventory:
+    description:
+      - The inventories, as absolute paths. Required with O(state=present).
+    type: list
+    elements: str
+    default: []
+  command:
+    description:
+      - The absolute path of C(ansible-playbook). Default is to look for it, in O(command_directories) and then where a shell would.
+    type: str
+    default: ""
+  command_directories:
+    description:
+      - The directories in which C(ansible-playbook) is looked for first.
+    type: list
+    elements: str
+    default: []
+  arguments:
+    description:
+      - Further arguments of C(ansible-playbook), taken as they are. Those that make it ask somebody for something are refused.
+    type: list
+    elements: str
+    default: []
+  environment:
+    description:
+      - Environment variables of the service. Names that end as those of secrets do are refused, as everybody can read a unit.
+    type: dict
+    default: {}
+notes:
+  - The host is the machine that Ansible runs on, or is to run on. It needs systemd.
+seealso:
+  - module: npuops.ascend.npu_heal_watch
+"""
+
+EXAMPLES = r"""
+- name: Go on watching for wedged nodes
+  npuops.ascend.npu_heal_service:
+    user: ansible
+    directory: /home/ansible/my-fleet
+    inventory: [/home/ansible/my-fleet/hosts.yml]
+    environment:
+      KUBECONFIG: /home/ansible/.kube/config
+
+- name: Do not
+  npuops.ascend.npu_heal_service:
+    state: absent
+"""
+
+RETURN = r"""
+path:
+  description: Where the unit is, or would be.
+  returned: success
+  type: str
+  sample: /etc/systemd/system/npuops-heal.service
+msg:
+  description: What was done, or that nothing had to be.
+  returned: always
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.process import get_bin_path
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import Service, Setup
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "name": {"type": "str", "default": "npuops-heal"},
+            "user": {"type": "str", "default": ""},
+            "directory": {"type": "str", "default": ""},
+            "inventory": {"type": "list", "elements": "str", "default": []},
+            "command": {"type": "str", "default": ""},
+            "command_directories": {"type": "list", "elements": "str", "default": []},
+            "arguments": {"type": "list", "elements": "str", "default": []},
+            "environment": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        run(module)
+    except NpuError as exc:
+        module.fail_json(msg=exc.message, **exc.details)
+
+
+def run(module):
+    params = module.params
+    service = Service(params["name"])
+    wanted = None
+    if params["state"] == "present":
+        setup = Setup(
+            user=params["user"],
+            directory=params["directory"],
+            inventory=params["inventory"],
+            command=params["command"] or find(params["command_directories"]),
+            arguments=params["arguments"],
+            environment=params["environment"],
+        )
+        setup.check()
+        wanted = setup.unit()
+    reasons = service.plan(wanted)
+    if not module.check_mode:
+        service.apply()
+    module.exit_json(
+        changed=bool(reasons),
+        path=service.path,
+        msg="; ".join(reasons) or ("%s runs" if wanted else "there is no %s") % service.unit,
+        diff={
+            "before_header": service.path,
+            "after_header": service.path,
+            "before": service.text or "",
+            "after": wanted or "",
+        },
+    )
+
+
+def find(directories):
+    """The path of ansible-playbook, or nothing."""
+    try:
+        return get_bin_path("ansible-playbook", opt_dirs=directories)
+    except ValueError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_pending
+short_description: Label every node that is due for a driver upgrade, in one go
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
+    of them is touched. So a run that ends early does not look finished.
+  - Takes the label from nodes that are no longer due, and slots from nodes that a run which was killed had finished.
+  - A node under maintenance is left alone, and so is a step that another run has reached.
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.full
+  - npuops.ascend.attributes.cluster
+options:
+  due:
+    description:
+      - Names of the nodes that are due, RV(npuops.ascend.npu_plan#module:due_nodes).
+    type: list
+    elements: str
+    required: true
+  settled:
+    description:
+      - Names of the nodes that are not, RV(npuops.ascend.npu_plan#module:settled_nodes).
+    type: list
+    elements: str
+    default: []
+  retry:
+    description:
+      - Whether nodes that failed before are due again. A boolean; an empty string means V(false).
+    type: raw
+  clear_halt:
+    description:
+      - Whether to end a halt of the roll-out first. A boolean; an empty string means V(false).
+    type: raw
+  namespace:
+    description: Where the Lease C(npu-maintenance) is, in which the halt is.
+    type: str
+    default: npu-operator
+"""
+
+EXAMPLES = r"""
+- name: Mark the nodes that are due
+  npuops.ascend.npu_pending:
+    due: "{{ plan.due_nodes }}"
+    settled: "{{ plan.settled_nodes }}"
+  run_once: true
+"""
+
+RETURN = r"""
+freed:
+  description: The nodes whose slot a run had left that was killed. None in check mode.
+  returned: success
+  type: list
+  elements: str
+nodes:
+  description: The nodes whose labels changed.
+  returned: success
+  type: list
+  elements: str
+cleared:
+  description: The halt that was ended, with C(who), C(why) and C(when); V(none) when there was none or it was not to be ended.
+  returned: success
+  type: dict
+"""

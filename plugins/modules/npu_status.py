@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_status
+short_description: The NPU fleet in one table
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Puts together what the hosts said and what the cluster says about their nodes.
+  - Hosts that are down, nodes that are not C(Ready), and NPU nodes that no host stands for are in the table too.
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
+  - npuops.ascend.attributes.info_module
+  - npuops.ascend.heal
+options:
+  hosts:
+    description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
+    type: list
+    elements: dict
+    required: true
+  namespace:
+    description: Where the device plugin is.
+    type: str
+    default: npu-operator
+  wait_timeout:
+    description: Seconds to wait until every host is V(ready), while anything still gets better.
+    type: int
+    default: 0
+"""
+
+EXAMPLES = r"""
+- name: Look at the fleet
+  npuops.ascend.npu_status:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+  run_once: true
+  register: fleet
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ fleet.table }}"
+  run_once: true
+"""
+
+RETURN = r"""
+fleet:
+  description: One row per host.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    host:
+      description: Inventory name, null for a node that is not in the inventory.
+      type: str
+    node:
+      description: Name of the Node object.
+      type: str
+    chips:
+      description: Number of chips the host has on PCI.
+      type: int
+    chip:
+      description: Chip family.
+      type: str
+    resource:
+      description: What pods ask for.
+      type: str
+    driver_wanted:
+      description: Configured driver version, or V(preinstalled).
+      type: str
+    driver_loaded:
+      description: Version of the loaded driver.
+      type: str
+    containerd:
+      description: Version of the container runtime.
+      type: str
+    cdi:
+      description: V(on) or V(off), null when unknown.
+      type: str
+    agent:
+      description: The node agent, V(running) or V(failing), null without a pod.
+      type: str
+    plugin:
+      description: V(running) or V(failing), null without a pod.
+      type: str
+    allocatable:
+      description: How many chips the node offers.
+      type: int
+    checks:
+      description: The checks of M(npuops.ascend.npu_validate).
+      type: list
+      elements: dict
+    state:
+      description: V(ready), V(no chip), or what is wrong.
+      type: str
+    reason:
+      description: Why.
+      type: str
+storm:
+  description: Why no wedged node is recovered at all, V(none) when they are.
+  returned: success
+  type: str
+table:
+  description: The same as aligned lines for people.
+  returned: success
+  type: list
+  elements: str
+problems:
+  description: One line per host that is neither ready nor without a chip.
+  returned: success
+  type: list
+  elements: str
+"""

@@ -1,0 +1,107 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_wait
+short_description: Wait until DaemonSets run and nodes offer their chips, or say why they do not
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Waits until the newest generation of every DaemonSet is ready on every node it should run on, and until the nodes
+    offer their chips as allocatable resources.
+  - When that does not come, fails with the reason of each node, taken from the pods' states, Events and last log
+    lines. An image that does not exist, or that may not be pulled, fails at once.
+  - Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
+  - npuops.ascend.attributes.info_module
+options:
+  daemonsets:
+    description: The DaemonSets to wait for.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      namespace:
+        description: Their namespace.
+        type: str
+        required: true
+      name:
+        description: Their name.
+        type: str
+        required: true
+      nodes:
+        description: Nodes that must have a ready pod. Without it, what the DaemonSet's status counts.
+        type: list
+        elements: str
+  nodes:
+    description: The nodes that shall offer chips.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the Node object.
+        type: str
+        required: true
+      resource:
+        description: The resource, such as V(huawei.com/Ascend910).
+        type: str
+        required: true
+      count:
+        description: How many of it must be allocatable.
+        type: int
+        required: true
+  timeout:
+    description: Seconds to wait while nothing moves; every pod that becomes ready starts them anew.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Wait for the device plugin
+  npuops.ascend.npu_wait:
+    daemonsets:
+      - namespace: npu-operator
+        name: ascend-device-plugin-daemonset
+        nodes: [npu-a, npu-b]
+    nodes:
+      - {name: npu-a, resource: huawei.com/Ascend910, count: 8}
+      - {name: npu-b, resource: huawei.com/Ascend910, count: 8}
+  run_once: true
+"""
+
+RETURN = r"""
+daemonsets:
+  description: The DaemonSets as they run now.
+  returned: success, not in check mode
+  type: list
+  elements: dict
+  contains:
+    namespace:
+      description: Namespace.
+      type: str
+    name:
+      description: Name.
+      type: str
+    image:
+      description: The image.
+      type: str
+    desired:
+      description: Number of nodes that should run it.
+      type: int
+    ready:
+      description: Number of nodes that do.
+      type: int
+nodes:
+  description: What the cluster says of each node, by name, as input for P(npuops.ascend.npu_table#filter).
+  returned: success, not in check mode
+  type: dict
+"""
