@@ -5,7 +5,7 @@
 # Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity lint docs-lint build ee molecule lab-test \
+.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity format lint docs-lint build ee molecule lab-test \
 	maintenance-test crash-test bench
 
 help: ## show this list
@@ -42,7 +42,10 @@ python38: venv ## what runs on hosts, with Python 3.8
 sanity: venv ## ansible-test sanity
 	@dev/sanity
 
-lint: venv ## shellcheck, yamllint, ansible-lint
+format: venv ## format all Python
+	@dev/format
+
+lint: venv ## shellcheck, ruff, yamllint, ansible-lint
 	@dev/lint
 
 docs-lint: venv ## documentation, changelog, links

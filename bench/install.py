@@ -29,8 +29,9 @@ def run(command: list[str]) -> tuple[float, float, str]:
     environ = dict(os.environ, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"), ANSIBLE_NOCOLOR="1")
     with tempfile.TemporaryFile("w+") as output:
         begun = time.monotonic()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ,
-                                   cwd=CHECKOUT)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ, cwd=CHECKOUT
+        )
         # Unlike RUSAGE_CHILDREN, wait4 tells of this child and its descendants alone.
         _pid, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic() - begun

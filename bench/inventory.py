@@ -40,9 +40,10 @@ def main() -> int:
     arguments = parser.parse_args()
     server = [sys.executable, str(CHECKOUT / "tests" / "support" / "big_cluster.py")]
     server += ["--nodes", str(arguments.nodes), "--pods", "0"]
-    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
-        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+    ):
         try:
             return measure(pathlib.Path(directory), process.stdout.readline().strip(), arguments.nodes)
         finally:

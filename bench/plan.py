@@ -37,9 +37,10 @@ def main() -> int:
     arguments = parser.parse_args()
     server = [sys.executable, str(CHECKOUT / "tests" / "support" / "big_cluster.py")]
     server += ["--nodes", str(arguments.nodes), "--pods", str(arguments.pods)]
-    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
-        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+    ):
         # kubernetes.core keeps what it learns of an API server in the temporary directory.
         tempfile.tempdir = directory
         try:

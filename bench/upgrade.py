@@ -43,8 +43,10 @@ def spans(lab: Lab, observer: Observer, node: str) -> tuple[float, float]:
         if sight.kind != "node" or sight.name != node:
             continue
         first = first or sight.boot_id
-        ready = any(condition["type"] == "Ready" and condition["status"] == "True"
-                    for condition in sight.object["status"].get("conditions", ()))
+        ready = any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in sight.object["status"].get("conditions", ())
+        )
         if sight.cordoned and cordon is None:
             cordon = sight.when
         if sight.record and sight.record.get("boot_id") and intent is None:
@@ -72,27 +74,52 @@ def prepare(lab: Lab, team: Team, mean: float) -> None:
 def upgrade(lab: Lab, version: str, parallel: int) -> tuple[float, float, dict[str, tuple[float, float]]]:
     """Wall and CPU seconds of the run, and each node's drain and reboot."""
     with watch(lab) as observer:
-        wall, cpu, _text = run(["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade",
-                                "--limit=" + ",".join(NPU_NODES), "-e", json.dumps({
-                                    "npu_driver_version": version, "npu_upgrade_auto": True,
-                                    "npu_upgrade_max_parallel": parallel})])
+        wall, cpu, _text = run(
+            [
+                "ansible-playbook",
+                "-i",
+                str(lab.inventory),
+                "npuops.ascend.upgrade",
+                "--limit=" + ",".join(NPU_NODES),
+                "-e",
+                json.dumps({"npu_driver_version": version, "npu_upgrade_auto": True, "npu_upgrade_max_parallel": parallel}),
+            ]
+        )
     return wall, cpu, {node: spans(lab, observer, node) for node in NPU_NODES}
 
 
 def nothing_due(lab: Lab) -> tuple[float, float]:
     """Wall and CPU seconds of a run that finds all nodes as they should be."""
-    command = ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade", "--limit=" + ",".join(NPU_NODES),
-               "-e", json.dumps({"npu_driver_version": version_of(lab, NPU_NODES[0]), "npu_upgrade_auto": True})]
+    command = [
+        "ansible-playbook",
+        "-i",
+        str(lab.inventory),
+        "npuops.ascend.upgrade",
+        "--limit=" + ",".join(NPU_NODES),
+        "-e",
+        json.dumps({"npu_driver_version": version_of(lab, NPU_NODES[0]), "npu_upgrade_auto": True}),
+    ]
     run(command)  # SSH connections are there then
     return run(command)[:2]
 
 
 def plain(lab: Lab, version: str) -> tuple[float, float]:
     """Wall and CPU seconds of the plain way."""
-    releases = {node: next(name for name in lab.ssh(node, f"ls {ROOT}/releases").stdout.split() if name.startswith(version + "-"))
-                for node in NPU_NODES}
-    return run(["ansible-playbook", "-i", str(lab.inventory), str(CHECKOUT / "bench" / "plain_upgrade.yml"),
-                "--limit=" + ",".join(NPU_NODES), "-e", json.dumps({"plain_releases": releases})])[:2]
+    releases = {
+        node: next(name for name in lab.ssh(node, f"ls {ROOT}/releases").stdout.split() if name.startswith(version + "-"))
+        for node in NPU_NODES
+    }
+    return run(
+        [
+            "ansible-playbook",
+            "-i",
+            str(lab.inventory),
+            str(CHECKOUT / "bench" / "plain_upgrade.yml"),
+            "--limit=" + ",".join(NPU_NODES),
+            "-e",
+            json.dumps({"plain_releases": releases}),
+        ]
+    )[:2]
 
 
 def main() -> int:
@@ -108,8 +135,17 @@ def main() -> int:
             # Both releases on all hosts: neither way downloads anything in what is measured.
             version = version_of(lab, NPU_NODES[0])
             for wanted in (OTHER[version], version):
-                run(["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.upgrade", "--limit=" + ",".join(NPU_NODES),
-                     "-e", json.dumps({"npu_driver_version": wanted, "npu_upgrade_auto": True, "npu_upgrade_max_parallel": 0})])
+                run(
+                    [
+                        "ansible-playbook",
+                        "-i",
+                        str(lab.inventory),
+                        "npuops.ascend.upgrade",
+                        "--limit=" + ",".join(NPU_NODES),
+                        "-e",
+                        json.dumps({"npu_driver_version": wanted, "npu_upgrade_auto": True, "npu_upgrade_max_parallel": 0}),
+                    ]
+                )
             print(f"{len(NPU_NODES)} nodes, drains and reboots of about {arguments.mean:.0f} s that vary fivefold\n")
             once = nothing_due(lab)
             print(f"a run that finds nothing due: {once[0]:.1f} s, {once[1]:.1f} s of CPU\n")

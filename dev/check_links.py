@@ -39,8 +39,9 @@ def problems(path: pathlib.Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"],
-                           check=True, capture_output=True, text=True).stdout.split()
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "*.md"], check=True, capture_output=True, text=True
+    ).stdout.split()
     bad = [line for name in names if pathlib.Path(name).exists() for line in problems(pathlib.Path(name))]
     print("\n".join(bad) if bad else f"{len(names)} Markdown files, all links lead somewhere")
     sys.exit(bool(bad))

@@ -27,7 +27,7 @@ def own_imports(path: pathlib.Path) -> set[pathlib.Path]:
     found = set()
     for name in names:
         if name.startswith(UTILS + "."):
-            file = (CHECKOUT / "plugins" / "module_utils").joinpath(*name[len(UTILS) + 1:].split(".")).with_suffix(".py")
+            file = (CHECKOUT / "plugins" / "module_utils").joinpath(*name[len(UTILS) + 1 :].split(".")).with_suffix(".py")
             if file.exists():
                 found.add(file)
     return found

@@ -47,19 +47,23 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
     login = credentials(lab)
     basic = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
     config = json.dumps({"auths": {login.address: {"auth": basic}}})
-    pull_secrets = [{
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
-        "metadata": {"name": PULL_SECRET, "namespace": where},
-        "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
-    } for where in (NAMESPACE, "default")]
+    pull_secrets = [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": PULL_SECRET, "namespace": where},
+            "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
+        }
+        for where in (NAMESPACE, "default")
+    ]
     manifest = {"apiVersion": "v1", "kind": "List", "items": pull_secrets}
     kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
     # The namespace is install's from its first run on. To apply it here would rewrite the annotation by which install
     # knows what it applied, and the next run would change it back.
     if not step.run(*kubectl, "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name").stdout:
         step.run(*kubectl, "create", "namespace", NAMESPACE)
-    step.run(*kubectl, "apply", "--server-side", "--field-manager=lab", "-f", "-",
-             input=json.dumps(manifest))
+    step.run(*kubectl, "apply", "--server-side", "--field-manager=lab", "-f", "-", input=json.dumps(manifest))
 
 
 def grant_access(lab: Lab, step: Step) -> None:
@@ -92,8 +96,11 @@ def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str)
     """Build and push, unless that was done last under this name."""
     login = credentials(lab)
     request = {
-        "npu_driver_repository": f"{lab.registry}/{DRIVER_REPOSITORY}", "npu_registry_username": login.username,
-        "npu_registry_password": login.password, "npu_registry_plain_http": True, "npu_driver_image_build": builds,
+        "npu_driver_repository": f"{lab.registry}/{DRIVER_REPOSITORY}",
+        "npu_registry_username": login.username,
+        "npu_registry_password": login.password,
+        "npu_registry_plain_http": True,
+        "npu_driver_image_build": builds,
     }
     text = json.dumps(request, indent=2) + "\n"
     done = lab.state / f"{name}.json"
@@ -115,7 +122,8 @@ def driver_builds(lab: Lab, packages: Path) -> list[dict[str, str]]:
         file = LAB_SOURCE / "files" / "os-release" / os_release
         fields = profile.parse_os_release(file.read_text(encoding="utf-8"))
         chip = simulation.CARDS[card].chip
-        builds += [{"package": str(package), "chip": chip, "kernel": release,
-                    "os": profile.kernel_and_os(release, fields)[1]}
-                   for package in sorted(packages.glob(f"Ascend-hdk-{chip}-npu-driver_*.run"))]
+        builds += [
+            {"package": str(package), "chip": chip, "kernel": release, "os": profile.kernel_and_os(release, fields)[1]}
+            for package in sorted(packages.glob(f"Ascend-hdk-{chip}-npu-driver_*.run"))
+        ]
     return builds

@@ -24,12 +24,34 @@ SOURCE = CHECKOUT / "images" / "node-agent"
 REPOSITORY = "npuops/node-agent"
 PYTHON = "python3.11"
 # The last two for the driver's libraries.
-PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "zlib1g", "libexpat1", "libssl3",
-            "libffi8", "liblzma5", "libbz2-1.0", "libcrypt1", "libuuid1", "libgcc-s1", "libstdc++6")
-UNUSED = ("usr/share", "etc/ld.so.conf.d", "usr/lib/*/gconv", "usr/lib/*/audit", f"usr/lib/{PYTHON}/test",
-          *(f"usr/lib/{PYTHON}/{name}" for name in ("idlelib", "lib2to3", "pydoc_data", "turtledemo", "unittest")),
-          *(f"usr/lib/{PYTHON}/lib-dynload/{name}*" for name in (
-              "_curses", "_dbm", "_sqlite3", "_test", "_xxtestfuzz", "_ctypes_test", "nis", "ossaudiodev", "readline")))
+PACKAGES = (
+    "python3.11-minimal",
+    "libpython3.11-minimal",
+    "libpython3.11-stdlib",
+    "libc6",
+    "zlib1g",
+    "libexpat1",
+    "libssl3",
+    "libffi8",
+    "liblzma5",
+    "libbz2-1.0",
+    "libcrypt1",
+    "libuuid1",
+    "libgcc-s1",
+    "libstdc++6",
+)
+UNUSED = (
+    "usr/share",
+    "etc/ld.so.conf.d",
+    "usr/lib/*/gconv",
+    "usr/lib/*/audit",
+    f"usr/lib/{PYTHON}/test",
+    *(f"usr/lib/{PYTHON}/{name}" for name in ("idlelib", "lib2to3", "pydoc_data", "turtledemo", "unittest")),
+    *(
+        f"usr/lib/{PYTHON}/lib-dynload/{name}*"
+        for name in ("_curses", "_dbm", "_sqlite3", "_test", "_xxtestfuzz", "_ctypes_test", "nis", "ossaudiodev", "readline")
+    ),
+)
 DIRECTORIES = ("dev", "proc", "run", "sys", "tmp", "root", "var/log")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -62,8 +84,11 @@ def _settings() -> dict:
     environment = re.search(r"^ENV (.+)$", text, re.MULTILINE)
     entrypoint = re.search(r'^ENTRYPOINT \["python", (.+)\]$', text, re.MULTILINE)
     assert environment and entrypoint
-    return {"Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", *environment[1].split()], "WorkingDir": "/opt/npuops",
-            "Entrypoint": [f"/usr/bin/{PYTHON}", *re.findall(r'"([^"]+)"', entrypoint[1])]}
+    return {
+        "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", *environment[1].split()],
+        "WorkingDir": "/opt/npuops",
+        "Entrypoint": [f"/usr/bin/{PYTHON}", *re.findall(r'"([^"]+)"', entrypoint[1])],
+    }
 
 
 def _library_files() -> list[Path]:
@@ -76,8 +101,14 @@ def _tag() -> str:
     init = (SOURCE / "npu_node_agent" / "__init__.py").read_text(encoding="utf-8")
     version = re.search(r'__version__ = "(.+)"', init)
     assert version
-    parts = (SOURCE / "Containerfile", SOURCE / "requirements.txt", SOURCE / "npuops-python", SOURCE / "npu_node_agent",
-             *_library_files(), Path(__file__))
+    parts = (
+        SOURCE / "Containerfile",
+        SOURCE / "requirements.txt",
+        SOURCE / "npuops-python",
+        SOURCE / "npu_node_agent",
+        *_library_files(),
+        Path(__file__),
+    )
     return f"{version[1]}-{digest(*parts)}"
 
 
@@ -115,9 +146,37 @@ def _add_program(root: Path, step: Step) -> None:
         copy = place / "ansible_collections/npuops/ascend" / file.relative_to(CHECKOUT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy)
-    step.run(CHECKOUT / ".venv" / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "-q", "install",
-             "--target", place, "--only-binary=:all:", "--python-version", PYTHON.removeprefix("python"), "--no-deps",
-             "--no-compile", "-r", SOURCE / "requirements.txt")
+    step.run(
+        CHECKOUT / ".venv" / "bin" / "python",
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--no-input",
+        "-q",
+        "install",
+        "--target",
+        place,
+        "--only-binary=:all:",
+        "--python-version",
+        PYTHON.removeprefix("python"),
+        "--no-deps",
+        "--no-compile",
+        "-r",
+        SOURCE / "requirements.txt",
+    )
     # What is compiled says nothing of times: the same sources give the same image.
-    step.run(root / "usr/bin/npuops-python", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
-             "-s", root, "-p", "/", root / "usr/lib" / PYTHON, place, env={"PYTHONHASHSEED": "0"})
+    step.run(
+        root / "usr/bin/npuops-python",
+        "-m",
+        "compileall",
+        "-q",
+        "--invalidation-mode",
+        "unchecked-hash",
+        "-s",
+        root,
+        "-p",
+        "/",
+        root / "usr/lib" / PYTHON,
+        place,
+        env={"PYTHONHASHSEED": "0"},
+    )

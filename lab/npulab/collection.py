@@ -19,7 +19,7 @@ _LOCK = threading.Lock()
 
 
 def library(name: str) -> ModuleType:
-    """The module plugins/module_utils/<name>, with dots for slashes. Python needs no Ansible for that, only the path to be as installed."""
+    """The module plugins/module_utils/<name>, with dots for slashes. Python needs no Ansible for that, only an installed path."""
     with _LOCK:
         if str(_installed()) not in sys.path:
             sys.path.insert(0, str(TREE))
@@ -33,9 +33,17 @@ def make_venv(lab: Lab, step: Step) -> None:
 
 def run_playbook(lab: Lab, step: Step, name: str, *arguments: object) -> None:
     """Run a playbook of the collection as its user would."""
-    step.run(CHECKOUT / ".venv" / "bin" / "ansible-playbook", CHECKOUT / "playbooks" / f"{name}.yml", *arguments, cwd=CHECKOUT,
-             env={"ANSIBLE_COLLECTIONS_PATH": str(_installed()), "ANSIBLE_NOCOLOR": "1",
-                  "ANSIBLE_LOCAL_TEMP": str(lab.state / "ansible")})
+    step.run(
+        CHECKOUT / ".venv" / "bin" / "ansible-playbook",
+        CHECKOUT / "playbooks" / f"{name}.yml",
+        *arguments,
+        cwd=CHECKOUT,
+        env={
+            "ANSIBLE_COLLECTIONS_PATH": str(_installed()),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCAL_TEMP": str(lab.state / "ansible"),
+        },
+    )
 
 
 def _installed() -> Path:

@@ -35,7 +35,7 @@ def running(lab: Lab) -> dict[str, int]:
             with contextlib.suppress(OSError):
                 for entry in (process / "environ").read_bytes().split(b"\0"):
                     if entry.startswith(mark) and not _is_zombie(process):
-                        found[entry[len(mark):].decode()] = int(process.name)
+                        found[entry[len(mark) :].decode()] = int(process.name)
     return found
 
 
@@ -51,8 +51,14 @@ def start(lab: Lab, step: Step, name: str, *command: object) -> None:
     lab.logs.mkdir(parents=True, exist_ok=True)
     with (lab.logs / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-            env={**os.environ, **GO_RUNTIME, VARIABLE: f"{lab.state}:{name}"}, start_new_session=True)
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env={**os.environ, **GO_RUNTIME, VARIABLE: f"{lab.state}:{name}"},
+            start_new_session=True,
+        )
     _STARTED.append(process)
     while name not in running(lab):  # the kernel shows a new program's environment a moment late
         if process.poll() is not None:

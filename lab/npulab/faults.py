@@ -27,17 +27,18 @@ class Fault:
 
 FAULTS = {
     "wedge": Fault("every call of the driver library fails with -8005; a reboot heals it", healed_by_reboot=True),
-    "chip-lost": Fault("a chip is off the bus: its PCI function reads as ones (rev ff), npu-smi knows it no more",
-                       (("CHIP", CHIP, "0"),)),
+    "chip-lost": Fault(
+        "a chip is off the bus: its PCI function reads as ones (rev ff), npu-smi knows it no more", (("CHIP", CHIP, "0"),)
+    ),
     "fewer-chips": Fault("npu-smi shows N chips fewer than PCI does", (("N", NUMBER, "1"),)),
     "not-ready": Fault("a chip answers -8012, not ready", (("CHIP", CHIP, "0"),)),
-    "alarm": Fault("a chip is unhealthy with a fault code; LEVEL is Warning, Alarm or Critical",
-                   (("CHIP", CHIP, "0"), ("CODE", r"[0-9A-F]{8}", "80E01801"),
-                    ("LEVEL", "Warning|Alarm|Critical", "Alarm"))),
+    "alarm": Fault(
+        "a chip is unhealthy with a fault code; LEVEL is Warning, Alarm or Critical",
+        (("CHIP", CHIP, "0"), ("CODE", r"[0-9A-F]{8}", "80E01801"), ("LEVEL", "Warning|Alarm|Critical", "Alarm")),
+    ),
     "no-dev-node": Fault("/dev/davinciN of a chip is missing", (("CHIP", CHIP, "0"),)),
     "slow-devices": Fault("device nodes appear only SECONDS after the last module", (("SECONDS", NUMBER, "30"),)),
-    "wrong-version": Fault("the loaded modules say they are VERSION, whatever is on disk",
-                           (("VERSION", r"[\w.]+", "24.1.rc2.2"),)),
+    "wrong-version": Fault("the loaded modules say they are VERSION, whatever is on disk", (("VERSION", r"[\w.]+", "24.1.rc2.2"),)),
     "load-fails": Fault("loading MODULE fails: No such device", (("MODULE", r"\w+", "drv_pcie_host"),)),
     "smi-hangs": Fault("npu-smi hangs and ignores every signal but KILL"),
     "smi-fails": Fault("npu-smi fails with CODE", (("CODE", r"-\d{4}", "-8020"),)),
@@ -49,8 +50,20 @@ FAULTS = {
 }
 
 # What a bad driver can be to blame for.
-OF_DRIVERS = ("load-fails", "wrong-version", "fewer-chips", "chip-lost", "no-dev-node", "not-ready", "alarm", "wedge", "smi-hangs",
-              "smi-fails", "slow-devices", "hang")
+OF_DRIVERS = (
+    "load-fails",
+    "wrong-version",
+    "fewer-chips",
+    "chip-lost",
+    "no-dev-node",
+    "not-ready",
+    "alarm",
+    "wedge",
+    "smi-hangs",
+    "smi-fails",
+    "slow-devices",
+    "hang",
+)
 
 
 def words(kind: str, values: list[str]) -> list[str]:
@@ -58,7 +71,7 @@ def words(kind: str, values: list[str]) -> list[str]:
     expected = FAULTS[kind].arguments
     if len(values) > len(expected):
         raise ValueError(f"{kind} takes no more than: {FAULTS[kind].usage or 'no argument'}")
-    result = [*values, *(default for _, _, default in expected[len(values):])]
+    result = [*values, *(default for _, _, default in expected[len(values) :])]
     for (name, pattern, _), value in zip(expected, result, strict=True):
         if not re.fullmatch(pattern, value):
             raise ValueError(f"{kind}: {value!r} is no {name}")

@@ -36,8 +36,9 @@ def digest(*parts: bytes | str | Path) -> str:
         if isinstance(part, Path):
             files = [part]
             if part.is_dir():
-                files = sorted(path for path in part.rglob("*")
-                               if (path.is_file() or path.is_symlink()) and "__pycache__" not in path.parts)
+                files = sorted(
+                    path for path in part.rglob("*") if (path.is_file() or path.is_symlink()) and "__pycache__" not in path.parts
+                )
             for file in files:
                 content = os.readlink(file).encode() if file.is_symlink() else file.read_bytes()
                 total.update(f"{file.relative_to(part)}\0{os.lstat(file).st_mode:o}\0{len(content)}\0".encode())

@@ -29,8 +29,10 @@ def check_owner(lab: Lab) -> None:
     """Refuse to touch a lab of the same number that another checkout has started; its bridge says whose it is."""
     owner = Path("/sys/class/net", lab.name, "ifalias")
     if owner.exists() and owner.read_text(encoding="utf-8").strip() not in ("", str(lab.state)):
-        raise LabError(f"{lab.name} is in use with the state directory {owner.read_text(encoding='utf-8').strip()}: "
-                       "choose another number with NPU_LAB")
+        raise LabError(
+            f"{lab.name} is in use with the state directory {owner.read_text(encoding='utf-8').strip()}: "
+            "choose another number with NPU_LAB"
+        )
 
 
 def make_network(lab: Lab, step: Step) -> None:
@@ -99,8 +101,10 @@ def _check_range_is_free(lab: Lab) -> None:
     routes = json.loads(subprocess.run(["ip", "-j", "route"], capture_output=True, text=True, check=True).stdout)
     for route in routes:
         if route["dst"].startswith(f"{lab.prefix}."):
-            raise LabError(f"{route['dst']} is already in use on this machine (device {route.get('dev')}): "
-                           "choose another lab number with NPU_LAB")
+            raise LabError(
+                f"{route['dst']} is already in use on this machine (device {route.get('dev')}): "
+                "choose another lab number with NPU_LAB"
+            )
 
 
 def _let_bridge_through(lab: Lab, step: Step, action: str) -> None:

@@ -50,8 +50,7 @@ def start_node(lab: Lab, node: Node, step: Step) -> None:
 
 def wait_ready(lab: Lab, step: Step) -> None:
     """Wait until the API calls every node Ready, and means the boot that the node is in (Ready alone may be stale)."""
-    boots = {node.name: _inside(lab, node, step, "cat", "/proc/sys/kernel/random/boot_id").stdout.strip()
-             for node in lab.nodes}
+    boots = {node.name: _inside(lab, node, step, "cat", "/proc/sys/kernel/random/boot_id").stdout.strip() for node in lab.nodes}
 
     def all_ready() -> bool:
         seen = api_nodes(lab)
@@ -73,16 +72,24 @@ def api_nodes(lab: Lab) -> dict[str, ApiNode]:
     """The API's nodes by name; none when the API does not answer."""
     if not lab.kubectl.exists():
         return {}
-    result = subprocess.run([lab.kubectl, "--kubeconfig", lab.kubeconfig, "--request-timeout=5s", "get", "nodes",
-                             "-o", "json"], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [lab.kubectl, "--kubeconfig", lab.kubeconfig, "--request-timeout=5s", "get", "nodes", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if result.returncode != 0:
         return {}
-    return {item["metadata"]["name"]: ApiNode(
-        ready=any(condition["type"] == "Ready" and condition["status"] == "True"
-                  for condition in item["status"].get("conditions", ())),
-        boot_id=item["status"].get("nodeInfo", {}).get("bootID", ""),
-        runtime=item["status"].get("nodeInfo", {}).get("containerRuntimeVersion", ""))
-        for item in json.loads(result.stdout)["items"]}
+    return {
+        item["metadata"]["name"]: ApiNode(
+            ready=any(
+                condition["type"] == "Ready" and condition["status"] == "True" for condition in item["status"].get("conditions", ())
+            ),
+            boot_id=item["status"].get("nodeInfo", {}).get("bootID", ""),
+            runtime=item["status"].get("nodeInfo", {}).get("containerRuntimeVersion", ""),
+        )
+        for item in json.loads(result.stdout)["items"]
+    }
 
 
 def ssh_answers(lab: Lab, node: Node) -> bool:
@@ -115,13 +122,41 @@ def _make(lab: Lab, node: Node, step: Step) -> None:
     else:
         mounts += [f"{program}:/usr/bin/{program.name}:ro" for program in _programs(lab, node)]
     podman(
-        step, "create", "--name", lab.container(node), "--hostname", node.name, "--restart=always",
+        step,
+        "create",
+        "--name",
+        lab.container(node),
+        "--hostname",
+        node.name,
+        "--restart=always",
         # cgroups and systemd: see README.md, "Traps"
-        "--privileged", "--cgroupns", "private", "--systemd=false", "-e", "container=podman",
-        "--stop-signal", "SIGRTMIN+3", "--ulimit", "nofile=20000:20000", "--ulimit", "nproc=4096:4096",
-        "--tmpfs", "/run", "--tmpfs", "/run/lock", "--tmpfs", "/tmp:exec",
-        "--network", f"ns:{network.namespace(lab, node)}", "--no-hosts", "--dns", "none",
-        *(word for mount in mounts for word in ("--volume", mount)), rootfs.image(), "/lib/systemd/systemd")
+        "--privileged",
+        "--cgroupns",
+        "private",
+        "--systemd=false",
+        "-e",
+        "container=podman",
+        "--stop-signal",
+        "SIGRTMIN+3",
+        "--ulimit",
+        "nofile=20000:20000",
+        "--ulimit",
+        "nproc=4096:4096",
+        "--tmpfs",
+        "/run",
+        "--tmpfs",
+        "/run/lock",
+        "--tmpfs",
+        "/tmp:exec",
+        "--network",
+        f"ns:{network.namespace(lab, node)}",
+        "--no-hosts",
+        "--dns",
+        "none",
+        *(word for mount in mounts for word in ("--volume", mount)),
+        rootfs.image(),
+        "/lib/systemd/systemd",
+    )
     root = Path(podman(step, "mount", lab.container(node)).stdout.strip())
     try:
         _fill(lab, node, root, step)
@@ -134,8 +169,10 @@ def _make(lab: Lab, node: Node, step: Step) -> None:
 def _programs(lab: Lab, node: Node) -> list[Path]:
     """Programs that a distribution's packages would have put into /usr/bin."""
     kubernetes = binaries.programs(lab, binaries.KUBERNETES)
-    return [*(kubernetes / name for name in ("kubelet", "kube-proxy")),
-            *sorted(binaries.programs(lab, binaries.CONTAINERD[node.containerd]).iterdir())]
+    return [
+        *(kubernetes / name for name in ("kubelet", "kube-proxy")),
+        *sorted(binaries.programs(lab, binaries.CONTAINERD[node.containerd]).iterdir()),
+    ]
 
 
 def _fill(lab: Lab, node: Node, root: Path, step: Step) -> None:
@@ -170,11 +207,21 @@ def _fill_containerd(lab: Lab, node: Node, root: Path) -> None:
     template = (FILES / "containerd" / f"{node.containerd}.toml").read_text(encoding="utf-8")
     write(root / "etc/containerd/config.toml", template.replace("@PAUSE_IMAGE@", PAUSE_IMAGE))
     url = f"http://{lab.registry}"
-    write(root / f"etc/containerd/certs.d/{lab.registry}/hosts.toml",
-          f'server = "{url}"\n\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n')
-    pod_network = {"cniVersion": "1.0.0", "name": "lab", "plugins": [{
-        "type": "ptp", "ipMasq": False, "ipam": {
-            "type": "host-local", "ranges": [[{"subnet": lab.pod_range(node)}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+    write(
+        root / f"etc/containerd/certs.d/{lab.registry}/hosts.toml",
+        f'server = "{url}"\n\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n',
+    )
+    pod_network = {
+        "cniVersion": "1.0.0",
+        "name": "lab",
+        "plugins": [
+            {
+                "type": "ptp",
+                "ipMasq": False,
+                "ipam": {"type": "host-local", "ranges": [[{"subnet": lab.pod_range(node)}]], "routes": [{"dst": "0.0.0.0/0"}]},
+            }
+        ],
+    }
     write(root / "etc/cni/net.d/10-lab.conflist", json.dumps(pod_network, indent=2) + "\n")
 
 
@@ -186,13 +233,16 @@ def _fill_kubernetes(lab: Lab, node: Node, root: Path) -> None:
     for suffix, mode in (("crt", 0o644), ("key", 0o600)):
         text = (lab.pki / f"kubelet-{node.name}-server.{suffix}").read_text(encoding="ascii")
         write(directory / f"pki/kubelet.{suffix}", text, mode)
-    write(directory / "kubelet.yaml", (FILES / "kubelet.yaml").read_text(encoding="utf-8")
-          .replace("@DNS@", lab.address))
-    write(directory / "kubelet.env",
-          # Nobody reads what containers use of the machine.
-          f"KUBELET_ARGS=--node-ip={lab.node_address(node)} --hostname-override={node.name} --housekeeping-interval=60s\n")
-    write(directory / "kube-proxy.yaml", (FILES / "kube-proxy.yaml").read_text(encoding="utf-8")
-          .replace("@POD_RANGE@", f"{lab.prefix}.0.0/16"))
+    write(directory / "kubelet.yaml", (FILES / "kubelet.yaml").read_text(encoding="utf-8").replace("@DNS@", lab.address))
+    write(
+        directory / "kubelet.env",
+        # Nobody reads what containers use of the machine.
+        f"KUBELET_ARGS=--node-ip={lab.node_address(node)} --hostname-override={node.name} --housekeeping-interval=60s\n",
+    )
+    write(
+        directory / "kube-proxy.yaml",
+        (FILES / "kube-proxy.yaml").read_text(encoding="utf-8").replace("@POD_RANGE@", f"{lab.prefix}.0.0/16"),
+    )
 
 
 def _make_usr(lab: Lab, node: Node, root: Path, step: Step) -> None:

@@ -19,12 +19,20 @@ def write_outputs(lab: Lab, step: Step) -> None:
     step.say("writing files")
     link_kubectl(lab)
     known_hosts = lab.state / "known_hosts"
-    write(known_hosts, "".join(
-        f"{lab.node_address(node)} {(lab.pki / f'ssh-host-{node.name}.pub').read_text(encoding='ascii')}"
-        for node in lab.nodes))
-    write(lab.ssh_config, "".join(
-        f"Host {node.name}\n  HostName {lab.node_address(node)}\n  User root\n  IdentityFile {lab.pki / 'ssh'}\n"
-        f"  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n\n" for node in lab.nodes))
+    write(
+        known_hosts,
+        "".join(
+            f"{lab.node_address(node)} {(lab.pki / f'ssh-host-{node.name}.pub').read_text(encoding='ascii')}" for node in lab.nodes
+        ),
+    )
+    write(
+        lab.ssh_config,
+        "".join(
+            f"Host {node.name}\n  HostName {lab.node_address(node)}\n  User root\n  IdentityFile {lab.pki / 'ssh'}\n"
+            f"  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n\n"
+            for node in lab.nodes
+        ),
+    )
     write(lab.inventory, _inventory(lab), mode=0o600)
 
 
@@ -57,8 +65,9 @@ def _inventory(lab: Lab) -> str:
     }
     # The path is install's promise (docs/install.md): it brings that Python.
     python = "      ansible_python_interpreter: /var/lib/npuops/python/current/python3\n"
-    hosts = "".join(f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n{'' if node.python else python}"
-                    for node in lab.nodes)
+    hosts = "".join(
+        f"    {node.name}:\n      ansible_host: {lab.node_address(node)}\n{'' if node.python else python}" for node in lab.nodes
+    )
     settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
     head = "---\n# Written by 'lab/lab up'; holds the registry's password.\n"
     return f"{head}npu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"

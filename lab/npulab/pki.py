@@ -24,8 +24,14 @@ def make_pki(lab: Lab, step: Step) -> None:
     for authority in ("ca", "front-proxy-ca"):
         _authority(lab.pki, authority, step)
     names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-    _certificate(lab.pki, "ca", "apiserver", "/CN=kube-apiserver", step,
-                 [*(f"DNS:{name}" for name in names), f"IP:{lab.address}", f"IP:{API_SERVICE_ADDRESS}"])
+    _certificate(
+        lab.pki,
+        "ca",
+        "apiserver",
+        "/CN=kube-apiserver",
+        step,
+        [*(f"DNS:{name}" for name in names), f"IP:{lab.address}", f"IP:{API_SERVICE_ADDRESS}"],
+    )
     _certificate(lab.pki, "ca", "apiserver-kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client", step)
     _certificate(lab.pki, "front-proxy-ca", "front-proxy-client", "/CN=front-proxy-client", step)
     _key(lab.pki / "service-account.key", step)
@@ -38,8 +44,14 @@ def make_pki(lab: Lab, step: Step) -> None:
         _user(lab, component, f"/CN=system:{component}", step)
     for node in lab.nodes:
         _user(lab, f"kubelet-{node.name}", f"/O=system:nodes/CN=system:node:{node.name}", step)
-        _certificate(lab.pki, "ca", f"kubelet-{node.name}-server", f"/O=system:nodes/CN=system:node:{node.name}", step,
-                     [f"DNS:{node.name}", f"IP:{lab.node_address(node)}"])
+        _certificate(
+            lab.pki,
+            "ca",
+            f"kubelet-{node.name}-server",
+            f"/O=system:nodes/CN=system:node:{node.name}",
+            step,
+            [f"DNS:{node.name}", f"IP:{lab.node_address(node)}"],
+        )
         _ssh_key(lab.pki / f"ssh-host-{node.name}", node.name, step)
     _ssh_key(lab.pki / "ssh", f"{lab.name} controller", step)
 
@@ -50,34 +62,59 @@ def user_kubeconfig(lab: Lab, user: str) -> Path:
 
 def _key(path: Path, step: Step) -> None:
     if not path.exists():
-        text = step.run("openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
-                        quiet=True).stdout
+        text = step.run("openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", quiet=True).stdout
         write(path, text, mode=0o600)
 
 
 def _authority(directory: Path, name: str, step: Step) -> None:
     _key(directory / f"{name}.key", step)
     if not (directory / f"{name}.crt").exists():
-        text = step.run("openssl", "req", "-x509", "-new", "-key", directory / f"{name}.key", "-subj", f"/CN={name}",
-                        "-days", DAYS, "-addext", "keyUsage=critical,keyCertSign,cRLSign").stdout
+        text = step.run(
+            "openssl",
+            "req",
+            "-x509",
+            "-new",
+            "-key",
+            directory / f"{name}.key",
+            "-subj",
+            f"/CN={name}",
+            "-days",
+            DAYS,
+            "-addext",
+            "keyUsage=critical,keyCertSign,cRLSign",
+        ).stdout
         write(directory / f"{name}.crt", text)
 
 
-def _certificate(directory: Path, authority: str, name: str, subject: str, step: Step,
-                 alternative_names: Sequence[str] = ()) -> None:
+def _certificate(
+    directory: Path, authority: str, name: str, subject: str, step: Step, alternative_names: Sequence[str] = ()
+) -> None:
     """A key and a certificate for it; for a server if it has alternative names, else for a client."""
     _key(directory / f"{name}.key", step)
     if (directory / f"{name}.crt").exists():
         return
     extensions = ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "keyUsage=critical,digitalSignature"]
     if alternative_names:
-        extensions += ["-addext", f"subjectAltName={','.join(alternative_names)}",
-                       "-addext", "extendedKeyUsage=serverAuth"]
+        extensions += ["-addext", f"subjectAltName={','.join(alternative_names)}", "-addext", "extendedKeyUsage=serverAuth"]
     else:
         extensions += ["-addext", "extendedKeyUsage=clientAuth"]
-    text = step.run("openssl", "req", "-x509", "-new", "-key", directory / f"{name}.key", "-subj", subject,
-                    "-days", DAYS, "-CA", directory / f"{authority}.crt", "-CAkey", directory / f"{authority}.key",
-                    *extensions).stdout
+    text = step.run(
+        "openssl",
+        "req",
+        "-x509",
+        "-new",
+        "-key",
+        directory / f"{name}.key",
+        "-subj",
+        subject,
+        "-days",
+        DAYS,
+        "-CA",
+        directory / f"{authority}.crt",
+        "-CAkey",
+        directory / f"{authority}.key",
+        *extensions,
+    ).stdout
     write(directory / f"{name}.crt", text)
 
 
@@ -89,11 +126,15 @@ def _user(lab: Lab, name: str, subject: str, step: Step, kubeconfig: Path | None
         return
     crt = lab.pki / f"{name}.crt"
     config = {
-        "apiVersion": "v1", "kind": "Config", "current-context": lab.name,
-        "clusters": [{"name": lab.name, "cluster": {
-            "server": lab.api_url, "certificate-authority-data": _base64(lab.pki / "ca.crt")}}],
-        "users": [{"name": name, "user": {
-            "client-certificate-data": _base64(crt), "client-key-data": _base64(crt.with_suffix(".key"))}}],
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": lab.name,
+        "clusters": [
+            {"name": lab.name, "cluster": {"server": lab.api_url, "certificate-authority-data": _base64(lab.pki / "ca.crt")}}
+        ],
+        "users": [
+            {"name": name, "user": {"client-certificate-data": _base64(crt), "client-key-data": _base64(crt.with_suffix(".key"))}}
+        ],
         "contexts": [{"name": lab.name, "context": {"cluster": lab.name, "user": name}}],
     }
     write(kubeconfig, json.dumps(config, indent=2) + "\n", mode=0o600)  # JSON is YAML

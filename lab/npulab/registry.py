@@ -50,8 +50,7 @@ def start_registry(lab: Lab, step: Step) -> None:
     run_registry(lab, step, "registry", credentials(lab), lab.state / "registry")
 
 
-def run_registry(lab: Lab, step: Step, name: str, login: Credentials, directory: Path,
-                 auth: dict | None = None) -> None:
+def run_registry(lab: Lab, step: Step, name: str, login: Credentials, directory: Path, auth: dict | None = None) -> None:
     """Start a registry unless it runs and wait until it answers.
 
     :param auth: the registry's own `auth` configuration, e.g. of a token service; None: user name and password
@@ -61,9 +60,11 @@ def run_registry(lab: Lab, step: Step, name: str, login: Credentials, directory:
         write(directory / "htpasswd", f"{login.username}:{_bcrypt(login.password)}\n", mode=0o600)
         auth = {"htpasswd": {"realm": "lab", "path": str(directory / "htpasswd")}}
     config = {
-        "version": "0.1", "log": {"level": "info", "accesslog": {"disabled": False}},
+        "version": "0.1",
+        "log": {"level": "info", "accesslog": {"disabled": False}},
         "storage": {"filesystem": {"rootdirectory": str(directory / "data")}, "delete": {"enabled": True}},
-        "http": {"addr": login.address, "secret": secrets.token_hex(16)}, "auth": auth,
+        "http": {"addr": login.address, "secret": secrets.token_hex(16)},
+        "auth": auth,
     }
     write(directory / "config.yml", json.dumps(config, indent=2), mode=0o600)
     program = binaries.programs(lab, binaries.REGISTRY) / "registry"
@@ -96,6 +97,7 @@ def push_archive(login: Credentials, archive: Path, repository: str, tag: str) -
     """Push the image in an OCI archive (a tar with index.json) as `repository:tag`."""
     client = library("_image.registry").RegistryClient(login.address, login.username, login.password, plain_http=True)
     with tarfile.open(archive) as tar:
+
         def content(digest: str) -> bytes:
             file = tar.extractfile(f"blobs/{digest.replace(':', '/')}")
             assert file is not None

@@ -22,16 +22,49 @@ PACKAGES = (
 )
 # Units that would act on the machine itself (its sysctls, devices, modules, clock) or have nothing to do in a node.
 MASKED = (
-    "getty@tty1.service", "console-getty.service", "systemd-sysctl.service", "systemd-modules-load.service",
-    "systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-kernel.socket",
-    "systemd-udevd-control.socket", "systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer",
-    "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "e2scrub_reap.service", "sys-kernel-debug.mount",
-    "sys-kernel-tracing.mount", "dev-hugepages.mount", "systemd-random-seed.service", "systemd-pstore.service",
+    "getty@tty1.service",
+    "console-getty.service",
+    "systemd-sysctl.service",
+    "systemd-modules-load.service",
+    "systemd-udevd.service",
+    "systemd-udev-trigger.service",
+    "systemd-udevd-kernel.socket",
+    "systemd-udevd-control.socket",
+    "systemd-timesyncd.service",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+    "e2scrub_reap.service",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "dev-hugepages.mount",
+    "systemd-random-seed.service",
+    "systemd-pstore.service",
 )
-PACKAGE_MANAGER = ("usr/bin/apt*", "usr/bin/dpkg*", "usr/lib/apt", "usr/lib/dpkg", "usr/share/dpkg", "etc/apt",
-                   "var/lib/apt", "var/lib/dpkg", "var/cache/apt")
-PYTHON = ("usr/bin/python*", "usr/bin/py3*", "usr/bin/pydoc*", "usr/bin/pygettext*", "usr/lib/python*", "usr/local/lib/python*",
-          "usr/lib/*/libpython*", "usr/share/python*", "etc/python*")
+PACKAGE_MANAGER = (
+    "usr/bin/apt*",
+    "usr/bin/dpkg*",
+    "usr/lib/apt",
+    "usr/lib/dpkg",
+    "usr/share/dpkg",
+    "etc/apt",
+    "var/lib/apt",
+    "var/lib/dpkg",
+    "var/cache/apt",
+)
+PYTHON = (
+    "usr/bin/python*",
+    "usr/bin/py3*",
+    "usr/bin/pydoc*",
+    "usr/bin/pygettext*",
+    "usr/lib/python*",
+    "usr/local/lib/python*",
+    "usr/lib/*/libpython*",
+    "usr/share/python*",
+    "etc/python*",
+)
 
 
 def recipe() -> str:
@@ -113,8 +146,17 @@ def make_squashfs(lab: Lab, key: str, fill: Callable[[Path], None], step: Step) 
         with new_directory(directory) as work:
             (work / "usr").mkdir()
             fill(work / "usr")
-            step.run("mksquashfs", work / "usr", work / "usr.squashfs", "-comp", "zstd", "-Xcompression-level", "3",
-                     "-quiet", "-no-progress")
+            step.run(
+                "mksquashfs",
+                work / "usr",
+                work / "usr.squashfs",
+                "-comp",
+                "zstd",
+                "-Xcompression-level",
+                "3",
+                "-quiet",
+                "-no-progress",
+            )
             shutil.rmtree(work / "usr")
     return directory / "usr.squashfs"
 

@@ -47,8 +47,17 @@ class Node:
 NODES = (
     Node("npu-a", 11, "containerd-2", "openeuler-24.03-sp3", card="910B", cards=8, package_manager=False),
     Node("npu-b", 12, "containerd-1.7", "ubuntu-22.04", card="910B", cards=8),
-    Node("npu-c", 13, "containerd-2", "openeuler-24.03-sp3", card="310P-duo", cards=2, package_manager=False,
-         immutable=True, python=False),
+    Node(
+        "npu-c",
+        13,
+        "containerd-2",
+        "openeuler-24.03-sp3",
+        card="310P-duo",
+        cards=2,
+        package_manager=False,
+        immutable=True,
+        python=False,
+    ),
     Node("cpu-a", 14, "containerd-2", "debian-12"),
 )
 
@@ -138,6 +147,5 @@ def current_lab() -> Lab:
         raise LabError(f"NPU_LAB is '{text}': it must be a number from 0 to 99")
     number = int(text)
     state = os.environ.get("NPU_LAB_STATE") or CHECKOUT / (".lab" if number == 0 else f".lab{number}")
-    cache = os.environ.get("NPU_LAB_CACHE") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "npuops-lab"
+    cache = os.environ.get("NPU_LAB_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "npuops-lab"
     return Lab(number, Path(state).resolve(), Path(cache).resolve())

@@ -67,9 +67,19 @@ def more_driver_packages(lab: Lab, step: Step, version: str, fault: str) -> Path
 def hardware(node: Node) -> dict:
     """/etc/npusim/hardware.json of a node: its PCI functions."""
     card = CARDS.get(node.card or "")
-    return {"node": node.name, "functions": [
-        {"address": f"0000:{FIRST_BUS + number:02x}:00.0", "device": card.device, "subsystem_vendor": HUAWEI,
-         "subsystem_device": card.subsystem_device} for number in range(node.cards) if card]}
+    return {
+        "node": node.name,
+        "functions": [
+            {
+                "address": f"0000:{FIRST_BUS + number:02x}:00.0",
+                "device": card.device,
+                "subsystem_vendor": HUAWEI,
+                "subsystem_device": card.subsystem_device,
+            }
+            for number in range(node.cards)
+            if card
+        ],
+    }
 
 
 @functools.cache

@@ -56,8 +56,15 @@ class Step:
         self.note = text
         self._file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
-    def run(self, *command: str | os.PathLike, input: str | None = None, check: bool = True, quiet: bool = False,
-            cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def run(
+        self,
+        *command: str | os.PathLike,
+        input: str | None = None,
+        check: bool = True,
+        quiet: bool = False,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
         """Run a program; its output goes to the log and is returned.
 
         :param input: text for its standard input, never logged
@@ -71,9 +78,16 @@ class Step:
             if self._stopped:
                 raise Stopped(self.name)
             self._process = process = subprocess.Popen(
-                words, cwd=cwd, env={**os.environ, **(env or {})}, text=True, errors="replace",
+                words,
+                cwd=cwd,
+                env={**os.environ, **(env or {})},
+                text=True,
+                errors="replace",
                 stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=self._file if not quiet else subprocess.PIPE, start_new_session=True)
+                stdout=subprocess.PIPE,
+                stderr=self._file if not quiet else subprocess.PIPE,
+                start_new_session=True,
+            )
         output, errors = process.communicate(input)
         with self._lock:
             self._process = None

@@ -77,7 +77,5 @@ class ActionModule(ClusterAction):
             counts = [(len(outcome.parked), "parked"), (len(outcome.restored), "restored"), (len(outcome.left), "left")]
             result["msg"] = "workloads: " + ", ".join("%d %s" % entry for entry in counts if entry[0])
         if self.diff_mode:
-            result["diff"] = {
-                key: {change["object"]: change[key] for change in outcome.changes} for key in ("before", "after")
-            }
+            result["diff"] = {key: {change["object"]: change[key] for change in outcome.changes} for key in ("before", "after")}
         return result

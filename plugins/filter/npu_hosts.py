@@ -99,9 +99,7 @@ def _host(name, variables, config, asked):
 
 def _config(variables, credentials):
     config = {
-        key: variables["npu_" + key]
-        for key in CONFIG_DEFAULTS
-        if "npu_" + key in variables and (credentials or key not in _SECRET)
+        key: variables["npu_" + key] for key in CONFIG_DEFAULTS if "npu_" + key in variables and (credentials or key not in _SECRET)
     }
     return {key: value for key, value in config.items() if not is_empty(value)}
 

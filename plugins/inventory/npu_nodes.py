@@ -146,9 +146,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             near = difflib.get_close_matches(str(name), known, 1, 0.75)
             told.append("unknown option %s%s" % (name, ": did you mean %s?" % near[0] if near else ""))
         if told:
-            raise AnsibleParserError(
-                "%s Every option: ansible-doc -t inventory %s" % (sentence("; ".join(told)), self.NAME)
-            )
+            raise AnsibleParserError("%s Every option: ansible-doc -t inventory %s" % (sentence("; ".join(told)), self.NAME))
 
     def _nodes(self, path, cache):
         """The nodes, from the cache if there is one and ``cache`` says that it may be read."""
@@ -171,9 +169,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         cluster = kube_client.connect(auth, "kubeconfig in the inventory source")
         nodes = fleet_inventory.read(cluster, selector)
         if not nodes:
-            self.display.warning(
-                "%s: no node of %s matches the label_selector %r." % (self.NAME, cluster.address, selector)
-            )
+            self.display.warning("%s: no node of %s matches the label_selector %r." % (self.NAME, cluster.address, selector))
         return nodes
 
     def _templated(self, name):
@@ -201,9 +197,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             if host.trouble:
                 troubles.setdefault(host.trouble, []).append(host.name)
         for trouble, names in troubles.items():
-            self.display.warning(
-                "%s: %s: %s. Ansible connects to the node's name." % (self.NAME, ", ".join(names), trouble)
-            )
+            self.display.warning("%s: %s: %s. Ansible connects to the node's name." % (self.NAME, ", ".join(names), trouble))
 
     def _add_group(self, name):
         self.inventory.add_group(name)

@@ -153,7 +153,7 @@ def run(module):
         edited=switch.edit.path if switch.edit else None,
         config=switch.daemon.config,
         restart_required=switch.restart_required,
-        **result
+        **result,
     )
 
 

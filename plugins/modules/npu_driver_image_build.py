@@ -164,8 +164,7 @@ def build(options, workdir, check_mode):
     reference = parse_reference(options["repository"])
     if options["repository"] != reference.name:
         raise NpuError(
-            "repository must be registry and repository without a tag, like %s, not %s"
-            % (reference.name, options["repository"])
+            "repository must be registry and repository without a tag, like %s, not %s" % (reference.name, options["repository"])
         )
     client = RegistryClient(
         reference.registry,

@@ -20,7 +20,9 @@ STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
 @pytest.fixture(scope="module")
 def promtool() -> pathlib.Path:
     """Kept beside the virtual environments."""
-    cache = os.environ.get("NPU_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "npuops"
+    cache = (
+        os.environ.get("NPU_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "npuops"
+    )
     program = pathlib.Path(cache) / "promtool" / "promtool"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -39,14 +41,20 @@ def test_rules_are_valid(promtool):
     assert result.returncode == 0 and "5 rules found" in result.stdout, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("series, alert, after", [
-    ({STATE % "suspended": "1x60"}, "NpuDriverWedged", "2m"),
-    ({STATE % "absent": "1x60"}, "NpuDriverAbsent", "16m"),
-    ({STATE % "ready": "1x60", 'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0x60"},
-     "NpuProbeStale", "12m"),
-    ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
-    ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
-])
+@pytest.mark.parametrize(
+    "series, alert, after",
+    [
+        ({STATE % "suspended": "1x60"}, "NpuDriverWedged", "2m"),
+        ({STATE % "absent": "1x60"}, "NpuDriverAbsent", "16m"),
+        (
+            {STATE % "ready": "1x60", 'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0x60"},
+            "NpuProbeStale",
+            "12m",
+        ),
+        ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
+        ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
+    ],
+)
 def test_alert_fires(promtool, tmp_path, series, alert, after):
     result = check(promtool, tmp_path, series, alert, after, True)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -54,12 +62,18 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
     assert check(promtool, tmp_path, series, alert, after, False).returncode != 0
 
 
-@pytest.mark.parametrize("alert", ["NpuDriverWedged", "NpuDriverAbsent", "NpuProbeStale", "NpuCdiSpecMismatch", "NpuAgentCannotReport"])
+@pytest.mark.parametrize(
+    "alert", ["NpuDriverWedged", "NpuDriverAbsent", "NpuProbeStale", "NpuCdiSpecMismatch", "NpuAgentCannotReport"]
+)
 def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
-    series = {STATE % "ready": "1x60", STATE % "suspended": "0x60", STATE % "absent": "0x60",
-              'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0+60x60",
-              'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "1x60",
-              'npuops_node_agent_report_pending{instance="npu-a"}': "0x60"}
+    series = {
+        STATE % "ready": "1x60",
+        STATE % "suspended": "0x60",
+        STATE % "absent": "0x60",
+        'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0+60x60",
+        'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "1x60",
+        'npuops_node_agent_report_pending{instance="npu-a"}': "0x60",
+    }
     result = check(promtool, tmp_path, series, alert, "50m", False)
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -68,12 +82,17 @@ def check(promtool, directory, series, alert, after, fires) -> subprocess.Comple
     """promtool test rules: whether `alert` fires `after` some time."""
     query = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
     test = {
-        "rule_files": [str(RULES)], "evaluation_interval": "1m",
-        "tests": [{
-            "interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
-            "promql_expr_test": [{"expr": query, "eval_time": after,
-                                  "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}],
-        }],
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [
+                    {"expr": query, "eval_time": after, "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}
+                ],
+            }
+        ],
     }
     file = directory / "test.yml"
     file.write_text(yaml.safe_dump(test), encoding="utf-8")

@@ -23,9 +23,12 @@ def image(lab):
     """The test image, on the node."""
     reference = "{}/lab/test:lab".format(lab.variable("npu_driver_repository").split("/")[0])
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cdi-image", "namespace": "default"},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "cdi-image", "namespace": "default"},
         "spec": {
-            "restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": NODE},
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": NODE},
             "imagePullSecrets": [{"name": "lab-registry"}],
             "containers": [{"name": "main", "image": reference, "command": ["/bin/true"]}],
         },

@@ -54,8 +54,9 @@ class Container:
         config["process"]["env"] += self.environment
         config["root"] = {"path": "rootfs", "readonly": True}
         config["annotations"] = {"bundle": "/", "note": '"bundle":"/","root":{"path":"/"'}
-        config["mounts"] += self.mounts + [{
-            "destination": "/" + TARGET, "source": str(self.driver), "type": "bind", "options": cdi_spec.MOUNT_OPTIONS}]
+        config["mounts"] += self.mounts + [
+            {"destination": "/" + TARGET, "source": str(self.driver), "type": "bind", "options": cdi_spec.MOUNT_OPTIONS}
+        ]
         config["hooks"] = {hook["hookName"]: [{key: hook[key] for key in ("path", "args", "env", "timeout") if hook[key]}]}
         # As containerd writes it: in one line.
         (self.bundle / "config.json").write_text(json.dumps(config, separators=(",", ":")), encoding="utf-8")
@@ -63,8 +64,14 @@ class Container:
         log = self.bundle / "log"
         try:
             with open(log, "wb") as stream:  # the container would keep a pipe open
-                status = subprocess.run(["runc", "create", "--bundle", self.bundle, name], stdin=subprocess.DEVNULL,
-                                        stdout=stream, stderr=stream, timeout=PATIENCE, check=False).returncode
+                status = subprocess.run(
+                    ["runc", "create", "--bundle", self.bundle, name],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    timeout=PATIENCE,
+                    check=False,
+                ).returncode
             return subprocess.CompletedProcess([], status, log.read_text(encoding="utf-8"))
         finally:
             subprocess.run(["runc", "delete", "--force", name], capture_output=True, check=False)
@@ -73,8 +80,9 @@ class Container:
         """The driver's libraries in the loader cache of the image."""
         if not (self.root / cache).exists():
             return []
-        listed = subprocess.run(["/sbin/ldconfig", "-p", "-C", self.root / cache], capture_output=True, text=True,
-                                check=True).stdout
+        listed = subprocess.run(
+            ["/sbin/ldconfig", "-p", "-C", self.root / cache], capture_output=True, text=True, check=True
+        ).stdout
         return re.findall(rf"=> (/{TARGET}/\S+)", listed)
 
 
@@ -163,8 +171,11 @@ def test_the_environment_of_the_image_is_not_ours(container, host):
     """Without an environment of its own the hook would be started with LD_PRELOAD of the image, as root on the host."""
     source = host.parent / f"{host.name}.c"
     library = host.parent / f"{host.name}.so"
-    source.write_text("#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void evil(void)\n"
-                      f'{{ fclose(fopen("{host}/loaded", "w")); unsetenv("LD_PRELOAD"); }}\n', encoding="ascii")
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void evil(void)\n"
+        f'{{ fclose(fopen("{host}/loaded", "w")); unsetenv("LD_PRELOAD"); }}\n',
+        encoding="ascii",
+    )
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
     try:
         container.environment = [f"LD_PRELOAD={library}", f"PATH={host}"]
@@ -186,13 +197,16 @@ def test_an_image_whose_cache_cannot_be_written_starts(container, host):
     assert container.create().returncode == 0
 
 
-@pytest.mark.parametrize("state, message", [
-    ("", "names no bundle"),
-    ('{"annotations":{"bundle":"/"}}', "names no bundle"),
-    ('{"id":"x","bundle":"relative"}', "names no bundle"),
-    ('{"id":"\\"bundle\\":\\"/etc"}', "names no bundle"),
-    ('{"bundle":"/nosuch"}', "names no root.path"),
-])
+@pytest.mark.parametrize(
+    "state, message",
+    [
+        ("", "names no bundle"),
+        ('{"annotations":{"bundle":"/"}}', "names no bundle"),
+        ('{"id":"x","bundle":"relative"}', "names no bundle"),
+        ('{"id":"\\"bundle\\":\\"/etc"}', "names no bundle"),
+        ('{"bundle":"/nosuch"}', "names no root.path"),
+    ],
+)
 def test_what_is_no_state_is_refused(state, message):
     result = subprocess.run([HOOK], input=state, capture_output=True, text=True, check=False)
     assert result.returncode == 1

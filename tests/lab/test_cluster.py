@@ -65,8 +65,10 @@ def refused(lab):
 
 def test_how_many_nodes_at_once(lab):
     def at_once() -> dict:
-        return {item["metadata"]["name"]: item["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
-                for item in lab.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets")["items"]}
+        return {
+            item["metadata"]["name"]: item["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+            for item in lab.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets")["items"]
+        }
 
     before = at_once()
     assert set(before.values()) == {1} and len(before) == 4
@@ -114,9 +116,7 @@ def user(lab):
         for number, (verbs, resources) in enumerate(rights):
             role = f"{name}-{number}"
             lab.kubectl("create", "clusterrole", role, f"--verb={verbs}", f"--resource={resources}")
-            lab.kubectl(
-                "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount=default:{name}"
-            )
+            lab.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount=default:{name}")
         server = yaml.safe_load(lab.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"]
         token = lab.kubectl("create", "token", name, "-n", "default").strip()
         return {"host": server, "api_key": token, "validate_certs": False}
@@ -148,13 +148,23 @@ def told(lab, tmp_path_factory):
     hosts = yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"]
     nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 9}
     path = tmp_path_factory.mktemp("wrong") / "zz-override.yml"
-    path.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {
-        "npu-a": {"ansible_host": hosts["npu-b"]["ansible_host"]},
-        "npu-b": {"npu_node_name": "worker-7"},
-        "no-python": {**hosts["npu-b"], "ansible_python_interpreter": "/usr/bin/python3.6"},
-        "no-source": {**hosts["npu-b"], "npu_driver_source": "nowhere"},
-        "not-there": nowhere,
-    }, "vars": {"npu_driver_verison": "25.5.1", "npu_exporter_imgae": "x"}}}), encoding="utf-8")
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "npu_nodes": {
+                    "hosts": {
+                        "npu-a": {"ansible_host": hosts["npu-b"]["ansible_host"]},
+                        "npu-b": {"npu_node_name": "worker-7"},
+                        "no-python": {**hosts["npu-b"], "ansible_python_interpreter": "/usr/bin/python3.6"},
+                        "no-source": {**hosts["npu-b"], "npu_driver_source": "nowhere"},
+                        "not-there": nowhere,
+                    },
+                    "vars": {"npu_driver_verison": "25.5.1", "npu_exporter_imgae": "x"},
+                }
+            }
+        ),
+        encoding="utf-8",
+    )
     before = state(lab)
     message = refusal(lab, "-i", str(path))
     assert state(lab) == before
@@ -181,9 +191,7 @@ def test_everything_wrong_is_told_at_once(told, what):
 
 def test_misspelt_variable(refused, overriding):
     message = refused(*overriding(variables={"npu_driver_verison": "25.5.1"}))
-    assert (
-        "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
-    )
+    assert "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
 
 
 def test_image_missing_for_one_host(lab, refused, overriding):
@@ -235,8 +243,12 @@ def test_wrong_plugin_image_is_the_reason(lab):
 def ended(lab, image):
     """Whether a container with that image has ended in a pod of the device plugin on npu-c."""
     pods = lab.pods(NAMESPACE, labelSelector="name=ascend-device-plugin-ds", fieldSelector="spec.nodeName=npu-c")
-    statuses = [status for pod in pods if pod["spec"]["containers"][0]["image"] == image
-                for status in pod["status"].get("containerStatuses", ())]
+    statuses = [
+        status
+        for pod in pods
+        if pod["spec"]["containers"][0]["image"] == image
+        for status in pod["status"].get("containerStatuses", ())
+    ]
     return any("terminated" in status["state"] or status["lastState"] for status in statuses)
 
 
@@ -258,9 +270,7 @@ def test_plugin_that_keeps_ending_is_the_reason(lab):
 def test_components_can_be_removed_and_come_back(lab):
     lab.playbook("install", npu_device_plugin_enabled=False, npu_exporter_enabled=False, npu_node_agent_enabled=False)
     assert lab.get("-n", NAMESPACE, "daemonsets")["items"] == []
-    lab.wait_for(
-        lambda: lab.node("npu-c")["status"]["allocatable"].get("huawei.com/Ascend310P") == "0", 60, "no chips offered"
-    )
+    lab.wait_for(lambda: lab.node("npu-c")["status"]["allocatable"].get("huawei.com/Ascend310P") == "0", 60, "no chips offered")
     lab.playbook("install")
     assert lab.node("npu-c")["status"]["allocatable"]["huawei.com/Ascend310P"] == "4"
 

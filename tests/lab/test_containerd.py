@@ -39,7 +39,9 @@ def binaries(lab, tmp_path_factory):
         with open(paths[release], "wb") as stream:
             subprocess.run(
                 ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", node, "cat /usr/bin/containerd"],
-                stdout=stream, check=True, timeout=PATIENCE,
+                stdout=stream,
+                check=True,
+                timeout=PATIENCE,
             )
         paths[release].chmod(0o755)
         said = subprocess.run([paths[release], "--version"], capture_output=True, text=True, check=True).stdout
@@ -129,7 +131,10 @@ class Node:
     def write(self, text, path=CONFIG):
         subprocess.run(
             ["ssh", "-F", str(self.lab.state / "ssh_config"), self.name, f"mkdir -p {pathlib.Path(path).parent}; cat > {path}"],
-            input=text, text=True, check=True, timeout=PATIENCE,
+            input=text,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
         )
 
     def off(self, text=None):
@@ -159,9 +164,11 @@ class Node:
 
     def restore(self):
         self.write(self.saved, "/tmp/containerd.tar.gz.base64")
-        self.sh(f"rm -f {DROP_IN}; rmdir {pathlib.Path(DROP_IN).parent} 2>/dev/null; rm -rf /etc/containerd"
-                " && base64 -d /tmp/containerd.tar.gz.base64 | tar -C /etc -xz && rm /tmp/containerd.tar.gz.base64"
-                " && systemctl daemon-reload && systemctl reset-failed containerd && systemctl restart containerd")
+        self.sh(
+            f"rm -f {DROP_IN}; rmdir {pathlib.Path(DROP_IN).parent} 2>/dev/null; rm -rf /etc/containerd"
+            " && base64 -d /tmp/containerd.tar.gz.base64 | tar -C /etc -xz && rm /tmp/containerd.tar.gz.base64"
+            " && systemctl daemon-reload && systemctl reset-failed containerd && systemctl restart containerd"
+        )
         self.lab.wait_for(lambda: "restart_required" in self.switch("--check"), 30, f"{self.name}: containerd")
 
 
@@ -181,8 +188,10 @@ def node17(lab):
 
 @pytest.mark.usefixtures("installed")  # pods that go on
 def test_one_line_changes_and_pods_go_on(node):
-    text = node.off("# Ours. \u00e4\u00f6\u00fc\n" + node.original.replace('default_runtime_name = "runc"',
-                                                                           'default_runtime_name = "runc" # foreign'))
+    text = node.off(
+        "# Ours. \u00e4\u00f6\u00fc\n"
+        + node.original.replace('default_runtime_name = "runc"', 'default_runtime_name = "runc" # foreign')
+    )
     node.sh(f"chown root:daemon {CONFIG}; chmod 0640 {CONFIG}")
     pid, shims = node.pid(), node.shims()
     assert shims
@@ -216,7 +225,7 @@ def test_drop_in_with_the_section_on_1_7(node17):
     """There a drop-in replaces the whole section: the edit belongs into it, and the backup not beside it."""
     site = "/etc/containerd/conf.d/site"
     section = node17.off().replace("version = 2\n", "", 1)
-    section = "version = 2\n" + section[section.index("[plugins]"):]
+    section = "version = 2\n" + section[section.index("[plugins]") :]
     node17.write(section, site)
     node17.write('imports = ["conf.d/*"]\n' + node17.sh(f"cat {CONFIG}"))
     node17.sh("systemctl restart containerd")
@@ -266,8 +275,9 @@ def test_cri_that_does_not_come_back(node, interrupted):
 def test_old_file_does_not_come_back_either(node17):
     """Somebody broke the file after containerd's last start: that must be told, with what both say."""
     text = node17.off()
-    text = text.replace("registry]", 'registry.mirrors."x"]\n      endpoint = ["http://x"]\n'
-                        '    [plugins."io.containerd.grpc.v1.cri".registry]')
+    text = text.replace(
+        "registry]", 'registry.mirrors."x"]\n      endpoint = ["http://x"]\n    [plugins."io.containerd.grpc.v1.cri".registry]'
+    )
     node17.write(text)
     result = node17.switch(timeout=15)
     assert result["failed"] and "Even so it does not come back" in result["msg"], result

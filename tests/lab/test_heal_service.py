@@ -19,7 +19,7 @@ UNIT = f"/etc/systemd/system/{SERVICE}.service"
 # As awkward as a directory may be called.
 PLACE = "/var/tmp/npuops heal 100%"
 USER = "daemon"
-ARGUMENTS = ["--vault-password-file", f"{PLACE}/vault", "-e", 'a 100% $HOME ${HOME} "b" \'c\' \\d\n\te', "", ";", "%h", "ä"]
+ARGUMENTS = ["--vault-password-file", f"{PLACE}/vault", "-e", "a 100% $HOME ${HOME} \"b\" 'c' \\d\n\te", "", ";", "%h", "ä"]
 ENVIRONMENT = {"KUBECONFIG": f"{PLACE}/kube config", "NPU_TEST": '50% $HOME "x" \\'}
 
 # Like ansible-playbook with a recovery at work: it ends at once when it is told to, what it has started takes a moment.
@@ -68,7 +68,9 @@ class Machine:
         return self.shell(f"systemctl show --property={name} --value {SERVICE}.service").stdout.strip()
 
     def traces(self):
-        return self.shell(f"find /etc /run /usr/lib/systemd /var/lib -xdev -name '{SERVICE}*' 2>/dev/null", check=False).stdout.split()
+        return self.shell(
+            f"find /etc /run /usr/lib/systemd /var/lib -xdev -name '{SERVICE}*' 2>/dev/null", check=False
+        ).stdout.split()
 
     def play(self, *arguments, check=True, **changes):
         return self._lab.playbook("heal_service", *arguments, check=check, **variables(**changes))
@@ -88,11 +90,15 @@ def machine(lab):
     """The host with all that the service needs and without the service; afterwards as it was before."""
     found = Machine(lab)
     place = shlex.quote(PLACE)
-    undo = (f"systemctl disable --now {SERVICE}.service 2>/dev/null; rm -rf {UNIT} /run/systemd/system/{SERVICE}.service.d {place};"
-            f" systemctl daemon-reload; systemctl reset-failed {SERVICE}.service 2>/dev/null; true")
+    undo = (
+        f"systemctl disable --now {SERVICE}.service 2>/dev/null; rm -rf {UNIT} /run/systemd/system/{SERVICE}.service.d {place};"
+        f" systemctl daemon-reload; systemctl reset-failed {SERVICE}.service 2>/dev/null; true"
+    )
     found.shell(undo)
-    found.shell(f"mkdir -m 755 {place} && cd {place} && touch hosts.yml && install -m 600 /dev/null secret.yml"
-                f" && printf %s {shlex.quote(STAND_IN)} > ansible-playbook && chmod 755 ansible-playbook && chown {USER} .")
+    found.shell(
+        f"mkdir -m 755 {place} && cd {place} && touch hosts.yml && install -m 600 /dev/null secret.yml"
+        f" && printf %s {shlex.quote(STAND_IN)} > ansible-playbook && chmod 755 ansible-playbook && chown {USER} ."
+    )
     yield found
     found.shell(undo)
 
@@ -107,8 +113,10 @@ def service(machine):
 REFUSED = {
     "no-user": ({"user": ""}, "npu_heal_service_user is not set"),
     "unknown-user": ({"user": "npuops-heal"}, 'npu_heal_service_user: this host has no account "npuops-heal"'),
-    "missing-inventory": ({"inventory": "/etc/$HOME/hosts.yml"},
-                          "npu_heal_service_inventory: this host has no inventory /etc/$HOME/hosts.yml"),
+    "missing-inventory": (
+        {"inventory": "/etc/$HOME/hosts.yml"},
+        "npu_heal_service_inventory: this host has no inventory /etc/$HOME/hosts.yml",
+    ),
     "unreadable-inventory": ({"inventory": f"{PLACE}/secret.yml"}, f"the account {USER} may not read {PLACE}/secret.yml"),
     "no-command": ({"command": ""}, "This host has no ansible-playbook where a shell looks for programs"),
     "command-is-no-program": ({"command": "/etc/hosts"}, f"the account {USER} may not run /etc/hosts"),
@@ -122,17 +130,27 @@ def refusals(machine, lab, tmp_path_factory):
     """{case: (message, number of changes)} of one run: the host has a name for each case, with the variables of that case."""
     group = yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]
     inventory = tmp_path_factory.mktemp("refused") / "hosts.yml"
-    inventory.write_text(yaml.safe_dump({"refused": {
-        "vars": {name: value for name, value in group["vars"].items() if name.startswith("ansible_")},
-        "hosts": {case: {**group["hosts"][HOST], **variables(**changes)} for case, (changes, _sentence) in REFUSED.items()},
-    }}), encoding="utf-8")
-    result = lab.playbook("heal_service", "-i", str(inventory), check=False, env=AS_JSON,
-                          npu_heal_service_hosts="refused")
+    inventory.write_text(
+        yaml.safe_dump(
+            {
+                "refused": {
+                    "vars": {name: value for name, value in group["vars"].items() if name.startswith("ansible_")},
+                    "hosts": {
+                        case: {**group["hosts"][HOST], **variables(**changes)} for case, (changes, _sentence) in REFUSED.items()
+                    },
+                }
+            }
+        ),
+        encoding="utf-8",
+    )
+    result = lab.playbook("heal_service", "-i", str(inventory), check=False, env=AS_JSON, npu_heal_service_hosts="refused")
     assert machine.traces() == []
     output = json.loads(result.stdout)
     tasks = [task["hosts"] for play in output["plays"] for task in play["tasks"]]
-    return {case: ("\n".join(task[case]["msg"] for task in tasks if task.get(case, {}).get("failed")),
-                   output["stats"][case]["changed"]) for case in REFUSED}
+    return {
+        case: ("\n".join(task[case]["msg"] for task in tasks if task.get(case, {}).get("failed")), output["stats"][case]["changed"])
+        for case in REFUSED
+    }
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -153,7 +171,15 @@ def test_check_mode_tells_and_changes_nothing(machine):
 def test_it_runs_exactly_what_was_said(service):
     service.runs()
     assert service.file("arguments").split("\0")[:-1] == [
-        "npuops.ascend.heal", "-i", f"{PLACE}/hosts.yml", "-i", "/etc/hosts", *ARGUMENTS, "-e", '{"npu_heal_watch": true}']
+        "npuops.ascend.heal",
+        "-i",
+        f"{PLACE}/hosts.yml",
+        "-i",
+        "/etc/hosts",
+        *ARGUMENTS,
+        "-e",
+        '{"npu_heal_watch": true}',
+    ]
     assert service.file("circumstances").splitlines() == [PLACE, USER, *ENVIRONMENT.values()]
     assert service.shell(f"systemctl is-enabled {SERVICE}.service").stdout.strip() == "enabled"
     verified = service.shell(f"systemd-analyze verify {UNIT}")
@@ -204,7 +230,9 @@ def test_what_it_has_started_ends_in_order(service, lab):
 def short_pause(service):
     """The pause between two starts is shortened, and nothing else."""
     drop_in = f"/run/systemd/system/{SERVICE}.service.d"
-    service.shell(f"mkdir -p {drop_in} && printf '[Service]\\nRestartSec=100ms\\n' > {drop_in}/test.conf && systemctl daemon-reload")
+    service.shell(
+        f"mkdir -p {drop_in} && printf '[Service]\\nRestartSec=100ms\\n' > {drop_in}/test.conf && systemctl daemon-reload"
+    )
     yield
     service.shell(f"rm -r {drop_in} && systemctl daemon-reload")
 

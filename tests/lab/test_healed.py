@@ -35,8 +35,11 @@ def test_it_was_asked_for_first(observed):
     for sight in observed.timeline:
         if sight.kind != "node" or sight.name != "npu-a":
             continue
-        for what, there in (("wedged", WEDGED in sight.annotations), ("approved", APPROVAL in sight.annotations),
-                            ("cordoned", sight.cordoned)):
+        for what, there in (
+            ("wedged", WEDGED in sight.annotations),
+            ("approved", APPROVAL in sight.annotations),
+            ("cordoned", sight.cordoned),
+        ):
             if there and what not in seen:
                 seen.append(what)
     assert seen == ["wedged", "approved", "cordoned"]

@@ -75,19 +75,16 @@ def test_node_joins_without_its_driver_and_says_why(lab, broken):
     """The driver does not load in this boot: the node is Ready and offers no chip; install repairs it afterwards."""
     broken("load-fails")
     reboot(lab, NODE)
-    failed = lab.wait_for(
-        lambda: lab.ssh(NODE, "cat /run/npuops/driver-failed", check=False).stdout, 60, "the boot unit gives up")
+    failed = lab.wait_for(lambda: lab.ssh(NODE, "cat /run/npuops/driver-failed", check=False).stdout, 60, "the boot unit gives up")
     assert "drv_pcie_host" in json.loads(failed)["reason"]
     assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
-    lab.wait_for(
-        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE, "0") == "0", 60, f"{NODE} offers no {RESOURCE}")
+    lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE, "0") == "0", 60, f"{NODE} offers no {RESOURCE}")
     status = lab.playbook("status").stdout
     assert re.search(rf"{NODE}: invalid\s+driver_ready: .*drv_pcie_host", status), status
 
     lab.fault(NODE, "clear")
     lab.playbook("install")
-    lab.wait_for(
-        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 180, f"{NODE} offers its chips")
+    lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 180, f"{NODE} offers its chips")
 
 
 def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
@@ -96,8 +93,11 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     broken("slow-devices", "600")
     reboot(lab, NODE)
     last_words = f"tail -qn 1 /var/log/pods/{NAMESPACE}_ascend-device-plugin-*/{WAITS}/*.log"
-    lab.wait_for(lambda: "Waiting for the driver of this host" in lab.ssh(NODE, last_words, check=False).stdout, 60,
-                 "the plugin says that it waits")
+    lab.wait_for(
+        lambda: "Waiting for the driver of this host" in lab.ssh(NODE, last_words, check=False).stdout,
+        60,
+        "the plugin says that it waits",
+    )
     assert lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode != 0
 
     # It does not hold up who wants it gone for the 30 s that a pod is given.
@@ -109,8 +109,7 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
 
     lab.fault(NODE, "clear")
     lab.wait_for(lambda: lab.ssh(NODE, "test -e /run/npuops/driver-ready", check=False).returncode == 0, 180, "the driver is ready")
-    lab.wait_for(
-        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 60, f"{NODE} offers its chips")
+    lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 60, f"{NODE} offers its chips")
     (pod,) = lab.pods(NAMESPACE, **plugin)
     (status,) = pod["status"]["containerStatuses"]
     assert status["restartCount"] == 0, status

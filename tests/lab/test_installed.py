@@ -29,8 +29,11 @@ TEST_IMAGE = "lab/test:lab"
 @pytest.mark.parametrize("node", NPU_NODES)
 def test_allocatable(lab, node):
     resource, chips = NPU_NODES[node]
-    lab.wait_for(lambda: lab.node(node)["status"]["allocatable"].get(resource) == str(chips), PATIENCE,
-                 f"{node}: allocatable {resource} = {chips}")
+    lab.wait_for(
+        lambda: lab.node(node)["status"]["allocatable"].get(resource) == str(chips),
+        PATIENCE,
+        f"{node}: allocatable {resource} = {chips}",
+    )
 
 
 def test_present_label(lab):
@@ -47,16 +50,21 @@ def test_pod_gets_its_chip(lab, node):
     registry = lab.variable("npu_driver_repository").split("/")[0]
     name = f"verify-{node}"
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "restartPolicy": "Never",
             "nodeSelector": {"kubernetes.io/hostname": node},
             "imagePullSecrets": [{"name": "lab-registry"}],
-            "containers": [{
-                "name": "main", "image": f"{registry}/{TEST_IMAGE}",
-                "command": ["/bin/sh", "-c", "ls /dev"],
-                "resources": {"limits": {resource: "1"}},
-            }],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": f"{registry}/{TEST_IMAGE}",
+                    "command": ["/bin/sh", "-c", "ls /dev"],
+                    "resources": {"limits": {resource: "1"}},
+                }
+            ],
         },
     }
     lab.wait_for(lambda: resource in lab.node(node)["status"]["allocatable"], PATIENCE, f"{node}: {resource}")
@@ -65,7 +73,9 @@ def test_pod_gets_its_chip(lab, node):
         lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
         phase = lab.wait_for(
             lambda: (status := lab.pod(name)["status"])["phase"] in ("Succeeded", "Failed") and status["phase"],
-            120, f"pod {name} ends")
+            120,
+            f"pod {name} ends",
+        )
         devices = lab.last_log(name).split()
         assert phase == "Succeeded", devices
         assert len([device for device in devices if re.fullmatch(r"davinci\d+", device)]) == 1, devices
@@ -77,8 +87,11 @@ def test_pod_gets_its_chip(lab, node):
 @pytest.mark.parametrize("node", NPU_NODES)
 def test_npu_smi_on_the_host(lab, node):
     """The command that users type, with the path that is a contract."""
-    result = lab.ssh(node, "LD_LIBRARY_PATH=/var/lib/Ascend/driver/lib64/driver:/var/lib/Ascend/driver/lib64/common "
-                           "/var/lib/Ascend/driver/tools/npu-smi info | head -2")
+    result = lab.ssh(
+        node,
+        "LD_LIBRARY_PATH=/var/lib/Ascend/driver/lib64/driver:/var/lib/Ascend/driver/lib64/common "
+        "/var/lib/Ascend/driver/tools/npu-smi info | head -2",
+    )
     assert re.search(r"\| npu-smi \S+ +Version: \S+ +\|", result.stdout), result.stdout
 
 
@@ -94,9 +107,14 @@ def test_driver_is_ready_in_this_boot(lab, node):
 @pytest.mark.parametrize("node", NPU_NODES)
 def test_exporter_answers(lab, node):
     pods = lab.wait_for(
-        lambda: [pod for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node}")
-                 if "npu-exporter" in pod["metadata"]["name"] and pod["status"].get("podIP")],
-        PATIENCE, f"{node}: a pod of the exporter with an address")
+        lambda: [
+            pod
+            for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node}")
+            if "npu-exporter" in pod["metadata"]["name"] and pod["status"].get("podIP")
+        ],
+        PATIENCE,
+        f"{node}: a pod of the exporter with an address",
+    )
     assert len(pods) == 1
     metrics = lab.ssh(PLAIN_NODE, f"curl -sSf --max-time 10 http://{pods[0]['status']['podIP']}:8082/metrics").stdout
     assert re.search(rf"^machine_npu_nums(\{{.*\}})? {NPU_NODES[node][1]}\b", metrics, re.MULTILINE), metrics[:2000]
@@ -118,7 +136,7 @@ def test_host_paths_on_the_read_only_host(lab):
     for path, written in paths.items():
         lab.ssh(READ_ONLY_NODE, f"test -e '{path}'")
         if written and lab.ssh(READ_ONLY_NODE, f"test -d '{path}'", check=False).returncode == 0:
-            lab.ssh(READ_ONLY_NODE, f"probe='{path}/.verify' && touch \"$probe\" && rm \"$probe\"")
+            lab.ssh(READ_ONLY_NODE, f'probe=\'{path}/.verify\' && touch "$probe" && rm "$probe"')
     # hostPath without a type makes a directory where the link should be, if it comes first.
     assert lab.ssh(READ_ONLY_NODE, "stat -c %F /var/lib/Ascend/driver").stdout.strip() == "symbolic link"
 

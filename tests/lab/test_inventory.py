@@ -24,8 +24,10 @@ class Fleet:
     def __init__(self, lab, directory):
         self._lab, self._directory = lab, directory
         written = yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]
-        self._write("npu_nodes.yml", {"plugin": "npuops.ascend.npu_nodes", "kubeconfig": str(lab.kubeconfig),
-                                      "pool_label": "npuops.ascend/chip"})
+        self._write(
+            "npu_nodes.yml",
+            {"plugin": "npuops.ascend.npu_nodes", "kubeconfig": str(lab.kubeconfig), "pool_label": "npuops.ascend/chip"},
+        )
         self._write("group_vars/npu_nodes.yml", written["vars"])
         for name, variables in written["hosts"].items():
             self._write(f"host_vars/{name}.yml", {key: value for key, value in variables.items() if key != "ansible_host"})
@@ -39,8 +41,15 @@ class Fleet:
     def run(self, program, *arguments):
         """What one of Ansible's programs prints; the test fails if it fails."""
         environment = {**self._lab.environment(), "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
-        done = subprocess.run([program, "-i", str(self._directory), *arguments], env=environment, cwd=CHECKOUT,
-                              capture_output=True, text=True, check=False, timeout=600)
+        done = subprocess.run(
+            [program, "-i", str(self._directory), *arguments],
+            env=environment,
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

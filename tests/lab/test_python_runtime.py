@@ -40,23 +40,43 @@ def current(lab) -> str:
 
 
 def bring(lab, host: str = HOST, **options) -> dict:
-    return lab.module(host, "npu_python", **{
-        "image": lab.variable("npu_node_agent_image"), "registry_username": lab.variable("npu_registry_username"),
-        "registry_password": lab.variable("npu_registry_password"), "registry_plain_http": True, **options})
+    return lab.module(
+        host,
+        "npu_python",
+        **{
+            "image": lab.variable("npu_node_agent_image"),
+            "registry_username": lab.variable("npu_registry_username"),
+            "registry_password": lab.variable("npu_registry_password"),
+            "registry_plain_http": True,
+            **options,
+        },
+    )
 
 
 def other_reference(lab) -> str:
     """The fleet's image by its digest: another reference, so another Python."""
-    digest = lab.kubectl("get", "pods", "-n", "npu-operator", "-l", "app.kubernetes.io/name=npu-node-agent",
-                         "-o", "jsonpath={.items[0].status.containerStatuses[0].imageID}").partition("@")[2]
+    digest = lab.kubectl(
+        "get",
+        "pods",
+        "-n",
+        "npu-operator",
+        "-l",
+        "app.kubernetes.io/name=npu-node-agent",
+        "-o",
+        "jsonpath={.items[0].status.containerStatuses[0].imageID}",
+    ).partition("@")[2]
     return f"{str(lab.variable('npu_node_agent_image')).rpartition(':')[0]}@{digest}"
 
 
 def traces_of_a_pull(lab) -> str:
     """Credentials, mounts, and what is in our namespace of containerd; nothing of it may stay."""
-    return lab.ssh(HOST, "find /run/npuops/python -mindepth 1 ! -name lock; grep npuops/python /proc/mounts;"
-                         f" ls -A {TOP} | grep new; for kind in images leases content snapshots; do"
-                         " ctr -n npuops-python $kind ls 2>/dev/null | tail -n +2; done", check=False).stdout
+    return lab.ssh(
+        HOST,
+        "find /run/npuops/python -mindepth 1 ! -name lock; grep npuops/python /proc/mounts;"
+        f" ls -A {TOP} | grep new; for kind in images leases content snapshots; do"
+        " ctr -n npuops-python $kind ls 2>/dev/null | tail -n +2; done",
+        check=False,
+    ).stdout
 
 
 def test_the_host_has_no_python_but_ours(lab):
@@ -101,8 +121,14 @@ def test_an_image_that_is_not_there(lab):
 
 def test_a_wrong_password_is_never_printed(lab):
     wrong = "wr0ng-s3cret-of-this-test"
-    result = lab.playbook("install", f"--limit={HOST}", "-vvvv", check=False, npu_registry_password=wrong,
-                          npu_node_agent_image=f"{lab.variable('npu_node_agent_image')}-other")
+    result = lab.playbook(
+        "install",
+        f"--limit={HOST}",
+        "-vvvv",
+        check=False,
+        npu_registry_password=wrong,
+        npu_node_agent_image=f"{lab.variable('npu_node_agent_image')}-other",
+    )
     assert result.returncode != 0 and "does not let user" in result.stdout
     # ansible-playbook shows its own command line, which this test has put it on.
     shown = [line for line in (result.stdout + result.stderr).splitlines() if wrong in line and "npu_registry_password" not in line]
@@ -112,8 +138,10 @@ def test_a_wrong_password_is_never_printed(lab):
 
 def test_the_password_is_on_no_command_line_of_the_host(lab):
     """On the host with containerd 1.7, where every command line and environment is written down whenever ctr is called."""
-    spy = ("#!/bin/sh\ncat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' ' >>/run/seen\n"
-           "exec /usr/bin/ctr \"$@\"\n")
+    spy = (
+        "#!/bin/sh\ncat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' ' >>/run/seen\n"
+        'exec /usr/bin/ctr "$@"\n'
+    )
     lab.ssh(OTHER, f"printf '%s' {shlex.quote(spy)} >/usr/local/bin/ctr && chmod 0755 /usr/local/bin/ctr")
     try:
         result = bring(lab, OTHER)
@@ -134,14 +162,29 @@ def test_killed_while_it_unpacks(lab):
     before = current(lab)
     other = other_reference(lab)
     # On the host itself: from here it would be noticed too late.
-    kill = (f"tries=0; until [ -e \"$(echo {TOP}/.new-*)\" ]; do [ $((tries += 1)) -le 30000 ] || exit 1; sleep 0.02; done;"
-            f" pkill -KILL -xf '/bin/sh -s'; ls -d {TOP}/.new-*")
+    kill = (
+        f'tries=0; until [ -e "$(echo {TOP}/.new-*)" ]; do [ $((tries += 1)) -le 30000 ] || exit 1; sleep 0.02; done;'
+        f" pkill -KILL -xf '/bin/sh -s'; ls -d {TOP}/.new-*"
+    )
     ssh = ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", HOST, kill]
-    install = ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.install", f"--limit={HOST}",
-               "-e", f"npu_node_agent_image={other}"]
+    install = [
+        "ansible-playbook",
+        "-i",
+        str(lab.inventory),
+        "npuops.ascend.install",
+        f"--limit={HOST}",
+        "-e",
+        f"npu_node_agent_image={other}",
+    ]
     with subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True) as killer:
-        with subprocess.Popen(install, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                              cwd=CHECKOUT, env=lab.environment()) as run:
+        with subprocess.Popen(
+            install,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=CHECKOUT,
+            env=lab.environment(),
+        ) as run:
             half = killer.communicate(timeout=PATIENCE)[0]
             os.killpg(run.pid, signal.SIGKILL)
     assert ".new-" in half, "it was not killed half-way"

@@ -29,15 +29,28 @@ def team(lab):
 def guarded(lab, team):
     """Evictions in the team's namespace are decided by a service that is not there."""
     team.deploy("guarded", node=NODE)
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"], "scope": "Namespaced"}
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods/eviction"],
+        "scope": "Namespaced",
+    }
     webhook = {
-        "name": "guard.example.com", "rules": [rule], "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 5,
-        "admissionReviewVersions": ["v1"], "clientConfig": {"service": {"namespace": TEAM, "name": "gone"}},
+        "name": "guard.example.com",
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": TEAM, "name": "gone"}},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}},
     }
     configuration = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": TEAM}, "webhooks": [webhook],
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": TEAM},
+        "webhooks": [webhook],
     }
     lab.kubectl("apply", "-f", "-", stdin=json.dumps(configuration))
     yield
@@ -103,4 +116,6 @@ def test_who_cordoned_a_node(lab):
         api.patch(ours, {"spec": {"unschedulable": True}})
         assert not maintenance_record.left_cordoned(api.get(path))
     finally:
-        api.patch(ours, {"metadata": {"annotations": {maintenance_record.ANNOTATION_LAST: before}}, "spec": {"unschedulable": None}})
+        api.patch(
+            ours, {"metadata": {"annotations": {maintenance_record.ANNOTATION_LAST: before}}, "spec": {"unschedulable": None}}
+        )

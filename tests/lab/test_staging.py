@@ -191,9 +191,7 @@ def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
 
 def test_corrupt_layer(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
-    token.faults = [
-        ("GET", "/blobs/", lambda content: content[:-8] + b"\0" * 8 if content[:2] == b"\x1f\x8b" else content)
-    ]
+    token.faults = [("GET", "/blobs/", lambda content: content[:-8] + b"\0" * 8 if content[:2] == b"\x1f\x8b" else content)]
     failed(stage(token)[0], "is damaged")
     assert releases(lab, node) == []
     assert_clean(lab, node)
@@ -250,17 +248,13 @@ def test_killed_while_pulling_and_repeated(lab, node, stage, token, tmp_path, si
     with concurrent.futures.ThreadPoolExecutor() as pool:
         first = pool.submit(stage, token, check=False)
         assert asked.wait(PATIENCE)
-        credentials = lab.ssh(
-            node, "stat -c %a /run/npuops/staging /run/npuops/staging/hosts/*/hosts.toml"
-        ).stdout.split()
+        credentials = lab.ssh(node, "stat -c %a /run/npuops/staging /run/npuops/staging/hosts/*/hosts.toml").stdout.split()
         assert credentials == ["700", "600"]
         arguments = lab.ssh(node, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").stdout
         assert "images pull" in arguments and token.password not in arguments and token.token not in arguments
         lab.ssh(node, f"kill -{signal} $(ps -o ppid= -p $(pgrep -f '[i]mages pull --hosts-dir'))")
         assert (first.result()[0] or {"failed": True})["failed"]
-        lab.wait_for(
-            lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends"
-        )
+        lab.wait_for(lambda: lab.ssh(node, "pgrep -f '[i]mages pull --hosts-dir'", check=False).returncode == 1, 10, "ctr ends")
         if signal == "TERM":
             assert_clean(lab, node)
         go_on.set()

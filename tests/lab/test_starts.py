@@ -16,8 +16,11 @@ WAITING = ("ascend-device-plugin", "npu-exporter")
 
 def pods(lab):
     """The pods of the components that wait for the driver of NODE, without those that are on their way out."""
-    return [pod for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={NODE}")
-            if pod["metadata"]["name"].startswith(WAITING) and "deletionTimestamp" not in pod["metadata"]]
+    return [
+        pod
+        for pod in lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={NODE}")
+        if pod["metadata"]["name"].startswith(WAITING) and "deletionTimestamp" not in pod["metadata"]
+    ]
 
 
 def ready(pod):
@@ -25,14 +28,20 @@ def ready(pod):
 
 
 def restarts(lab):
-    return {status["name"]: status["restartCount"] for pod in pods(lab)
-            for status in pod["status"].get("initContainerStatuses", []) + pod["status"].get("containerStatuses", [])}
+    return {
+        status["name"]: status["restartCount"]
+        for pod in pods(lab)
+        for status in pod["status"].get("initContainerStatuses", []) + pod["status"].get("containerStatuses", [])
+    }
 
 
 def pauses(lab):
     """Events of the kubelet about containers that ended too often."""
-    return {event["metadata"]["uid"]: event["message"] for event in lab.get("events", "-n", NAMESPACE)["items"]
-            if event.get("reason") == "BackOff" and "restarting failed" in event["message"]}
+    return {
+        event["metadata"]["uid"]: event["message"]
+        for event in lab.get("events", "-n", NAMESPACE)["items"]
+        if event.get("reason") == "BackOff" and "restarting failed" in event["message"]
+    }
 
 
 def offers(lab, number):
@@ -62,7 +71,9 @@ def test_pods_that_come_before_the_driver_wait_and_start_once(lab, hidden):
 
     def waiting():
         new = [pod for pod in pods(lab) if pod["metadata"]["uid"] not in gone]
-        running = [pod for pod in new if any("running" in status["state"] for status in pod["status"].get("initContainerStatuses", []))]
+        running = [
+            pod for pod in new if any("running" in status["state"] for status in pod["status"].get("initContainerStatuses", []))
+        ]
         return len(running) == len(WAITING)
 
     lab.wait_for(waiting, 120, "both wait for the driver")
@@ -77,11 +88,21 @@ def test_containers_that_end_while_the_driver_is_suspended_wait(lab, hidden):
     """The kubelet starts them anew at once, without the container before them, and they stay."""
     gone = replace(lab)
     hidden()
-    lab.wait_for(lambda: len(pods(lab)) == len(WAITING) and all(map(ready, pods(lab)))
-                 and not {pod["metadata"]["uid"] for pod in pods(lab)} & gone, 120, "both are ready")
+    lab.wait_for(
+        lambda: (
+            len(pods(lab)) == len(WAITING)
+            and all(map(ready, pods(lab)))
+            and not {pod["metadata"]["uid"] for pod in pods(lab)} & gone
+        ),
+        120,
+        "both are ready",
+    )
     lab.ssh(NODE, "mv /run/npuops/driver-ready /run/npuops/hidden && pkill -x device-plugin && pkill -x npu-exporter")
-    lab.wait_for(lambda: {name: count for name, count in restarts(lab).items() if count}
-                 == {"device-plugin-01": 1, "npu-exporter": 1}, 120, "each was started anew")
+    lab.wait_for(
+        lambda: {name: count for name, count in restarts(lab).items() if count} == {"device-plugin-01": 1, "npu-exporter": 1},
+        120,
+        "each was started anew",
+    )
     hidden()
     lab.wait_for(lambda: offers(lab, 8), 60, "the chips are back")
     assert max(restarts(lab).values()) == 1, restarts(lab)
@@ -93,6 +114,8 @@ def test_a_power_cycle_costs_no_pause(lab):
     boot_id = lab.node(NODE)["status"]["nodeInfo"]["bootID"]
     lab.ssh(NODE, "systemctl reboot --force", check=False)
     lab.wait_for(lambda: lab.node(NODE)["status"]["nodeInfo"]["bootID"] != boot_id, 180, f"{NODE} booted")
-    lab.wait_for(lambda: len(pods(lab)) == len(WAITING) and all(map(ready, pods(lab))) and offers(lab, 8), 180, "the chips are back")
+    lab.wait_for(
+        lambda: len(pods(lab)) == len(WAITING) and all(map(ready, pods(lab))) and offers(lab, 8), 180, "the chips are back"
+    )
     assert not set(pauses(lab)) - set(earlier), pauses(lab)
     assert all(count <= before[name] + 1 for name, count in restarts(lab).items()), (before, restarts(lab))

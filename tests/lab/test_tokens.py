@@ -23,30 +23,36 @@ PLUGIN, AGENT = "ascend-device-plugin", "npu-node-agent"
 
 def component(lab, name, node):
     """The running pod of a component."""
+
     def running():
         pods = lab.pods(NAMESPACE, fieldSelector=f"spec.nodeName={node},status.phase=Running")
         return [pod for pod in pods if pod["metadata"]["name"].startswith(name) and "deletionTimestamp" not in pod["metadata"]]
+
     return lab.wait_for(running, 60, f"{node}: a pod of {name}")[0]
 
 
 @pytest.fixture
 def token(lab):
     """token(component): the very token that the kubelet of HERE gave its pod."""
+
     def read(name):
         uid = component(lab, name, HERE)["metadata"]["uid"]
         return lab.ssh(HERE, f"cat /var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~projected/*/token").stdout.strip()
+
     return read
 
 
 @pytest.fixture
 def api(lab, token, tmp_path):
     """api(component): the API as that component's pod on HERE has it."""
+
     def connect(name):
         config = yaml.safe_load(lab.kubeconfig.read_text(encoding="utf-8"))
         config["users"][0]["user"] = {"token": token(name)}
         path = tmp_path / name
         path.write_text(json.dumps(config), encoding="utf-8")
         return KubeApi(path)
+
     return connect
 
 
@@ -74,17 +80,20 @@ def test_plugin_changes_no_other_node(api, subresource):
         refused(lambda body=body: plugin.patch(NODE % ELSEWHERE + subresource, body), "its own node only")
 
 
-@pytest.mark.parametrize("change", [
-    {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}},
-    {"annotations": {"npuops.ascend/maintenance": "{}"}},
-    {"annotations": {"npuops.ascend/wedged": "{}"}},
-    {"labels": {"npu.openfuyao.com/reboot-required": "true"}},
-    {"labels": {"npu.openfuyao.com/driver-upgrade-state": "done"}},
-    {"labels": {"npuops.ascend/components": "paused"}},
-    {"labels": {"node-role.kubernetes.io/control-plane": ""}},
-    {"labels": {"accelerator": None}},
-    {"finalizers": ["example.com/never"]},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}},
+        {"annotations": {"npuops.ascend/maintenance": "{}"}},
+        {"annotations": {"npuops.ascend/wedged": "{}"}},
+        {"labels": {"npu.openfuyao.com/reboot-required": "true"}},
+        {"labels": {"npu.openfuyao.com/driver-upgrade-state": "done"}},
+        {"labels": {"npuops.ascend/components": "paused"}},
+        {"labels": {"node-role.kubernetes.io/control-plane": ""}},
+        {"labels": {"accelerator": None}},
+        {"finalizers": ["example.com/never"]},
+    ],
+)
 def test_plugin_changes_nothing_of_ours_on_its_node(api, subresource, change):
     refused(lambda: api(PLUGIN).patch(NODE % HERE + subresource, meta(**change)), "a device plugin may change")
 
@@ -103,14 +112,21 @@ def pods(lab):
     for node in (HERE, ELSEWHERE):
         name = "tokens-" + node
         pod = {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "tokens"}},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": "tokens"}},
             "spec": {
-                "nodeSelector": {"kubernetes.io/hostname": node}, "terminationGracePeriodSeconds": 0,
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "terminationGracePeriodSeconds": 0,
                 "imagePullSecrets": [{"name": "lab-registry"}],
-                "containers": [{
-                    "name": "main", "image": lab.variable("npu_driver_repository").split("/")[0] + "/lab/test:lab",
-                    "command": ["sleep", "3600"], "resources": {"limits": {"huawei.com/Ascend910": 1}},
-                }],
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": lab.variable("npu_driver_repository").split("/")[0] + "/lab/test:lab",
+                        "command": ["sleep", "3600"],
+                        "resources": {"limits": {"huawei.com/Ascend910": 1}},
+                    }
+                ],
             },
         }
         lab.kubectl("delete", "pod", name, "--ignore-not-found", "--wait=true")
@@ -127,23 +143,33 @@ def test_plugin_changes_pods_of_its_node_only_and_little_of_them(lab, api, pods)
     plugin = api(PLUGIN)
     chips = meta(annotations={"huawei.com/AscendReal": "Ascend910-7"})
     refused(lambda: plugin.patch(pods[ELSEWHERE], chips), "pods of its own node only")
-    for change in ({"labels": {"app": "other"}}, {"finalizers": ["example.com/never"]},
-                   {"annotations": {"npuops.ascend/skip": "true"}}):
+    for change in (
+        {"labels": {"app": "other"}},
+        {"finalizers": ["example.com/never"]},
+        {"annotations": {"npuops.ascend/skip": "true"}},
+    ):
         refused(lambda change=change: plugin.patch(pods[HERE], meta(**change)), "a device plugin may change")
     image = {"op": "replace", "path": "/spec/containers/0/image", "value": "example.com/other"}
     refused(lambda: plugin.request("PATCH", pods[HERE], [image], "application/json-patch+json"), "annotations of pods only")
     # What it is there for, on both nodes.
     for node in pods:
-        lab.wait_for(lambda node=node: "huawei.com/AscendReal" in (lab.pod("tokens-" + node)["metadata"].get("annotations") or {}),
-                     60, f"the plugin of {node} says which chip its pod has")
+        lab.wait_for(
+            lambda node=node: "huawei.com/AscendReal" in (lab.pod("tokens-" + node)["metadata"].get("annotations") or {}),
+            60,
+            f"the plugin of {node} says which chip its pod has",
+        )
 
 
 def test_plugin_writes_no_config_map_but_its_own(lab, api):
     plugin = api(PLUGIN)
-    refused(lambda: plugin.patch("/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-" + ELSEWHERE, {"data": {"x": "y"}}))
+    refused(
+        lambda: plugin.patch("/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-" + ELSEWHERE, {"data": {"x": "y"}})
+    )
     path = "/api/v1/namespaces/%s/configmaps"
     other = lab.api.get(path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE)
-    refused(lambda: plugin.request("PUT", path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE, other), "of its own node only")
+    refused(
+        lambda: plugin.request("PUT", path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE, other), "of its own node only"
+    )
     for namespace, name in (("kube-system", "kube-root"), ("default", "mindx-dl-deviceinfo-" + HERE)):
         new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
         refused(lambda new=new, namespace=namespace: plugin.request("POST", path % namespace, new), "of its own node only")
@@ -154,8 +180,12 @@ def test_plugin_asks_for_no_reboot(api):
 
     def event(node, reason, namespace="kube-system"):
         body = {
-            "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "x-", "namespace": namespace}, "reason": reason,
-            "involvedObject": {"kind": "Node", "name": node, "namespace": namespace}, "source": {"host": HERE},
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": "x-", "namespace": namespace},
+            "reason": reason,
+            "involvedObject": {"kind": "Node", "name": node, "namespace": namespace},
+            "source": {"host": HERE},
         }
         return plugin.request("POST", f"/api/v1/namespaces/{namespace}/events", body)
 
@@ -171,8 +201,11 @@ def test_plugin_asks_kubelets_for_pods_and_nothing_else(lab, token):
     bearer = token(PLUGIN)
 
     def status(path):
-        return lab.ssh(HERE, f"curl -sk --max-time 10 -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {bearer}'"
-                             f" 'https://{address}:10250{path}'").stdout
+        return lab.ssh(
+            HERE,
+            f"curl -sk --max-time 10 -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {bearer}'"
+            f" 'https://{address}:10250{path}'",
+        ).stdout
 
     others = "/configz", "/exec/npu-operator/x/y?command=id", "/containerLogs/a/b/c", "/metrics"
     # A kubelet remembers for five minutes what it was told of a right that was taken back.
@@ -201,12 +234,19 @@ def test_plugin_does_its_work(lab):
     lab.wait_for(lambda: lab.node(HERE)["status"]["allocatable"].get("huawei.com/Ascend910") == "8", 60, "the chips are back")
 
 
-@pytest.mark.parametrize("node, change, words", [
-    (ELSEWHERE, {"annotations": {"npuops.ascend/wedged": "{}"}}, "its own node only"),
-    (HERE, {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}}, "the annotation npuops.ascend/wedged only"),
-    (HERE, {"labels": {"npuops.ascend/components": "paused"}}, "the label npu.openfuyao.com/reboot-required only"),
-    (HERE, {"finalizers": ["example.com/never"]}, "labels and annotations"),
-    (HERE, {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "0"}]}, "labels and annotations"),
-])
+@pytest.mark.parametrize(
+    "node, change, words",
+    [
+        (ELSEWHERE, {"annotations": {"npuops.ascend/wedged": "{}"}}, "its own node only"),
+        (HERE, {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}}, "the annotation npuops.ascend/wedged only"),
+        (HERE, {"labels": {"npuops.ascend/components": "paused"}}, "the label npu.openfuyao.com/reboot-required only"),
+        (HERE, {"finalizers": ["example.com/never"]}, "labels and annotations"),
+        (
+            HERE,
+            {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "0"}]},
+            "labels and annotations",
+        ),
+    ],
+)
 def test_agent_changes_little_of_its_node_and_nothing_of_others(api, node, change, words):
     refused(lambda: api(AGENT).patch(NODE % node, meta(**change)), words)

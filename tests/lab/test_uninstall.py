@@ -28,8 +28,10 @@ NAMESPACE = "npu-operator"
 OWN = "npu-b"
 PACKAGE_TREE = "/usr/local/Ascend"
 # What MindCluster's device plugin writes on a Node, by itself and for good.
-PLUGINS = re.compile(r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|baseDeviceInfos|superPodID"
-                     r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/")
+PLUGINS = re.compile(
+    r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|baseDeviceInfos|superPodID"
+    r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/"
+)
 
 # Of these, what is its own; the others are the kubelet's.
 PLUGIN = re.compile(rf"(?!volumes|node\.alpha)(?:{PLUGINS.pattern})|accelerator-type")
@@ -50,14 +52,22 @@ def wait_allocatable(lab, node: str) -> None:
 def pod(lab, name: str, node: str, script: str) -> dict:
     registry = str(lab.variable("npu_driver_repository")).split("/", maxsplit=1)[0]
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {
-            "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "nodeSelector": {"kubernetes.io/hostname": node},
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "nodeSelector": {"kubernetes.io/hostname": node},
             "imagePullSecrets": [{"name": "lab-registry"}],
-            "containers": [{
-                "name": "main", "image": f"{registry}/lab/test:lab", "command": ["/bin/sh", "-c", script],
-                "resources": {"limits": {CHIPS[node][0]: "1"}},
-            }],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": f"{registry}/lab/test:lab",
+                    "command": ["/bin/sh", "-c", script],
+                    "resources": {"limits": {CHIPS[node][0]: "1"}},
+                }
+            ],
         },
     }
 
@@ -70,8 +80,10 @@ def run_pod(lab, name: str, node: str, script: str, phases: tuple[str, ...]) -> 
 
 def objects(lab) -> list[str]:
     """Everything of ours in the cluster but the namespace, and but the controller's account: an administrator made that."""
-    kinds = ("daemonsets,serviceaccounts,roles,rolebindings,services,networkpolicies,clusterroles,clusterrolebindings,"
-             "validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,controllerrevisions,pods")
+    kinds = (
+        "daemonsets,serviceaccounts,roles,rolebindings,services,networkpolicies,clusterroles,clusterrolebindings,"
+        "validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,controllerrevisions,pods"
+    )
     names = lab.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
     return sorted(name for name in names if re.search(r"npu(?!-controller)|ascend|mindx", name, re.IGNORECASE))
 
@@ -102,8 +114,9 @@ def fleet(lab, installed):
     lab.kubectl("delete", "pod", "busy", "own-driver", "--ignore-not-found", "--wait=true")
     if lab.ssh(OWN, f"test -e {PACKAGE_TREE}/driver", check=False).returncode == 0:
         lab.playbook("uninstall", f"--limit={OWN}", npu_driver_source="preinstalled")
-        lab.ssh(OWN, "sh /var/tmp/driver.run --uninstall --quiet; rm -rf /var/tmp/driver.run /usr/local/Ascend"
-                     " /etc/ascend_install.info")
+        lab.ssh(
+            OWN, "sh /var/tmp/driver.run --uninstall --quiet; rm -rf /var/tmp/driver.run /usr/local/Ascend /etc/ascend_install.info"
+        )
         reboot(lab, OWN)
     lab.playbook("install")
 
@@ -147,8 +160,12 @@ def test_one_node_leaves_and_the_others_stay_in_service(lab):
 
 
 def test_all_leave_and_nothing_stays(lab):
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-             "metadata": {"name": "npu-maintenance", "namespace": "npu-operator"}, "spec": {}}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "npu-maintenance", "namespace": "npu-operator"},
+        "spec": {},
+    }
     lab.kubectl("apply", "-f", "-", stdin=json.dumps(lease))  # as a roll-out leaves it
     lab.playbook("uninstall")
     assert lab.kubectl("get", "lease", "-n", "npu-operator", "-o", "name") == ""
@@ -161,6 +178,7 @@ def test_all_leave_and_nothing_stays(lab):
 
 def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
     """By what the API server remembers of the plugin's own writes; those of kubectl stay, under the same names."""
+
     def left(node):
         metadata = lab.node(node)["metadata"]
         return {key: value for key, value in {**metadata["labels"], **metadata["annotations"]}.items() if PLUGIN.match(key)}
@@ -171,7 +189,9 @@ def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
     lab.kubectl("label", "node", "npu-a", "--overwrite", "servertype=soc", "accelerator-type=module-910b-8")
     try:
         told = " ".join(lab.playbook("uninstall").stdout.split())
-        assert "node npu-c keeps what the device plugin wrote on it, infer-card-type, node.kubernetes.io/npu.chip.name" in told, told
+        assert "node npu-c keeps what the device plugin wrote on it, infer-card-type, node.kubernetes.io/npu.chip.name" in told, (
+            told
+        )
         assert "npu_uninstall_device_plugin_labels: true removes that" in told
         removes = {"npu_uninstall_device_plugin_labels": True}
         dry = " ".join(lab.playbook("uninstall", "--check", "--diff", **removes).stdout.split())
@@ -192,8 +212,9 @@ def test_a_second_run_changes_nothing(lab):
 def driver_files(lab) -> list[str]:
     """The host's own driver, with times: whoever writes it is seen."""
     places = f"{PACKAGE_TREE} /usr/local/dcmi /usr/local/bin/npu-smi /lib/modules/*/updates /etc/ascend_install.info"
-    found = lab.ssh(OWN, f"find {places} /lib/davinci.conf /etc/ld.so.conf.d -printf '%p %y %m %U:%G %s %T@\\n' | sort"
-                    ).stdout.splitlines()
+    found = lab.ssh(
+        OWN, f"find {places} /lib/davinci.conf /etc/ld.so.conf.d -printf '%p %y %m %U:%G %s %T@\\n' | sort"
+    ).stdout.splitlines()
     assert len(found) > 20, found
     return found
 

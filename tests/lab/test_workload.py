@@ -28,8 +28,12 @@ RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
 @pytest.fixture(scope="module", autouse=True)
 def team(lab):
     """An agent that looks often, and a namespace with the Pod Security level restricted."""
-    lab.playbook("install", npu_node_agent_probe_interval=INTERVAL, npu_node_agent_probe_timeout=TIMEOUT,
-                 npu_node_agent_probe_failures=FAILURES)
+    lab.playbook(
+        "install",
+        npu_node_agent_probe_interval=INTERVAL,
+        npu_node_agent_probe_timeout=TIMEOUT,
+        npu_node_agent_probe_failures=FAILURES,
+    )
     secret = lab.get("secret", "lab-registry", "-n", "default")
     secret["metadata"] = {"name": "lab-registry", "namespace": TEAM}
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -58,24 +62,42 @@ def registry(lab) -> str:
 def wait_allocatable(lab, node: str, count: int | None = None) -> None:
     resource, chips = NODES[node]
     wanted = str(chips if count is None else count)
-    lab.wait_for(lambda: lab.node(node)["status"]["allocatable"].get(resource, "0") == wanted, PATIENCE,
-                 f"{node}: allocatable {resource} = {wanted}")
+    lab.wait_for(
+        lambda: lab.node(node)["status"]["allocatable"].get(resource, "0") == wanted,
+        PATIENCE,
+        f"{node}: allocatable {resource} = {wanted}",
+    )
 
 
 def create_pod(lab, name: str, node: str, script: str, chips: int = 1, image: str | None = None) -> None:
     """A pod says the resource and what every pod in such a namespace has to; nothing of drivers, devices or runtimes."""
-    lab.kubectl("create", "-f", "-", stdin=json.dumps({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": TEAM},
-        "spec": {
-            "restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": node},
-            "imagePullSecrets": [{"name": "lab-registry"}],
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1234, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [{
-                "name": "main", "image": image or f"{registry(lab)}/lab/test:lab", "command": ["/bin/sh", "-c", script],
-                "securityContext": RESTRICTED, "resources": {"limits": {NODES[node][0]: str(chips)}},
-            }],
-        },
-    }))
+    lab.kubectl(
+        "create",
+        "-f",
+        "-",
+        stdin=json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": TEAM},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "nodeSelector": {"kubernetes.io/hostname": node},
+                    "imagePullSecrets": [{"name": "lab-registry"}],
+                    "securityContext": {"runAsNonRoot": True, "runAsUser": 1234, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": image or f"{registry(lab)}/lab/test:lab",
+                            "command": ["/bin/sh", "-c", script],
+                            "securityContext": RESTRICTED,
+                            "resources": {"limits": {NODES[node][0]: str(chips)}},
+                        }
+                    ],
+                },
+            }
+        ),
+    )
 
 
 def pod_status(lab, name: str) -> dict:
@@ -83,8 +105,9 @@ def pod_status(lab, name: str) -> dict:
 
 
 def output(lab, name: str) -> str:
-    phase = lab.wait_for(lambda: (found := pod_status(lab, name)["phase"]) in ("Succeeded", "Failed") and found, PATIENCE,
-                         f"pod {name} ends")
+    phase = lab.wait_for(
+        lambda: (found := pod_status(lab, name)["phase"]) in ("Succeeded", "Failed") and found, PATIENCE, f"pod {name} ends"
+    )
     assert phase == "Succeeded" or "reason" not in pod_status(lab, name), pod_status(lab, name)  # refused: no log
     text = lab.last_log(name, TEAM)
     assert phase == "Succeeded", text
@@ -108,10 +131,17 @@ def addresses(text: str) -> list[str]:
 
 def agent_pod(lab, node: str) -> dict:
     """The agent's pod on a node that is not about to go."""
+
     def ready():
         pods = lab.pods(NAMESPACE, labelSelector=AGENT, fieldSelector=f"spec.nodeName={node}")
-        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and any(
-            condition["type"] == "Ready" and condition["status"] == "True" for condition in pod["status"].get("conditions", ()))]
+        return [
+            pod
+            for pod in pods
+            if "deletionTimestamp" not in pod["metadata"]
+            and any(
+                condition["type"] == "Ready" and condition["status"] == "True" for condition in pod["status"].get("conditions", ())
+            )
+        ]
 
     return lab.wait_for(ready, PATIENCE, f"{node}: a ready agent")[0]
 
@@ -228,8 +258,11 @@ def reboot_required_events(lab, node: str = "npu-a") -> list[dict]:
 def told(lab, node: str = "npu-a") -> tuple[bool, bool, bool]:
     """Annotation, label, Event."""
     metadata = lab.node(node)["metadata"]
-    return ("npuops.ascend/wedged" in metadata.get("annotations", {}),
-            metadata["labels"].get("npu.openfuyao.com/reboot-required") == "true", bool(reboot_required_events(lab, node)))
+    return (
+        "npuops.ascend/wedged" in metadata.get("annotations", {}),
+        metadata["labels"].get("npu.openfuyao.com/reboot-required") == "true",
+        bool(reboot_required_events(lab, node)),
+    )
 
 
 def test_a_wedge_and_its_end(lab):
@@ -298,8 +331,9 @@ def as_agent(lab, token: str, *arguments: str) -> str:
 
 def test_an_agent_may_change_its_own_node_only(lab):
     name = agent_pod(lab, "npu-a")["metadata"]["name"]
-    bound = lab.kubectl("create", "token", "npu-node-agent", "-n", NAMESPACE, "--bound-object-kind=Pod",
-                        f"--bound-object-name={name}").strip()
+    bound = lab.kubectl(
+        "create", "token", "npu-node-agent", "-n", NAMESPACE, "--bound-object-kind=Pod", f"--bound-object-name={name}"
+    ).strip()
     loose = lab.kubectl("create", "token", "npu-node-agent", "-n", NAMESPACE).strip()
     label, annotation = "npu.openfuyao.com/reboot-required", "npuops.ascend/wedged"
     assert "labeled" in as_agent(lab, bound, "label", "node", "npu-a", f"{label}=true")
@@ -312,7 +346,9 @@ def test_an_agent_may_change_its_own_node_only(lab):
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "mine=true")
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "npuops.ascend/components-")
     assert "the annotation" in as_agent(lab, bound, "annotate", "node", "npu-a", "npu.openfuyao.com/approve-reboot=true")
-    assert "labels and annotations of its node only" in as_agent(lab, bound, "patch", "node", "npu-a", "-p", '{"spec":{"unschedulable":true}}')
+    assert "labels and annotations of its node only" in as_agent(
+        lab, bound, "patch", "node", "npu-a", "-p", '{"spec":{"unschedulable":true}}'
+    )
     assert "forbidden" in as_agent(lab, bound, "get", "nodes")
     assert "forbidden" in as_agent(lab, bound, "get", "secrets", "-n", NAMESPACE)
 
@@ -353,10 +389,16 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
         text = lab.last_log("direct", TEAM)
         assert len(devices(text)) == 1 and "No such file" in text
         kinds = ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
-        assert not [line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops-node-agent" in line]
+        assert not [
+            line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops-node-agent" in line
+        ]
     finally:
-        lab.playbook("install", npu_node_agent_probe_interval=INTERVAL, npu_node_agent_probe_timeout=TIMEOUT,
-                     npu_node_agent_probe_failures=FAILURES)
+        lab.playbook(
+            "install",
+            npu_node_agent_probe_interval=INTERVAL,
+            npu_node_agent_probe_timeout=TIMEOUT,
+            npu_node_agent_probe_failures=FAILURES,
+        )
     create_pod(lab, "bridged", "npu-b", LOOK)
     assert len(addresses(output(lab, "bridged"))) == 1
     assert pod_status(lab, "works")["containerStatuses"][0]["containerID"] == container

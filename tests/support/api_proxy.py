@@ -25,8 +25,18 @@ from crash import Answer, Gate, describe_request
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 # POSTs that ask, and change nothing.
 QUESTIONS = ("accessreviews", "rulesreviews", "tokenreviews", "selfsubjectreviews")
-HOP_BY_HOP = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
-              "upgrade", "host", "content-length"}
+HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "content-length",
+}
 
 
 class ApiProxy:
@@ -49,8 +59,9 @@ class ApiProxy:
         context.load_cert_chain(certificate, key)
         # The handshake is the business of the connection's own thread.
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        kube_api.write_kubeconfig(kubeconfig, self.kubeconfig, f"https://127.0.0.1:{self._server.server_address[1]}",
-                                  certificate.read_bytes())
+        kube_api.write_kubeconfig(
+            kubeconfig, self.kubeconfig, f"https://127.0.0.1:{self._server.server_address[1]}", certificate.read_bytes()
+        )
 
     def __enter__(self) -> ApiProxy:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -123,8 +134,9 @@ def _handler(proxy: ApiProxy) -> type[http.server.BaseHTTPRequestHandler]:
                 raise _Drop
             number, document = 0, _decoded(body)
             if _mutates(self.command, self.path, document):
-                number, answer = proxy.gate.before("api", describe_request(
-                    self.command, urllib.parse.urlsplit(self.path).path, document))
+                number, answer = proxy.gate.before(
+                    "api", describe_request(self.command, urllib.parse.urlsplit(self.path).path, document)
+                )
                 if answer is Answer.DROP:
                     raise _Drop
             connection = proxy.upstream.connect(timeout=600)
@@ -206,7 +218,28 @@ def _decoded(body: bytes | None) -> dict:
 def _certificate(directory: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
     certificate, key = directory / "proxy.crt", directory / "proxy.key"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", "/CN=api-proxy", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=api-proxy",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return certificate, key

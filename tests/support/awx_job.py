@@ -61,10 +61,15 @@ class Awx:
         # Of the repository at one commit, as a project sync leaves it: no .cache, no .venv.
         self.project = directory / "project"
         self.project.mkdir()
-        archive = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=CHECKOUT,
-                                 capture_output=True, check=True).stdout
-        subprocess.run(["tar", "--null", "--files-from=-", "--create", "--file", str(directory / "project.tar")], cwd=CHECKOUT,
-                       input=archive, check=True)
+        archive = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=CHECKOUT, capture_output=True, check=True
+        ).stdout
+        subprocess.run(
+            ["tar", "--null", "--files-from=-", "--create", "--file", str(directory / "project.tar")],
+            cwd=CHECKOUT,
+            input=archive,
+            check=True,
+        )
         subprocess.run(["tar", "--extract", "--file", str(directory / "project.tar")], cwd=self.project, check=True)
 
     def credential(self, private: pathlib.Path) -> dict[str, str]:
@@ -73,15 +78,26 @@ class Awx:
         cluster = config["clusters"][0]["cluster"]
         authority = private / "env" / "ca.crt"
         authority.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
-        return {"K8S_AUTH_HOST": cluster["server"], "K8S_AUTH_API_KEY": config["users"][0]["user"]["token"],
-                "K8S_AUTH_VERIFY_SSL": "True", "K8S_AUTH_SSL_CA_CERT": str(authority)}
+        return {
+            "K8S_AUTH_HOST": cluster["server"],
+            "K8S_AUTH_API_KEY": config["users"][0]["user"]["token"],
+            "K8S_AUTH_VERIFY_SSL": "True",
+            "K8S_AUTH_SSL_CA_CERT": str(authority),
+        }
 
     def sync_inventory(self, source: str = "extensions/awx/npu_nodes.yml") -> dict:
         """What an inventory update does: hosts and groups from the source file in the project. Returns them."""
         private = self._private(f"inventory-{next(self._numbers)}")
         command = ["ansible-inventory", "-i", str(self.project / source), "--list", "--export"]
-        result = subprocess.run(command, cwd=self.project, env=self._environment(private), capture_output=True, text=True, check=False,
-                                timeout=RUN_PATIENCE)
+        result = subprocess.run(
+            command,
+            cwd=self.project,
+            env=self._environment(private),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_PATIENCE,
+        )
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -90,8 +106,14 @@ class Awx:
         hosts.setdefault("all", {})["vars"] = self.variables
         (self.directory / "inventory.json").write_text(json.dumps(hosts), encoding="utf-8")
 
-    def launch(self, playbook: str, answers: dict[str, str] | None = None, limit: str = "", user: str = "chen.wei",
-               extra_vars: dict | None = None) -> Job:
+    def launch(
+        self,
+        playbook: str,
+        answers: dict[str, str] | None = None,
+        limit: str = "",
+        user: str = "chen.wei",
+        extra_vars: dict | None = None,
+    ) -> Job:
         """Start a job of the template of that playbook.
 
         :param answers: of the survey; AWX gives texts as texts, also numbers and yes or no of a choice
@@ -103,18 +125,40 @@ class Awx:
         content = (self.directory / "inventory.json").read_text(encoding="utf-8")
         inventory.write_text(f"#! /usr/bin/env python3\n# -*- coding: utf-8 -*-\nprint({content!r})\n", encoding="utf-8")
         inventory.chmod(0o700)
-        meta = {"awx_job_id": number, "awx_job_template_name": f"NPU {playbook}", "awx_user_name": Answer(user), "tower_job_id": number}
-        variables = {**(extra_vars or {}), **meta,
-                     **{name: Answer(value) if isinstance(value, str) else value for name, value in (answers or {}).items()}}
+        meta = {
+            "awx_job_id": number,
+            "awx_job_template_name": f"NPU {playbook}",
+            "awx_user_name": Answer(user),
+            "tower_job_id": number,
+        }
+        variables = {
+            **(extra_vars or {}),
+            **meta,
+            **{name: Answer(value) if isinstance(value, str) else value for name, value in (answers or {}).items()},
+        }
         (private / "env" / "extravars").write_text(yaml.dump(variables, Dumper=_Dumper), encoding="utf-8")
         words = ["-u", "root", "--forks=5"] + (["-l", limit] if limit else [])
         (private / "env" / "cmdline").write_text(" ".join([*words, "-e", f"@{private}/env/extravars"]), encoding="utf-8")
-        environment = {**self._environment(private), "JOB_ID": str(number), "AWX_HOST": URL, "ANSIBLE_RETRY_FILES_ENABLED": "False",
-                       "ANSIBLE_SSH_CONTROL_PATH_DIR": str(private / "cp")}
-        return Job(number, private, {
-            "ident": str(number), "private_data_dir": str(private), "playbook": f"playbooks/{playbook}.yml",
-            "inventory": str(inventory), "envvars": environment, "suppress_env_files": True,
-            "ssh_key": (self.lab.state / "pki" / "ssh").read_text(encoding="utf-8")})
+        environment = {
+            **self._environment(private),
+            "JOB_ID": str(number),
+            "AWX_HOST": URL,
+            "ANSIBLE_RETRY_FILES_ENABLED": "False",
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(private / "cp"),
+        }
+        return Job(
+            number,
+            private,
+            {
+                "ident": str(number),
+                "private_data_dir": str(private),
+                "playbook": f"playbooks/{playbook}.yml",
+                "inventory": str(inventory),
+                "envvars": environment,
+                "suppress_env_files": True,
+                "ssh_key": (self.lab.state / "pki" / "ssh").read_text(encoding="utf-8"),
+            },
+        )
 
     def _private(self, name: str) -> pathlib.Path:
         private = self.directory / name
@@ -128,12 +172,19 @@ class Awx:
         made = CHECKOUT / ".cache" / "ee"
         collections = f"{CHECKOUT}/.cache/collections:{made}/collections"
         system = ":".join(part for part in os.environ["PATH"].split(":") if not part.startswith(str(CHECKOUT)))
-        return {**self.credential(private), "PATH": f"{made}/venv/bin:{system}", "HOME": os.environ["HOME"],
-                "ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_HOST_KEY_CHECKING": "False", "ANSIBLE_FORCE_COLOR": "True",
-                "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True", "ANSIBLE_PARAMIKO_RECORD_HOST_KEYS": "False",
-                # In a container nothing outlives the job.
-                "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=20s",
-                "AWX_PRIVATE_DATA_DIR": str(private)}
+        return {
+            **self.credential(private),
+            "PATH": f"{made}/venv/bin:{system}",
+            "HOME": os.environ["HOME"],
+            "ANSIBLE_COLLECTIONS_PATH": collections,
+            "ANSIBLE_HOST_KEY_CHECKING": "False",
+            "ANSIBLE_FORCE_COLOR": "True",
+            "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
+            "ANSIBLE_PARAMIKO_RECORD_HOST_KEYS": "False",
+            # In a container nothing outlives the job.
+            "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=20s",
+            "AWX_PRIVATE_DATA_DIR": str(private),
+        }
 
 
 class Job:
@@ -145,8 +196,13 @@ class Job:
         self._given.write_text(json.dumps(given), encoding="utf-8")
         self._given.chmod(0o600)
         with (private / "worker.log").open("wb") as log:
-            self._process = subprocess.Popen([sys.executable, "-c", _WORKER, str(self._given), str(self._answer)], stdin=subprocess.DEVNULL,
-                                             stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _WORKER, str(self._given), str(self._answer)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     @property
     def output(self) -> str:

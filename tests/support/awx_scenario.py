@@ -22,8 +22,15 @@ from observer import RECORD
 
 OLD, NEW = "25.5.0", "25.5.1"
 # What belongs to a credential in AWX, or to the controller.
-NOT_OF_THE_INVENTORY = ("ansible_ssh_private_key_file", "ansible_ssh_common_args", "ansible_user", "npu_kubernetes_auth",
-                        "npu_registry_username", "npu_registry_password", "npu_driver_version")
+NOT_OF_THE_INVENTORY = (
+    "ansible_ssh_private_key_file",
+    "ansible_ssh_common_args",
+    "ansible_user",
+    "npu_kubernetes_auth",
+    "npu_registry_username",
+    "npu_registry_password",
+    "npu_driver_version",
+)
 # Before a relaunched job takes over from one that is dead; a text, as every answer.
 SOON = {"npu_upgrade_heartbeat_limit": "20"}
 
@@ -58,8 +65,14 @@ def week(lab: Lab, directory: pathlib.Path) -> None:
     it.awx.keep(hosts)
     it.done("install", it.launch("install"))
     it.awx.keep({**it.awx.sync_inventory(), "_meta": hosts["_meta"]})
-    up = {"npu_driver_version": NEW, "npu_upgrade_auto": "true", "npu_upgrade_max_parallel": "1", "npu_upgrade_retry": "false",
-          "npu_upgrade_on_blocked": "", **SOON}
+    up = {
+        "npu_driver_version": NEW,
+        "npu_upgrade_auto": "true",
+        "npu_upgrade_max_parallel": "1",
+        "npu_upgrade_retry": "false",
+        "npu_upgrade_on_blocked": "",
+        **SOON,
+    }
     it.done("plan", it.launch("plan", {**up, "npu_plan_fail": "true"}))
     # Each node of the lab has an image of its own, and so is a pool of its own.
     canaries = {"limit": "npu-a,npu-c"}
@@ -70,8 +83,19 @@ def week(lab: Lab, directory: pathlib.Path) -> None:
     it.done("first nodes", it.launch("upgrade", {**up, "npu_upgrade_canary": "true"}, **canaries))
     it.done("fleet", it.launch("upgrade", {**up, "npu_upgrade_max_parallel": "0", "npu_upgrade_canary": "false"}))
     healing.wedge(lab, "npu-b")
-    it.done("heal", it.launch("heal", {"npu_driver_version": NEW, "npu_heal_auto": "true", "npu_heal_min_uptime": "0",
-                                       "npu_heal_storm_percent": "100", **SOON}))
+    it.done(
+        "heal",
+        it.launch(
+            "heal",
+            {
+                "npu_driver_version": NEW,
+                "npu_heal_auto": "true",
+                "npu_heal_min_uptime": "0",
+                "npu_heal_storm_percent": "100",
+                **SOON,
+            },
+        ),
+    )
     healing.wait_well(lab, "npu-b")
     it.done("rollback", it.launch("rollback", {"npu_upgrade_auto": "true", "npu_upgrade_max_parallel": "0", **SOON}))
     it.done("status", it.launch("status"))

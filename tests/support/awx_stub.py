@@ -173,7 +173,7 @@ EDGES = ("success_nodes", "failure_nodes", "always_nodes")
 SUBLISTS = {
     "job_templates": {"credentials": "credentials", "labels": "labels"},
     "workflow_job_templates": {"labels": "labels"},
-    "workflow_job_template_nodes": {edge: "workflow_job_template_nodes" for edge in EDGES},
+    "workflow_job_template_nodes": dict.fromkeys(EDGES, "workflow_job_template_nodes"),
 }
 # By list, the roles that each of its objects has.
 ROLES = {"job_templates": ("admin", "execute", "read"), "workflow_job_templates": ("admin", "execute", "read", "approval")}
@@ -218,7 +218,10 @@ class AwxStub:
             fields += [{"id": field, "type": "string", "secret": True} for field in secret]
             fields += [{"id": field, "type": "boolean"} for field in flags]
             inputs = {"fields": fields}
-            self._store("credential_types", {"name": name, "description": "", "kind": kind, "inputs": inputs, "injectors": {}, "managed": True})
+            self._store(
+                "credential_types",
+                {"name": name, "description": "", "kind": kind, "inputs": inputs, "injectors": {}, "managed": True},
+            )
 
     # --- for tests ---
 
@@ -240,7 +243,9 @@ class AwxStub:
         """The names of what is associated with an object."""
         entry = self.one(kind, name)
         others = self.objects[SUBLISTS[kind][sublist]]
-        return sorted(others[key].get("name") or others[key]["identifier"] for key in self.associated.get((entry["id"], sublist), []))
+        return sorted(
+            others[key].get("name") or others[key]["identifier"] for key in self.associated.get((entry["id"], sublist), [])
+        )
 
     def roles_of(self, actors, number):
         """{(role, name of the object)} that a team or user has."""
@@ -379,7 +384,11 @@ class AwxStub:
 
     def _create(self, kind, body):
         fields = KINDS[kind][1]
-        missing = {name: ["This field is required."] for name, (_type, default) in fields.items() if default is REQUIRED and name not in body}
+        missing = {
+            name: ["This field is required."]
+            for name, (_type, default) in fields.items()
+            if default is REQUIRED and name not in body
+        }
         if missing:
             raise Refused(400, missing)
         entry = {name: default for name, (_type, default) in fields.items() if default is not REQUIRED}
@@ -479,7 +488,9 @@ class AwxStub:
 
     def _check_execution_environments(self, new):
         if new["credential"] and self._kind_of(new["credential"]) != "registry":
-            raise Refused(400, {"credential": ["Only Container Registry credentials can be associated with an Execution Environment"]})
+            raise Refused(
+                400, {"credential": ["Only Container Registry credentials can be associated with an Execution Environment"]}
+            )
 
     def _check_inventory_sources(self, new):
         if new["source"] == "scm" and new["source_project"] is None:
@@ -589,7 +600,9 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(401, {"detail": "Authentication credentials were not provided."})
             return (204, None) if self.command == "DELETE" else (201, {"id": 1, "token": TOKEN})
         if given != "Bearer " + TOKEN:
-            raise Refused(401, {"detail": "Authentication credentials were not provided. To establish a login session, visit /api/login/."})
+            raise Refused(
+                401, {"detail": "Authentication credentials were not provided. To establish a login session, visit /api/login/."}
+            )
         return None
 
     do_GET = do_POST = do_PATCH = do_DELETE = _respond

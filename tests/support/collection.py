@@ -32,5 +32,8 @@ def python_of_a_host(code, *arguments):
     return subprocess.run(
         [sys.executable, "-S", "-c", code, *arguments],
         env=dict(os.environ, PYTHONPATH=_TREE, PYTHONDONTWRITEBYTECODE="1"),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        check=False,
     )

@@ -66,7 +66,7 @@ def agrees(seen, expected):
 
 def program(path, release):
     """Write a program to ``path`` that stands in for containerd of ``release``; its path as text."""
-    path.write_text("#!/bin/sh\nexec %s -B %s %s \"$@\"\n" % (sys.executable, pathlib.Path(__file__).resolve(), release))
+    path.write_text('#!/bin/sh\nexec %s -B %s %s "$@"\n' % (sys.executable, pathlib.Path(__file__).resolve(), release))
     path.chmod(0o755)
     return str(path)
 

@@ -67,8 +67,14 @@ class Gate:
     :param dark: seconds for which the API is unreachable
     """
 
-    def __init__(self, at: int | str | None = None, fate: Fate = Fate.NOTHING, kill: Callable[[], None] = lambda: None,
-                 dark: float = 30, node: str | None = None) -> None:
+    def __init__(
+        self,
+        at: int | str | None = None,
+        fate: Fate = Fate.NOTHING,
+        kill: Callable[[], None] = lambda: None,
+        dark: float = 30,
+        node: str | None = None,
+    ) -> None:
         self.at, self.fate, self.kill, self.node, self._dark_seconds = at, fate, kill, node, dark
         self.calls: list[Call] = []
         self.dead = False
@@ -191,8 +197,15 @@ class Controller:
         self.output = output
         self.killed = False
         with output.open("ab") as stream:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-                                             env={**env, MARK: self.mark}, cwd=cwd, start_new_session=True)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env={**env, MARK: self.mark},
+                cwd=cwd,
+                start_new_session=True,
+            )
 
     @property
     def text(self) -> str:

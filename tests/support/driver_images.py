@@ -33,19 +33,11 @@ def elf(sections=(), machine=None, bits=64, byte_order="<"):
     count = len(entries)
     ident = b"\x7fELF" + bytes([2 if bits == 64 else 1, 1 if byte_order == "<" else 2, 1]) + b"\0" * 9
     if bits == 64:
-        header = struct.pack(
-            byte_order + "HHIQQQIHHHHHH", 1, number, 1, 0, 0, table, 0, 64, 0, 0, entry_size, count, count - 1
-        )
-        rows = [
-            struct.pack(byte_order + "IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 1, 0) for name, at, size in entries
-        ]
+        header = struct.pack(byte_order + "HHIQQQIHHHHHH", 1, number, 1, 0, 0, table, 0, 64, 0, 0, entry_size, count, count - 1)
+        rows = [struct.pack(byte_order + "IIQQQQIIQQ", name, 1, 0, 0, at, size, 0, 0, 1, 0) for name, at, size in entries]
     else:
-        header = struct.pack(
-            byte_order + "HHIIIIIHHHHHH", 1, number, 1, 0, 0, table, 0, 52, 0, 0, entry_size, count, count - 1
-        )
-        rows = [
-            struct.pack(byte_order + "IIIIIIIIII", name, 1, 0, 0, at, size, 0, 0, 1, 0) for name, at, size in entries
-        ]
+        header = struct.pack(byte_order + "HHIIIIIHHHHHH", 1, number, 1, 0, 0, table, 0, 52, 0, 0, entry_size, count, count - 1)
+        rows = [struct.pack(byte_order + "IIIIIIIIII", name, 1, 0, 0, at, size, 0, 0, 1, 0) for name, at, size in entries]
     return ident + header + body + b"".join(rows)
 
 

@@ -47,8 +47,10 @@ class Agenda:
         if wanted == "spread":
             self._fixed.extend((KILLS[position % 2], _exactly(what)) for position, what in enumerate(self.kinds))
         elif wanted != "all":
-            self._fixed.extend((Fate(fate), int(at) if at.isdigit() else at)
-                               for fate, _colon, at in (word.partition(":") for word in wanted.split(",")))
+            self._fixed.extend(
+                (Fate(fate), int(at) if at.isdigit() else at)
+                for fate, _colon, at in (word.partition(":") for word in wanted.split(","))
+            )
 
     def take(self) -> tuple[Fate, int | str] | None:
         with self._lock:
@@ -123,14 +125,24 @@ def _work(crash: Crash, node: str, agenda: Agenda, done: list[dict]) -> None:
         try:
             result = crash(node, fate, at)
         except BaseException as error:  # pylint: disable=broad-exception-caught  # told below, by the test
-            result = {"node": node, "fate": fate.value, "at": at, "reached": True, "call": "",
-                      "problems": [f"{type(error).__name__}: {error}"]}
+            result = {
+                "node": node,
+                "fate": fate.value,
+                "at": at,
+                "reached": True,
+                "call": "",
+                "problems": [f"{type(error).__name__}: {error}"],
+            }
         done.append(result)
         if not result["reached"]:
             agenda.end(fate)
             if isinstance(at, str):
                 result["problems"].append(f"there was no call {at}")
-        print(json.dumps({key: value for key, value in result.items() if key != "problems"}),
-              *result["problems"], sep="\n    ", flush=True)
+        print(
+            json.dumps({key: value for key, value in result.items() if key != "problems"}),
+            *result["problems"],
+            sep="\n    ",
+            flush=True,
+        )
         if result["problems"]:
             return  # this node is no longer what the next crash would begin with

@@ -298,7 +298,12 @@ class Host:
 
     def _agent(self):
         node = self._world.objects.get(NODES + "/" + self.name)
-        runs = node is not None and self.up and self.driver not in self.broken and node["metadata"]["labels"].get(kube_client.LABEL_COMPONENTS) == "enabled"
+        runs = (
+            node is not None
+            and self.up
+            and self.driver not in self.broken
+            and node["metadata"]["labels"].get(kube_client.LABEL_COMPONENTS) == "enabled"
+        )
         told = node is not None and json.loads(node["metadata"]["annotations"].get(kube_client.ANNOTATION_WEDGED, "null"))
         if runs and self.wedged and (not told or told["boot_id"] != self.boot_id):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._world.clock.now()))
@@ -311,10 +316,13 @@ class Host:
         self.suspended = told is not None
 
         def change(node):
-            merge(node["metadata"], {
-                "annotations": {kube_client.ANNOTATION_WEDGED: told and json.dumps(told)},
-                "labels": {"npu.openfuyao.com/reboot-required": "true" if told else None},
-            })
+            merge(
+                node["metadata"],
+                {
+                    "annotations": {kube_client.ANNOTATION_WEDGED: told and json.dumps(told)},
+                    "labels": {"npu.openfuyao.com/reboot-required": "true" if told else None},
+                },
+            )
 
         self._world.touch(self.name, change)
 

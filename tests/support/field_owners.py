@@ -23,4 +23,11 @@ def cordon_of(manager, now=None):
     """The entry of whoever cordoned the Node."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     fields = {"f:spec": {"f:unschedulable": {}}}
-    return {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": when, "fieldsType": "FieldsV1", "fieldsV1": fields}
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": when,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }

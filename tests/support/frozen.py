@@ -35,7 +35,7 @@ def impatient(directory: pathlib.Path) -> dict[str, str]:
             (tree / path.name).symlink_to(path)
     sources = {path: path.read_text(encoding="utf-8") for path in (tree / "plugins").rglob("*.py")}
     for pattern, instead in _SHORTER.items():
-        path, = (path for path, text in sources.items() if re.search(pattern, text, re.M))
+        (path,) = (path for path, text in sources.items() if re.search(pattern, text, re.M))
         sources[path] = re.sub(pattern, instead, sources[path], flags=re.M)
         path.write_text(sources[path], encoding="utf-8")
     return {"ANSIBLE_COLLECTIONS_PATH": str(directory)}

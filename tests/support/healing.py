@@ -44,6 +44,7 @@ def wedge(lab, node: str, *fault: str) -> dict:
 
 def wait_well(lab, node: str) -> None:
     """Until the node agent has taken everything back."""
+
     def well() -> bool:
         metadata = lab.node(node)["metadata"]
         return WEDGED not in metadata.get("annotations", {}) and REBOOT_REQUIRED not in metadata["labels"]

@@ -39,7 +39,8 @@ class Credentials:
         self.context = None
         if url.scheme == "https":
             self.context = ssl.create_default_context(
-                cadata=base64.b64decode(cluster["certificate-authority-data"]).decode("ascii"))
+                cadata=base64.b64decode(cluster["certificate-authority-data"]).decode("ascii")
+            )
             if "client-certificate-data" in user:
                 self._load(user["client-certificate-data"], user["client-key-data"])
 
@@ -75,8 +76,12 @@ class KubeApi:
     def request(self, method: str, path: str, body: dict | None = None, content_type: str = "application/json") -> dict:
         connection = self.credentials.connect()
         try:
-            connection.request(method, path, None if body is None else json.dumps(body),
-                               {"Content-Type": content_type, **self.credentials.headers()})
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                {"Content-Type": content_type, **self.credentials.headers()},
+            )
             answer = connection.getresponse()
             text = answer.read().decode("utf-8")
         finally:
@@ -97,8 +102,9 @@ class Watch:
 
     def __init__(self, credentials: Credentials, path: str, revision: str, seconds: int = 240, **selectors: str) -> None:
         self.path = path
-        query = urllib.parse.urlencode({"watch": "1", "resourceVersion": revision, "allowWatchBookmarks": "true",
-                                        "timeoutSeconds": str(seconds), **selectors})
+        query = urllib.parse.urlencode(
+            {"watch": "1", "resourceVersion": revision, "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **selectors}
+        )
         self._connection = credentials.connect(timeout=seconds + 120)
         try:
             self._connection.connect()
@@ -138,7 +144,6 @@ class Watch:
 def write_kubeconfig(source: pathlib.Path, target: pathlib.Path, server: str, authority: bytes) -> None:
     """Write a kubeconfig for the same user with another server, known by the certificate `authority` (PEM)."""
     config = yaml.safe_load(source.read_text(encoding="utf-8"))
-    config["clusters"][0]["cluster"] = {
-        "server": server, "certificate-authority-data": base64.b64encode(authority).decode("ascii")}
+    config["clusters"][0]["cluster"] = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode("ascii")}
     with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
         json.dump(config, stream)

@@ -54,8 +54,12 @@ class Lab:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl and return what it prints. The test fails with kubectl's own words if it fails and `check` is set."""
-        return self._run([str(self.state / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
-                         stdin=stdin, check=check, env=SHORT_LIVED).stdout
+        return self._run(
+            [str(self.state / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            stdin=stdin,
+            check=check,
+            env=SHORT_LIVED,
+        ).stdout
 
     def get(self, *arguments: str) -> dict:
         """Return what `kubectl get ... -o json` prints, parsed."""
@@ -86,11 +90,17 @@ class Lab:
 
     def ssh(self, host: str, command: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run a shell command on a host as root."""
-        return self._run(["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", host, command],
-                         check=check)
+        return self._run(["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", host, command], check=check)
 
-    def playbook(self, name: str, *arguments: str, check: bool = True, timeout: float = RUN_PATIENCE,
-                 env: dict[str, str] | None = None, **variables: object) -> subprocess.CompletedProcess:
+    def playbook(
+        self,
+        name: str,
+        *arguments: str,
+        check: bool = True,
+        timeout: float = RUN_PATIENCE,
+        env: dict[str, str] | None = None,
+        **variables: object,
+    ) -> subprocess.CompletedProcess:
         """Run a playbook of the collection on the lab's inventory.
 
         :param name: for example "install"
@@ -103,8 +113,9 @@ class Lab:
             command += ["-e", json.dumps(variables)]
         return self.ansible(command, check, timeout, env)
 
-    def ansible(self, command: list[str], check: bool = True, timeout: float = RUN_PATIENCE,
-                env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def ansible(
+        self, command: list[str], check: bool = True, timeout: float = RUN_PATIENCE, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess:
         """Run ansible-playbook or ansible.
 
         :param env: environment variables to add. With others than AS_JSON it is started in the usual way
@@ -133,8 +144,9 @@ class Lab:
     def driver_package(self, chip: str, version: str) -> pathlib.Path:
         """Return the .run file that the lab's own driver images of that chip and version were built from."""
         builds = json.loads((self.state / "driver-images.json").read_text(encoding="utf-8"))["npu_driver_image_build"]
-        return next(pathlib.Path(build["package"]) for build in builds
-                    if build["chip"] == chip and f"_{version}_" in build["package"])
+        return next(
+            pathlib.Path(build["package"]) for build in builds if build["chip"] == chip and f"_{version}_" in build["package"]
+        )
 
     def fault(self, node: str, *words: str) -> None:
         """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
@@ -146,8 +158,13 @@ class Lab:
 
     def environment(self) -> dict[str, str]:
         """Return the environment in which commands here run."""
-        return {"ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **os.environ,
-                "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "NPU_LAB_STATE": str(self.state)}
+        return {
+            "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
+            "ANSIBLE_NOCOLOR": "1",
+            **os.environ,
+            "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}",
+            "NPU_LAB_STATE": str(self.state),
+        }
 
     @staticmethod
     def wait_for(condition, timeout: float, what: str, interval: float = 1.0):
@@ -165,15 +182,30 @@ class Lab:
                 pytest.fail(f"{what}: not within {timeout:.0f} s, last seen {value!r}")
             time.sleep(interval)
 
-    def _run(self, command: list[str], stdin: str | None = None, check: bool = True, timeout: float = PATIENCE,
-             env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-        result = subprocess.run(command, input=stdin if stdin is not None else "", capture_output=True, text=True,
-                                check=False, timeout=timeout, env={**self.environment(), **(env or {})}, cwd=CHECKOUT)
+    def _run(
+        self,
+        command: list[str],
+        stdin: str | None = None,
+        check: bool = True,
+        timeout: float = PATIENCE,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
+        result = subprocess.run(
+            command,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            env={**self.environment(), **(env or {})},
+            cwd=CHECKOUT,
+        )
         return self._checked(result, check)
 
     @staticmethod
     def _checked(result: subprocess.CompletedProcess, check: bool) -> subprocess.CompletedProcess:
         if check and result.returncode != 0:
-            pytest.fail(f"{' '.join(result.args)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}",
-                        pytrace=False)
+            pytest.fail(
+                f"{' '.join(result.args)}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}", pytrace=False
+            )
         return result

@@ -18,8 +18,10 @@ NODES = ("npu-a", "npu-b", "npu-c", "cpu-a")
 PLACES = "/etc /usr /opt /srv /user /var/lib /lib /run/npuops"
 # What a running node changes by itself, and what install says it leaves: users, and who belongs to which group.
 VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/systemd")
-LEFT = re.compile(r"/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/etc/\.(pwd\.lock|updated)$|/var/\.updated$"
-                  r"|/etc/ld\.so\.cache$|/run/npuops(/driver-loading)?$|/var/lib/(dbus|private)\b|/etc/npusim\b|/etc/machine-id$")
+LEFT = re.compile(
+    r"/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/etc/\.(pwd\.lock|updated)$|/var/\.updated$"
+    r"|/etc/ld\.so\.cache$|/run/npuops(/driver-loading)?$|/var/lib/(dbus|private)\b|/etc/npusim\b|/etc/machine-id$"
+)
 
 
 def record(lab: Lab, node: str) -> pathlib.Path:
@@ -30,8 +32,12 @@ def record(lab: Lab, node: str) -> pathlib.Path:
 def files(lab: Lab, node: str) -> dict[str, str]:
     """Path -> type, mode, owner, link target and, for files, size."""
     prune = " -o ".join(f"-path {path}" for path in VOLATILE)
-    listing = lab.ssh(node, f"find {PLACES} -xdev \\( {prune} \\) -prune -o -type f -printf '%p\\t%y %m %U:%G %s\\n'"
-                            " -o -printf '%p\\t%y %m %U:%G %l\\n' 2>/dev/null", check=False).stdout.splitlines()
+    listing = lab.ssh(
+        node,
+        f"find {PLACES} -xdev \\( {prune} \\) -prune -o -type f -printf '%p\\t%y %m %U:%G %s\\n'"
+        " -o -printf '%p\\t%y %m %U:%G %l\\n' 2>/dev/null",
+        check=False,
+    ).stdout.splitlines()
     found = dict(line.split("\t", 1) for line in listing)
     return {path: text for path, text in found.items() if not LEFT.search(path)}
 

@@ -56,9 +56,7 @@ def render(role, template, variables):
 def render_all(role, template, variables):
     """The objects of a role's template."""
     loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
-    environment = jinja2.Environment(
-        loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False
-    )
+    environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
     with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
         constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}

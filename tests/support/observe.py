@@ -56,8 +56,13 @@ def start(lab: Lab, directory: pathlib.Path, version: str, bare: bool = False) -
     directory.mkdir(parents=True)
     (directory / "version").write_text(version, encoding="utf-8")
     with (directory / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, __file__, "run", str(directory)], stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, __file__, "run", str(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     end_of_patience = time.monotonic() + PATIENCE
     while not (directory / "pid").exists():
         if process.poll() is not None or time.monotonic() > end_of_patience:
@@ -83,8 +88,12 @@ def follow(lab: Lab, directory: pathlib.Path) -> None:
         (directory / "pid").write_text(str(os.getpid()), encoding="utf-8")
         over.wait(4 * RUN_PATIENCE)
     new = directory / "timeline.new"
-    new.write_text(json.dumps({"timeline": [dataclasses.asdict(sight) for sight in observer.timeline],
-                               "gaps": observer.gaps, "boots": observer.boots}), encoding="utf-8")
+    new.write_text(
+        json.dumps(
+            {"timeline": [dataclasses.asdict(sight) for sight in observer.timeline], "gaps": observer.gaps, "boots": observer.boots}
+        ),
+        encoding="utf-8",
+    )
     new.rename(directory / "timeline.json")
 
 

@@ -152,8 +152,9 @@ class Observer:
         wanted = {}
         for kind, (path, selectors) in self._lists.items():
             query = "?fieldSelector=" + selectors["fieldSelector"] if selectors else ""
-            wanted[kind] = {item["metadata"]["name"]: int(item["metadata"]["resourceVersion"])
-                            for item in self._api.get(path + query)["items"]}
+            wanted[kind] = {
+                item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in self._api.get(path + query)["items"]
+            }
         end = time.monotonic() + timeout
         for kind, revisions in wanted.items():
             for name, revision in revisions.items():
@@ -164,8 +165,9 @@ class Observer:
                     with self._news:
                         self._news.wait(0.2)
 
-    def problems(self, max_parallel: int, reboots: dict[str, int], unasked: Iterable[str] = (),
-                 only: str | None = None) -> list[str]:
+    def problems(
+        self, max_parallel: int, reboots: dict[str, int], unasked: Iterable[str] = (), only: str | None = None
+    ) -> list[str]:
         """What was wrong at any time: see `problems` below, and gaps. `only`: of this node."""
         timeline = [sight for sight in self.timeline if sight.kind == "lease" or only in (None, sight.name)]
         return self.gaps + problems(timeline, max_parallel, reboots, unasked)
@@ -215,18 +217,23 @@ def problems(timeline: list[Sight], max_parallel: int, reboots: dict[str, int], 
     boots = {name: [sight.boot_id] for name, sight in first.items()}
     for sight, nodes, holders in _moments(timeline):
         where = f"at revision {sight.revision}"
-        out = sorted(name for name, node in nodes.items()
-                     if node.record or (node.cordoned and not (name in first and first[name].cordoned)))
+        out = sorted(
+            name for name, node in nodes.items() if node.record or (node.cordoned and not (name in first and first[name].cordoned))
+        )
         if max_parallel and len(out) > max_parallel:
             result.append(f"{where} {len(out)} nodes are out of service, {max_parallel} may be: {', '.join(out)}")
         if max_parallel and len(holders) > max_parallel:
             result.append(f"{where} {len(holders)} slots are taken, {max_parallel} may be")
-        result += [f"{where} {name} has a record and no slot"
-                   for name, node in nodes.items() if node.record and name not in holders]
+        result += [
+            f"{where} {name} has a record and no slot" for name, node in nodes.items() if node.record and name not in holders
+        ]
         if sight.kind == "node" and not sight.gone:
-            result += [f"{where} {sight.name} {what}" for what in _node_problems(
-                sight, first.setdefault(sight.name, sight), boots.setdefault(sight.name, [sight.boot_id]),
-                sight.name in unasked)]
+            result += [
+                f"{where} {sight.name} {what}"
+                for what in _node_problems(
+                    sight, first.setdefault(sight.name, sight), boots.setdefault(sight.name, [sight.boot_id]), sight.name in unasked
+                )
+            ]
     result += _generations(timeline)
     for name, seen in boots.items():
         if len(seen) - 1 != reboots.get(name, 0):
@@ -272,8 +279,9 @@ def _generations(timeline: list[Sight]) -> list[str]:
         if sight.kind == "node" and not sight.gone and (record := sight.record):
             key = (sight.name, sight.object["metadata"].get("uid"))
             if record["generation"] < last.get(key, 0):
-                result.append(f"at revision {sight.revision} the generation of {sight.name} falls from {last[key]}"
-                              f" to {record['generation']}")
+                result.append(
+                    f"at revision {sight.revision} the generation of {sight.name} falls from {last[key]} to {record['generation']}"
+                )
             last[key] = record["generation"]
     return result
 
@@ -282,8 +290,11 @@ def left_behind(nodes: Iterable[Sight], lease: Sight | None) -> list[str]:
     """What a finished rollout must not leave in the cluster, as sentences."""
     result = []
     for node in nodes:
-        result += [f"{node.name} has still the label {key}={node.labels[key]}"
-                   for key in (STATE, REBOOT_REQUIRED, REQUESTED) if key in node.labels]
+        result += [
+            f"{node.name} has still the label {key}={node.labels[key]}"
+            for key in (STATE, REBOOT_REQUIRED, REQUESTED)
+            if key in node.labels
+        ]
         result += [f"{node.name} has still the annotation {key}" for key in (RECORD, APPROVAL) if key in node.annotations]
         if node.labels.get(COMPONENTS, "enabled") != "enabled":
             result.append(f"{node.name}: components are {node.labels[COMPONENTS]}")

@@ -34,8 +34,12 @@ class Preloaded:
             listener.bind(self._path)
             listener.listen(16)
             # -P: the modules beside this file have names of their own choice.
-            self._process = subprocess.Popen([sys.executable, "-P", __file__, str(listener.fileno())], stdin=subprocess.PIPE,
-                                             pass_fds=[listener.fileno()], env=environ)
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                env=environ,
+            )
 
     def close(self) -> None:
         self._process.communicate(timeout=600)
@@ -47,8 +51,12 @@ class Preloaded:
         :param command: ansible-playbook or ansible, and its arguments
         """
         request = json.dumps({"command": list(command), "cwd": str(cwd)}).encode()
-        with open(os.devnull, "rb") as nothing, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
-                socket.socket(socket.AF_UNIX) as connection:
+        with (
+            open(os.devnull, "rb") as nothing,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            socket.socket(socket.AF_UNIX) as connection,
+        ):
             connection.connect(self._path)
             socket.send_fds(connection, [_NUMBER.pack(len(request))], [stream.fileno() for stream in (nothing, out, err)])
             connection.sendall(request)

@@ -13,7 +13,20 @@ _STRANGE = (
     "9999-12-31T23:59:59Z", [], [[]], [1], ["x"], [None], {}, {"": None}, {"run": 1}, {"x": {"y": []}}, {"version": []}, [{}],
 )  # fmt: skip
 # No JSON, or more than one can read.
-_TEXTS = ("", " ", "{", "nonsense", "[" * 100000, '{"run":' * 5000, "NaN", '"\\ud800"', "1" * 5000, "9e999", "\x00", '{"run": "a", "generation": 1e400}')
+_TEXTS = (
+    "",
+    " ",
+    "{",
+    "nonsense",
+    "[" * 100000,
+    '{"run":' * 5000,
+    "NaN",
+    '"\\ud800"',
+    "1" * 5000,
+    "9e999",
+    "\x00",
+    '{"run": "a", "generation": 1e400}',
+)
 
 
 class RandomJson:

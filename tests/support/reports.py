@@ -60,7 +60,7 @@ def planned(name, verdict="ready", reasons=(), **fields):
             "from": {"version": "25.5.0"},
             "to": {"version": "25.5.1"},
         },
-        **fields
+        **fields,
     )
 
 
@@ -121,9 +121,21 @@ def halted():
     return document(
         rows(
             upgraded("npu-a", 0, approval=APPROVAL),
-            ("npu-b", "failed", WHY, planned("npu-b"), node("npu-b", last=taken(360, back, outcome="rolled-back"), state="upgrade-failed")),
+            (
+                "npu-b",
+                "failed",
+                WHY,
+                planned("npu-b"),
+                node("npu-b", last=taken(360, back, outcome="rolled-back"), state="upgrade-failed"),
+            ),
             ("npu-c", "halted", "It did not come back.", planned("npu-c"), node("npu-c", current=taken(400, stuck, ended=False))),
-            ("npu-d", "deferred", budget, planned("npu-d"), node("npu-d", last=taken(100, [("cordon-required", 300)], outcome="deferred"))),
+            (
+                "npu-d",
+                "deferred",
+                budget,
+                planned("npu-d"),
+                node("npu-d", last=taken(100, [("cordon-required", 300)], outcome="deferred")),
+            ),
             ("npu-e", "halted", "The roll-out is halted.", planned("npu-e"), node("npu-e", state="upgrade-required")),
             ("npu-f", "halted", "The roll-out is halted.", planned("npu-f"), node("npu-f", state="upgrade-required")),
             ("npu-g", None, None, planned("npu-g", "up-to-date", to={"version": "25.5.1"}), node("npu-g")),

@@ -12,6 +12,7 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 
+import yaml
 from api_proxy import ApiProxy
 from crash import Controller, Gate, GateSocket
 from lab import CHECKOUT, Lab
@@ -43,8 +44,15 @@ class Run:
 
 
 @contextlib.contextmanager
-def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None = None, inventory: pathlib.Path | None = None,
-        environment: dict[str, str] | None = None, **variables: object) -> Iterator[Run]:
+def run(
+    lab: Lab,
+    *arguments: str,
+    playbook: str = "upgrade",
+    gate: Gate | None = None,
+    inventory: pathlib.Path | None = None,
+    environment: dict[str, str] | None = None,
+    **variables: object,
+) -> Iterator[Run]:
     """Start a playbook; whatever is left of it at the end is killed.
 
     :param gate: counts its mutating calls, and may kill it or cut it off
@@ -59,9 +67,24 @@ def run(lab: Lab, *arguments: str, playbook: str = "upgrade", gate: Gate | None 
         proxy = stack.enter_context(ApiProxy(lab.controller_kubeconfig, directory, gate))
         ssh = stack.enter_context(GateSocket(gate, directory))
         values = {"npu_upgrade_auto": True, "npu_kubernetes_auth": {"kubeconfig": str(proxy.kubeconfig)}, **variables}
-        command = ["ansible-playbook", "-i", str(inventory or lab.inventory), f"npuops.ascend.{playbook}", "-e", json.dumps(values), *arguments]
-        environ = {**os.environ, **ssh.environment, "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
-                   "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "cp"), **(environment or {})}
+        command = [
+            "ansible-playbook",
+            "-i",
+            str(inventory or lab.inventory),
+            f"npuops.ascend.{playbook}",
+            "-e",
+            json.dumps(values),
+            *arguments,
+        ]
+        environ = {
+            **os.environ,
+            **ssh.environment,
+            "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
+            "ANSIBLE_NOCOLOR": "1",
+            "PATH": f"{CHECKOUT}/.venv/bin:{os.environ['PATH']}",
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "cp"),
+            **(environment or {}),
+        }
         environ.pop("PYTHONUNBUFFERED", None)  # what is seen while it runs is seen without
         controller = Controller(command, directory / "log", environ, CHECKOUT)
         gate.kill = controller.kill
@@ -130,8 +153,16 @@ def left_on_host(lab: Lab, node: str) -> list[str]:
     return result
 
 
-def proof(lab: Lab, observer: LabObserver, reboots: dict[str, int], version: str | None = None, max_parallel: int = 1,
-          halted: bool = False, unasked: tuple[str, ...] = (), only: str | None = None) -> list[str]:
+def proof(
+    lab: Lab,
+    observer: LabObserver,
+    reboots: dict[str, int],
+    version: str | None = None,
+    max_parallel: int = 1,
+    halted: bool = False,
+    unasked: tuple[str, ...] = (),
+    only: str | None = None,
+) -> list[str]:
     """Everything that must be true after a rollout that has come to its end, as sentences about what is not.
 
     :param reboots: node -> how often it has to have rebooted
@@ -190,15 +221,20 @@ def reboot(lab: Lab, node: str) -> None:
     """Reboot a host as its administrator would, and wait until the cluster knows and it answers."""
     before = lab.ssh(node, "cat /proc/sys/kernel/random/boot_id").stdout.strip()
     lab.ssh(node, "systemctl reboot", check=False)
-    lab.wait_for(lambda: (found := lab.node(node)["status"]["nodeInfo"]["bootID"]) != before and ready(lab, node, found), 180,
-                 f"{node} is back", 0.5)
+    lab.wait_for(
+        lambda: (found := lab.node(node)["status"]["nodeInfo"]["bootID"]) != before and ready(lab, node, found),
+        180,
+        f"{node} is back",
+        0.5,
+    )
     lab.wait_for(lambda: lab.ssh(node, "true", check=False).returncode == 0, 60, f"{node} answers on SSH")
 
 
 def ready(lab: Lab, node: str, boot: str) -> bool:
     status = lab.node(node)["status"]
     return status["nodeInfo"]["bootID"] == boot and any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in status["conditions"])
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status["conditions"]
+    )
 
 
 def target(lab, *nodes: str) -> str:
@@ -212,10 +248,41 @@ def target(lab, *nodes: str) -> str:
 
 def slots(lab) -> dict:
     lease = lab.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
-    return json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {"holders": {}, "halted": None}
+    return (
+        json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"])
+        if lease
+        else {"holders": {}, "halted": None}
+    )
 
 
 def at_step(observer, node: str, *steps: str):
     """Wait until the record of a node says one of these steps."""
-    return observer.wait(lambda sight: sight.kind == "node" and sight.name == node and not sight.gone
-                         and bool(sight.record) and sight.record["step"] in steps, PATIENCE, f"{node} at {' or '.join(steps)}")
+    return observer.wait(
+        lambda sight: (
+            sight.kind == "node" and sight.name == node and not sight.gone and bool(sight.record) and sight.record["step"] in steps
+        ),
+        PATIENCE,
+        f"{node} at {' or '.join(steps)}",
+    )
+
+
+def last(lab, node: str) -> dict:
+    return json.loads(lab.node(node)["metadata"]["annotations"].get(LAST, "{}"))
+
+
+def address(lab, node: str) -> str:
+    return yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"][node]["ansible_host"]
+
+
+def untouched(observer, *nodes: str) -> list[str]:
+    """The nodes that were cordoned, got a record or another boot, although they must not."""
+    first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
+    return sorted(
+        {
+            sight.name
+            for sight in observer.timeline
+            if sight.kind == "node"
+            and sight.name in nodes
+            and (sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)
+        }
+    )

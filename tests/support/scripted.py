@@ -19,7 +19,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles")
 
 # Answers with what `answers.json` has for the host: a list, each for the next call; the last one stays.
-STUB = '''
+STUB = """
 import json, os, pathlib
 from ansible.plugins.action import ActionBase
 
@@ -38,7 +38,7 @@ class ActionModule(ActionBase):
         script = json.loads((directory / "answers.json").read_text())[name]
         answers = script.get(host, script.get("*"))
         return answers[min(before, len(answers) - 1)]
-'''
+"""
 
 
 class Scripted:

@@ -19,11 +19,18 @@ VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib
 def untouched_state(lab: Lab, node: str) -> dict:
     """Return the files of a host (type, mode, owner, size, time, link target of each) and what its Node object says."""
     prune = " -o ".join(f"-path {path}" for path in VOLATILE)
-    listing = lab.ssh(node, f"find /etc /usr /opt /srv /var/lib -xdev \\( {prune} \\) -prune"
-                            " -o -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort").stdout.splitlines()
+    listing = lab.ssh(
+        node, f"find /etc /usr /opt /srv /var/lib -xdev \\( {prune} \\) -prune -o -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort"
+    ).stdout.splitlines()
     found = lab.node(node)
-    return {"files": listing, "labels": found["metadata"]["labels"], "annotations": found["metadata"]["annotations"],
-            "spec": found["spec"], "capacity": found["status"]["capacity"], "allocatable": found["status"]["allocatable"]}
+    return {
+        "files": listing,
+        "labels": found["metadata"]["labels"],
+        "annotations": found["metadata"]["annotations"],
+        "spec": found["spec"],
+        "capacity": found["status"]["capacity"],
+        "allocatable": found["status"]["allocatable"],
+    }
 
 
 if __name__ == "__main__":

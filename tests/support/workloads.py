@@ -50,9 +50,18 @@ class Team:
         document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.lab.kubectl("apply", "-f", "-", stdin=json.dumps(document))
 
-    def deploy(self, name: str, replicas: int = 1, node: str | None = None, chips: Mapping[str, int] | None = None,
-               ends_in: int = 0, budget: dict | None = None, wait: bool = True, holds: bool = False,
-               labels: Mapping[str, str] | None = None) -> None:
+    def deploy(
+        self,
+        name: str,
+        replicas: int = 1,
+        node: str | None = None,
+        chips: Mapping[str, int] | None = None,
+        ends_in: int = 0,
+        budget: dict | None = None,
+        wait: bool = True,
+        holds: bool = False,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         """Make a Deployment.
 
         :param node: its pods run nowhere else
@@ -65,11 +74,16 @@ class Team:
         """
         selector = {"app": name}
         pod = {
-            "terminationGracePeriodSeconds": HELD if holds else ends_in + 5, "imagePullSecrets": [{"name": PULL_SECRET}],
-            "containers": [{
-                "name": "main", "image": self.image, "command": ["/bin/sh", "-c", HOLDING if holds else waiting(ends_in)],
-                "resources": {"limits": {resource: str(count) for resource, count in (chips or {}).items()}},
-            }],
+            "terminationGracePeriodSeconds": HELD if holds else ends_in + 5,
+            "imagePullSecrets": [{"name": PULL_SECRET}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": self.image,
+                    "command": ["/bin/sh", "-c", HOLDING if holds else waiting(ends_in)],
+                    "resources": {"limits": {resource: str(count) for resource, count in (chips or {}).items()}},
+                }
+            ],
         }
         if holds:
             # On the host and not in the pod: a pod that comes in the place of one that was let go is let go, too, also after a reboot.
@@ -79,12 +93,27 @@ class Team:
         if node:
             pod["nodeSelector"] = {"kubernetes.io/hostname": node}
         metadata = {"name": name, "namespace": self.name}
-        objects = [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
-            "replicas": replicas, "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": {**(labels or {}), **selector}}, "spec": pod}}}]
+        objects = [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": metadata,
+                "spec": {
+                    "replicas": replicas,
+                    "selector": {"matchLabels": selector},
+                    "template": {"metadata": {"labels": {**(labels or {}), **selector}}, "spec": pod},
+                },
+            }
+        ]
         if budget:
-            objects.append({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
-                            "spec": {"selector": {"matchLabels": selector}, **budget}})
+            objects.append(
+                {
+                    "apiVersion": "policy/v1",
+                    "kind": "PodDisruptionBudget",
+                    "metadata": metadata,
+                    "spec": {"selector": {"matchLabels": selector}, **budget},
+                }
+            )
         self.apply(*objects)
         if wait:
             self.wait_available(name, replicas)

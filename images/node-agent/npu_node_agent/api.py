@@ -65,8 +65,7 @@ class Registration:
     def with_endpoint(self, endpoint: str) -> bytes:
         """The same request for another socket."""
         return wire.encode(
-            wire.blob(_ENDPOINT, endpoint) if field.number == _ENDPOINT else field
-            for field in wire.decode(self.message)
+            wire.blob(_ENDPOINT, endpoint) if field.number == _ENDPOINT else field for field in wire.decode(self.message)
         )
 
 
@@ -79,8 +78,7 @@ def devices(message: bytes) -> dict[str, str]:
 def all_unhealthy(message: bytes) -> bytes:
     """The same ListAndWatchResponse with every device Unhealthy; topology and the rest stay."""
     return wire.encode(
-        wire.blob(_DEVICES, _unhealthy(field.value)) if field.number == _DEVICES else field
-        for field in wire.decode(message)
+        wire.blob(_DEVICES, _unhealthy(field.value)) if field.number == _DEVICES else field for field in wire.decode(message)
     )
 
 

@@ -303,9 +303,7 @@ class Session:
             except (OSError, GRPCError, PeerGone) as exc:
                 if describe(exc) != complaint:
                     complaint = describe(exc)
-                    log.warning(
-                        "cannot register at the kubelet, trying again: %s", complaint, extra={"resource": self.resource}
-                    )
+                    log.warning("cannot register at the kubelet, trying again: %s", complaint, extra={"resource": self.resource})
                 await bridge.changed.until(lambda: self._ended is not None or bridge.kubelet_identity != kubelet, delay)
                 delay = min(delay * 2, self._limits.retry_longest)
             finally:

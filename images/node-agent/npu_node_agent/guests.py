@@ -43,7 +43,7 @@ class Guests:
             transport.abort()
 
     def _throw_one_out(self) -> None:
-        (address, _), = Counter(self._inside.values()).most_common(1)
+        ((address, _),) = Counter(self._inside.values()).most_common(1)
         oldest = next(transport for transport, holder in self._inside.items() if holder == address)
         del self._inside[oldest]
         self.thrown_out += 1

@@ -65,9 +65,7 @@ class Metrics:
         self.connections_refused = Metric(
             "counter", "connections_refused_total", "Connections to this page ended early, for others to have their turn."
         )
-        self.plugin_registrations = Metric(
-            "counter", "plugin_registrations_total", "Registrations taken from device plugins."
-        )
+        self.plugin_registrations = Metric("counter", "plugin_registrations_total", "Registrations taken from device plugins.")
         self.kubelet_registrations = Metric(
             "counter", "kubelet_registrations_total", "Registrations the kubelet took from the bridge."
         )

@@ -60,7 +60,6 @@ def _answer(request: bytes, metrics: Metrics, settled: Callable[[], bool]) -> by
         status, body = "404 Not Found", "/metrics, /healthz or /readyz\n"
     content = body.encode("utf-8")
     head = (
-        "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-        "Content-Length: %d\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
     )
     return (head % (status, len(content))).encode("ascii") + content

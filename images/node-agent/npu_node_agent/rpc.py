@@ -172,10 +172,7 @@ class _Service:
     def __init__(self, unary: Mapping[str, Unary], streaming: Mapping[str, Streaming]) -> None:
         self._methods = {
             **{name: _handler(_answer(call), grpclib.const.Cardinality.UNARY_UNARY) for name, call in unary.items()},
-            **{
-                name: _handler(_stream(call), grpclib.const.Cardinality.UNARY_STREAM)
-                for name, call in streaming.items()
-            },
+            **{name: _handler(_stream(call), grpclib.const.Cardinality.UNARY_STREAM) for name, call in streaming.items()},
         }
 
     def __mapping__(self):

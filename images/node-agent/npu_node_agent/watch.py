@@ -147,9 +147,7 @@ class Watch:
         self._metrics.driver_info.clear()
         marker = self._markers.ready or self._markers.suspended
         if marker is not None:
-            self._metrics.driver_info.set(
-                1, version=str(marker.get("version") or ""), release=str(marker.get("release") or "")
-            )
+            self._metrics.driver_info.set(1, version=str(marker.get("version") or ""), release=str(marker.get("release") or ""))
         self._metrics.probe_failures.set(self._failures)
         self._metrics.undecided.set(self._undecided)
         with contextlib.suppress(OSError):

@@ -15,9 +15,7 @@ class ApiServer:
     """On a loopback port; ``with server.stopped():`` takes it away. ``context``: an ssl.SSLContext for HTTPS."""
 
     def __init__(self, context=None):
-        self.node = {
-            "metadata": {"name": "node-1", "uid": "uid-1", "resourceVersion": "1", "labels": {}, "annotations": {}}
-        }
+        self.node = {"metadata": {"name": "node-1", "uid": "uid-1", "resourceVersion": "1", "labels": {}, "annotations": {}}}
         self.events = {}
         self.requests = []
         self.headers = []

@@ -78,9 +78,7 @@ def spec(agent):
     document = {
         "cdiVersion": "0.5.0",
         "kind": "huawei.com/npu",
-        "devices": [
-            {"name": str(n), "containerEdits": {"deviceNodes": [{"path": "/dev/davinci%d" % n}]}} for n in range(4)
-        ],
+        "devices": [{"name": str(n), "containerEdits": {"deviceNodes": [{"path": "/dev/davinci%d" % n}]}} for n in range(4)],
         "containerEdits": {"deviceNodes": shared},
     }
     with open(agent.cdi_spec, "w", encoding="utf-8") as stream:

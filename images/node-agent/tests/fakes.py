@@ -277,9 +277,7 @@ class Plugin(rpc.DevicePluginServicer):
     def Allocate(self, request, context):
         self._before(request, context)
         answer = self.answer or self.device_specs
-        return pb.AllocateResponse(
-            container_responses=[answer(list(c.devices_ids)) for c in request.container_requests]
-        )
+        return pb.AllocateResponse(container_responses=[answer(list(c.devices_ids)) for c in request.container_requests])
 
     def GetPreferredAllocation(self, request, context):
         self._before(request, context)
@@ -362,9 +360,7 @@ class Agent:
                 env=environment,
                 preexec_fn=self._limit_files if self.file_limit else None,
             )
-        wait_for(
-            lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None
-        )
+        wait_for(lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None)
         return self
 
     def _limit_files(self):

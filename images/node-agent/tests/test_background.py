@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+
 from npu_node_agent.background import Background
 
 

@@ -98,9 +98,7 @@ def test_preferred_allocation_and_pre_start_pass_through(kubelet, agent, ready, 
     agent.start()
     plugin = plugins()
     allocatable(kubelet, A910, FOUR)
-    wanted = pb.ContainerPreferredAllocationRequest(
-        available_deviceIDs=FOUR, must_include_deviceIDs=FOUR[:1], allocation_size=2
-    )
+    wanted = pb.ContainerPreferredAllocationRequest(available_deviceIDs=FOUR, must_include_deviceIDs=FOUR[:1], allocation_size=2)
     answer = kubelet.stub(A910).GetPreferredAllocation(pb.PreferredAllocationRequest(container_requests=[wanted]))
     assert list(answer.container_responses[0].deviceIDs) == FOUR[:2]
     kubelet.stub(A910).PreStartContainer(pb.PreStartContainerRequest(devices_ids=FOUR[:1]))

@@ -9,6 +9,7 @@ import json
 import os
 
 import pytest
+
 from npu_node_agent.cdi_check import Host, problems
 from npu_node_agent.cdi_spec import SpecFile
 
@@ -68,9 +69,7 @@ def test_missing_then_there(host, tmp_path, write):
     assert problems(spec, host, READY) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"]
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"])
 def test_not_a_spec(host, write, text):
     assert "is no CDI spec" in problems(write(text=text), host, READY)[0]
 

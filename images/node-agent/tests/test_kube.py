@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from api_server import ApiServer
+
 from npu_node_agent.kube import Api, ApiError, in_cluster
 
 
@@ -81,9 +82,7 @@ def test_foreign_certificate(server, tmp_path):
 def test_refusal_carries_the_servers_words(server, certificate, tmp_path):
     (tmp_path / "token").write_text("x")
     with pytest.raises(ApiError, match="404: not found") as raised:
-        Api(server.url, str(tmp_path / "token"), str(certificate[1])).request(
-            "GET", "/api/v1/namespaces/default/events/no"
-        )
+        Api(server.url, str(tmp_path / "token"), str(certificate[1])).request("GET", "/api/v1/namespaces/default/events/no")
     assert raised.value.status == 404
 
 
@@ -95,7 +94,4 @@ def test_nobody_there(tmp_path):
 def test_in_cluster():
     assert in_cluster({}) == ""
     assert in_cluster({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}) == "https://10.96.0.1:443"
-    assert (
-        in_cluster({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"})
-        == "https://[fd00::1]:6443"
-    )
+    assert in_cluster({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}) == "https://[fd00::1]:6443"

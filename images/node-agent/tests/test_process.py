@@ -16,6 +16,7 @@ import urllib.request
 
 import pytest
 from fakes import HERE, PATIENCE, Kubelet, wait_for
+
 from npu_node_agent import config
 from npu_node_agent.bridge import endpoint_path
 
@@ -169,8 +170,6 @@ def test_the_image_has_what_is_imported():
 def test_names_of_sockets_fit_into_an_address():
     assert endpoint_path("/d", "huawei.com/Ascend310P-2c.1cpu") == "/d/npuops-huawei.com_Ascend310P-2c.1cpu.sock"
     directory = "/var/lib/kubelet/device-plugins"
-    assert endpoint_path(directory, "huawei.com/Ascend910-12c.3cpu.32g").endswith(
-        "/npuops-huawei.com_Ascend910-12c.3cpu.32g.sock"
-    )
+    assert endpoint_path(directory, "huawei.com/Ascend910-12c.3cpu.32g").endswith("/npuops-huawei.com_Ascend910-12c.3cpu.32g.sock")
     long = [endpoint_path(directory, "huawei.com/" + name * 60) for name in "ab"]
     assert long[0] != long[1] and all(len(path) <= 107 for path in long)

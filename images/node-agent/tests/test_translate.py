@@ -9,6 +9,7 @@ import random
 
 import pytest
 from fakes import Plugin, pb
+
 from npu_node_agent import api, translate, wire
 
 SHARED = frozenset("/dev/" + name for name in ("davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist"))
@@ -78,9 +79,7 @@ def test_visible_devices_that_name_no_chip(value):
         pb.ContainerAllocateResponse(envs={"ASCEND_VISIBLE_DEVICES": "void"}),
         pb.ContainerAllocateResponse(envs={"ASCEND_VISIBLE_DEVICES": ""}),
         pb.ContainerAllocateResponse(devices=[spec("/dev/davinci_manager"), spec("/dev/davinci")]),
-        pb.ContainerAllocateResponse(
-            devices=[spec("/dev/davinci0")], cdi_devices=[pb.CDIDevice(name="ascend.com/npu=0")]
-        ),
+        pb.ContainerAllocateResponse(devices=[spec("/dev/davinci0")], cdi_devices=[pb.CDIDevice(name="ascend.com/npu=0")]),
     ],
 )
 def test_answers_without_chips_or_with_names_of_their_own_stay(container):
@@ -110,9 +109,7 @@ def test_without_a_spec_nothing_is_left_out_but_the_variable():
 
 
 def test_each_container_by_itself():
-    answer = pb.AllocateResponse(
-        container_responses=[Plugin.device_specs(["Ascend910-0"]), Plugin.device_specs(["Ascend910-1"])]
-    )
+    answer = pb.AllocateResponse(container_responses=[Plugin.device_specs(["Ascend910-0"]), Plugin.device_specs(["Ascend910-1"])])
     found = translate.allocate(answer.SerializeToString(), provided_by)[1]
     assert found == [["huawei.com/npu=0"], ["huawei.com/npu=1"]]
 

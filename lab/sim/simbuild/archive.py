@@ -66,20 +66,30 @@ def write_archive(target: Path, image: Image) -> None:
     def blob(content: bytes, media_type: str) -> dict:
         name = hashlib.sha256(content).hexdigest()
         blobs[name] = content
-        return {"mediaType": f"application/vnd.oci.image.{media_type}", "digest": f"sha256:{name}",
-                "size": len(content)}
+        return {"mediaType": f"application/vnd.oci.image.{media_type}", "digest": f"sha256:{name}", "size": len(content)}
 
     tars = [layer.tar() for layer in image.layers]
     layers = [blob(gzip.compress(tar, 6, mtime=0), "layer.v1.tar+gzip") for tar in tars]
-    config = blob(_json({
-        "architecture": _MACHINES[os.uname().machine], "os": "linux", "config": image.config,
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in tars]},
-        "history": [{"created_by": "lab/sim/build.py"} for _ in tars],
-    }), "config.v1+json")
-    manifest = blob(_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                           "config": config, "layers": layers}), "manifest.v1+json")
-    manifest["annotations"] = {"io.containerd.image.name": image.reference,
-                               "org.opencontainers.image.ref.name": image.reference.rpartition(":")[2]}
+    config = blob(
+        _json(
+            {
+                "architecture": _MACHINES[os.uname().machine],
+                "os": "linux",
+                "config": image.config,
+                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in tars]},
+                "history": [{"created_by": "lab/sim/build.py"} for _ in tars],
+            }
+        ),
+        "config.v1+json",
+    )
+    manifest = blob(
+        _json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": layers}),
+        "manifest.v1+json",
+    )
+    manifest["annotations"] = {
+        "io.containerd.image.name": image.reference,
+        "org.opencontainers.image.ref.name": image.reference.rpartition(":")[2],
+    }
     index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest]}
     docker = [{"Config": _path(config), "RepoTags": [image.reference], "Layers": [_path(layer) for layer in layers]}]
     content = Layer()

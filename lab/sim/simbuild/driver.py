@@ -93,7 +93,9 @@ def make_tree(product: Product, version: str, target: Path, fault: str = "") -> 
     mode = "|".join(reversed(product.modules))
     (script / "specific_func.inc").write_text(
         f'device_bdf="0x{product.devices[0].lower()}"\nvendor_bdf="0x19e5"\nmode_normal="{mode}"\n'
-        'basic_ko="drv_pcie_hdc_host.ko"\n', encoding="ascii")
+        'basic_ko="drv_pcie_hdc_host.ko"\n',
+        encoding="ascii",
+    )
     make_modules(product, version, target / "driver" / "host", fault)
     make_programs(version, target / "driver" / "lib64", target / "driver" / "tools")
     # Huawei's packages have it one directory higher than where the installer puts it.
@@ -109,14 +111,24 @@ def make_modules(product: Product, version: str, target: Path, fault: str = "") 
     """Write the kernel modules for this machine's kernel to the directory `target`."""
     target.mkdir(parents=True)
     for name, depends in product.modules.items():
-        aliases = " ".join(f'INFO(alias{i}, "alias=pci:v000019E5d0000{device}sv*sd*bc12sc00i*");'
-                           for i, device in enumerate(product.devices))
-        run("gcc", *CFLAGS, "-c", DRIVER / "module.c", "-o", target / f"{name}.ko",
-            f'-DNAME="{name}"', f'-DVERSION="{version}"', f'-DDEPENDS="{depends}"',
+        aliases = " ".join(
+            f'INFO(alias{i}, "alias=pci:v000019E5d0000{device}sv*sd*bc12sc00i*");' for i, device in enumerate(product.devices)
+        )
+        run(
+            "gcc",
+            *CFLAGS,
+            "-c",
+            DRIVER / "module.c",
+            "-o",
+            target / f"{name}.ko",
+            f'-DNAME="{name}"',
+            f'-DVERSION="{version}"',
+            f'-DDEPENDS="{depends}"',
             f'-DSRCVERSION="{digest(name, version)[:23].upper()}"',
             f'-DVERMAGIC="{os.uname().release} SMP preempt mod_unload modversions "',
             f"-DALIASES={aliases if name != 'drv_seclib_host' else ''}",
-            *([f'-DSIMULATE="{fault}"'] if fault and name == "drv_pcie_host" else []))
+            *([f'-DSIMULATE="{fault}"'] if fault and name == "drv_pcie_host" else []),
+        )
 
 
 def make_programs(version: str, libraries: Path, tools: Path) -> None:
@@ -124,24 +136,55 @@ def make_programs(version: str, libraries: Path, tools: Path) -> None:
     common, private = libraries / "common", libraries / "driver"
     for directory in (common, private, tools):
         directory.mkdir(parents=True, exist_ok=True)
-    build = ("gcc", *CFLAGS, f"-I{DRIVER / 'lib'}", "-Wl,--no-as-needed", f"-L{common}", f"-L{private}",
-             f"-Wl,-rpath-link,{common}:{private}", "-Wl,--build-id=none")
+    build = (
+        "gcc",
+        *CFLAGS,
+        f"-I{DRIVER / 'lib'}",
+        "-Wl,--no-as-needed",
+        f"-L{common}",
+        f"-L{private}",
+        f"-Wl,-rpath-link,{common}:{private}",
+        "-Wl,--build-id=none",
+    )
     for source, target, needs in (
-        ("c_sec", common, ()), ("mmpa", common, ()), ("ascend_hal", private, ("c_sec", "mmpa")),
-        ("drvdsmi_host", private, ("ascend_hal",)), ("dcmi", private, ("drvdsmi_host", "c_sec")),
+        ("c_sec", common, ()),
+        ("mmpa", common, ()),
+        ("ascend_hal", private, ("c_sec", "mmpa")),
+        ("drvdsmi_host", private, ("ascend_hal",)),
+        ("dcmi", private, ("drvdsmi_host", "c_sec")),
     ):
-        run(*build, "-shared", "-fPIC", f"-Wl,-soname,lib{source}.so", DRIVER / "lib" / f"{source}.c",
-            *(f"-l{name}" for name in needs), "-o", target / f"lib{source}.so")
-    run(*build, *sorted((DRIVER / "npu-smi").glob("*.c")), f'-DTOOL_VERSION="{version}"', "-lc_sec", "-ldrvdsmi_host",
-        "-lmmpa", "-lascend_hal", "-ldcmi", "-o", tools / "npu-smi")
+        run(
+            *build,
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,lib{source}.so",
+            DRIVER / "lib" / f"{source}.c",
+            *(f"-l{name}" for name in needs),
+            "-o",
+            target / f"lib{source}.so",
+        )
+    run(
+        *build,
+        *sorted((DRIVER / "npu-smi").glob("*.c")),
+        f'-DTOOL_VERSION="{version}"',
+        "-lc_sec",
+        "-ldrvdsmi_host",
+        "-lmmpa",
+        "-lascend_hal",
+        "-ldcmi",
+        "-o",
+        tools / "npu-smi",
+    )
 
 
 def _version_info(product: Product, version: str) -> str:
     series = ",".join(f"[V100R001C{number}]" for number in range(20, 25))
-    return (f"Version={version}\nascendhal_version=7.35.23\naicpu_version=1.0\ntdt_version=1.0\nlog_version=1.0\n"
-            "prof_version=2.0\ndvppkernels_version=1.1\ntsfw_version=1.0\n"
-            f"Innerversion={product.inner}\ncompatible_version={series}\ncompatible_version_fw=[7.0.0,8.9.9]\n"
-            f"package_version={version}\n")
+    return (
+        f"Version={version}\nascendhal_version=7.35.23\naicpu_version=1.0\ntdt_version=1.0\nlog_version=1.0\n"
+        "prof_version=2.0\ndvppkernels_version=1.1\ntsfw_version=1.0\n"
+        f"Innerversion={product.inner}\ncompatible_version={series}\ncompatible_version_fw=[7.0.0,8.9.9]\n"
+        f"package_version={version}\n"
+    )
 
 
 def _set_modes(target: Path) -> None:

@@ -16,8 +16,20 @@ _ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWO
 def build(go: str, program: str, target: Path) -> None:
     """Build go/cmd/`program` as the file `target`. Go's own cache makes it cheap when nothing changed."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    run(go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", target,
-        f"./cmd/{program}", cwd=MODULE, env=_ENVIRONMENT)
+    run(
+        go,
+        "build",
+        "-mod=readonly",
+        "-trimpath",
+        "-buildvcs=false",
+        "-ldflags",
+        "-s -w",
+        "-o",
+        target,
+        f"./cmd/{program}",
+        cwd=MODULE,
+        env=_ENVIRONMENT,
+    )
 
 
 def test(go: str) -> str:

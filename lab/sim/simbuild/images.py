@@ -56,8 +56,11 @@ def device_plugin(go: str, programs: Path, base: Layer) -> Image:
     layer.add_directory("usr/local/bin", 0o550)
     layer.add_file("usr/local/bin/device-plugin", programs / "device-plugin", 0o550)
     driver = "/usr/local/Ascend/driver/lib64"
-    return Image("localhost/ascend-k8sdeviceplugin:v7.3.0", [base, layer], {
-        "Cmd": ["/bin/bash"], "Env": [_PATH, f"LD_LIBRARY_PATH={driver}:{driver}/driver:{driver}/common"]})
+    return Image(
+        "localhost/ascend-k8sdeviceplugin:v7.3.0",
+        [base, layer],
+        {"Cmd": ["/bin/bash"], "Env": [_PATH, f"LD_LIBRARY_PATH={driver}:{driver}/driver:{driver}/common"]},
+    )
 
 
 def exporter(go: str, programs: Path, base: Layer) -> Image:
@@ -68,8 +71,11 @@ def exporter(go: str, programs: Path, base: Layer) -> Image:
     layer.add_file("usr/local/bin/npu-exporter", programs / "npu-exporter", 0o500)
     top = "/usr/local/Ascend"
     path = f"{top}/driver/lib64/driver:{top}/driver/lib64/common:{top}/add-ons:{top}/driver/lib64:/usr/local/dcmi"
-    return Image("localhost/npu-exporter:v7.3.0", [base, layer], {
-        "Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}"]})
+    return Image(
+        "localhost/npu-exporter:v7.3.0",
+        [base, layer],
+        {"Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}"]},
+    )
 
 
 _DIRECTORIES = """dev etc etc/ld.so.conf.d home home/HwHiAiUser proc root run sys usr usr/bin usr/lib usr/lib64

@@ -15,20 +15,20 @@ VERSIONS = ("25.5.0", "25.5.1")
 MAKESELF_HEADERS = ("/usr/share/makeself/makeself-header.sh", "/usr/lib/makeself/makeself-header.sh")
 
 # Huawei's packages have a header of their own: what it does not know goes to the installer, --extract is --target.
-_UNKNOWN = '''\techo Unrecognized flag : "\\$1" >&2
+_UNKNOWN = """\techo Unrecognized flag : "\\$1" >&2
 	MS_Help
 	exit 1
-'''
-_TO_INSTALLER = '''\tinstaller_args="\\$installer_args \\$1"
+"""
+_TO_INSTALLER = """\tinstaller_args="\\$installer_args \\$1"
 	shift
-'''
-_EXTRACT = '''    --extract=*)
+"""
+_EXTRACT = """    --extract=*)
 	keep=y
 	targetdir="\\${1#--extract=}"
 	shift
 	;;
     --target)
-'''
+"""
 
 
 def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: str = "") -> None:
@@ -36,8 +36,11 @@ def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: 
     for product in driver.PRODUCTS:
         for version in versions:
             name = f"Ascend-hdk-{product.chip}-npu-driver_{version}_linux-{_machine()}.run"
-            unless_made(directory / name, driver.key() + Path(__file__).read_text(encoding="utf-8") + fault,
-                        lambda target, product=product, version=version: _make(product, version, fault, target))
+            unless_made(
+                directory / name,
+                driver.key() + Path(__file__).read_text(encoding="utf-8") + fault,
+                lambda target, product=product, version=version: _make(product, version, fault, target),
+            )
 
 
 def _make(product: driver.Product, version: str, fault: str, target: Path) -> None:
@@ -46,11 +49,31 @@ def _make(product: driver.Product, version: str, fault: str, target: Path) -> No
         driver.make_tree(product, version, tree, fault)
         header = Path(work, "header.sh")
         header.write_text(_header(), encoding="utf-8")
-        run("makeself", "--header", header, "--gzip", "--complevel", "4", "--nomd5", "--sha256", "--nooverwrite",
-            "--chown", "--tar-format", "gnu", "--tar-quietly",
-            "--tar-extra", "--numeric-owner --owner=0 --group=0 --sort=name --mtime=@0",
-            "--packaging-date", "simulated", "--help-header", tree / "driver" / "script" / "help.info",
-            tree, target, "ASCEND DRIVER RUN PACKAGE", "./driver/script/install.sh")
+        run(
+            "makeself",
+            "--header",
+            header,
+            "--gzip",
+            "--complevel",
+            "4",
+            "--nomd5",
+            "--sha256",
+            "--nooverwrite",
+            "--chown",
+            "--tar-format",
+            "gnu",
+            "--tar-quietly",
+            "--tar-extra",
+            "--numeric-owner --owner=0 --group=0 --sort=name --mtime=@0",
+            "--packaging-date",
+            "simulated",
+            "--help-header",
+            tree / "driver" / "script" / "help.info",
+            tree,
+            target,
+            "ASCEND DRIVER RUN PACKAGE",
+            "./driver/script/install.sh",
+        )
         target.chmod(0o755)
 
 

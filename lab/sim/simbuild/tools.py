@@ -23,13 +23,21 @@ def run(*command: object, cwd: Path | None = None, env: dict[str, str] | None = 
     """Run a program and return its stdout; BuildError with its output when it fails."""
     words = [str(word) for word in command]
     try:
-        result = subprocess.run(words, cwd=cwd, env={**os.environ, "LC_ALL": "C", **(env or {})}, check=False,
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        result = subprocess.run(
+            words,
+            cwd=cwd,
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
     except FileNotFoundError:
         raise BuildError(f"{words[0]} is not there: install it") from None
     if result.returncode != 0:
-        raise BuildError(f"{' '.join(words[:6])} failed with status {result.returncode}:\n"
-                         f"{result.stdout[-2000:]}{result.stderr[-4000:]}")
+        raise BuildError(
+            f"{' '.join(words[:6])} failed with status {result.returncode}:\n{result.stdout[-2000:]}{result.stderr[-4000:]}"
+        )
     return result.stdout
 
 

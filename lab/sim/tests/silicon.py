@@ -47,7 +47,7 @@ class Silicon:
         """Run npu-smi; `found`: whether the loader is told where its libraries are."""
         libraries = f"{self.tree}/lib64/driver:{self.tree}/lib64/common" if found else ""
         address = "{}:{}".format(*self._server.server_address)
-        environment = {**os.environ, "LD_LIBRARY_PATH": libraries, "NPUSIM_ADDRESS": address,
-                       "NPUSIM_DEV": str(self.devices)}
-        return subprocess.run([self.tree / "tools" / "npu-smi", *arguments], env=environment, capture_output=True,
-                              text=True, check=False, timeout=20)
+        environment = {**os.environ, "LD_LIBRARY_PATH": libraries, "NPUSIM_ADDRESS": address, "NPUSIM_DEV": str(self.devices)}
+        return subprocess.run(
+            [self.tree / "tools" / "npu-smi", *arguments], env=environment, capture_output=True, text=True, check=False, timeout=20
+        )

@@ -11,19 +11,38 @@ import unittest
 from pathlib import Path
 
 from simbuild import driver
+
 from tests.silicon import Silicon
 
 SAMPLES = Path(__file__).parent / "npu-smi"
 
 # fields as in a reply of the silicon (go/internal/silicon/reply.go)
-B910 = {"family": "910B", "name": "910B3", "chips": 1, "chip": 0, "hbm": 65536, "product": "IT21HMDC_Bin5",
-        "board": "0x60", "device": "D802", "subvendor": "19E5", "subdevice": "3003", "serial": "1025C9048791",
-        "cores": 20, "temp": 39,
-        "mcu_temp": 36, "power": 1035, "ctrlcpu": 6, "used": 3277, "bus": "0000:C1:00.0"}
+B910 = {
+    "family": "910B",
+    "name": "910B3",
+    "chips": 1,
+    "chip": 0,
+    "hbm": 65536,
+    "product": "IT21HMDC_Bin5",
+    "board": "0x60",
+    "device": "D802",
+    "subvendor": "19E5",
+    "subdevice": "3003",
+    "serial": "1025C9048791",
+    "cores": 20,
+    "temp": 39,
+    "mcu_temp": 36,
+    "power": 1035,
+    "ctrlcpu": 6,
+    "used": 3277,
+    "bus": "0000:C1:00.0",
+}
 DUO = {"family": "310P", "name": "310P3", "product": "Atlas 300I Duo", "card": 2944, "mcu_temp": 48, "power": 428}
 EIGHT = [{**B910, "card": card} for card in range(8)]
-TWO_ON_DUO = [{**DUO, "chip": 0, "temp": 45, "ddr": 44278, "used": 1000},
-              {**DUO, "chip": 1, "temp": 47, "ddr": 43693, "used": 1400}]
+TWO_ON_DUO = [
+    {**DUO, "chip": 0, "temp": 45, "ddr": 44278, "used": 1000},
+    {**DUO, "chip": 1, "temp": 47, "ddr": 43693, "used": 1400},
+]
 
 
 def sample(name: str) -> list[str]:
@@ -64,8 +83,10 @@ class NpuSmi(unittest.TestCase):
 class Tables(NpuSmi):
     def test_310p(self) -> None:
         chip = {"family": "310P", "name": "310P3", "product": "Atlas 300I Pro", "chip": 0, "ddr": 21525}
-        self.silicon.has({**chip, "card": 4, "bus": "0000:81:00.0", "temp": 37, "used": 1848},
-                         {**chip, "card": 5, "bus": "0000:85:00.0", "temp": 40, "used": 1849})
+        self.silicon.has(
+            {**chip, "card": 4, "bus": "0000:81:00.0", "temp": 37, "used": 1848},
+            {**chip, "card": 5, "bus": "0000:85:00.0", "temp": 40, "used": 1849},
+        )
         self.assertEqual(sample("info_310P3_300I_Pro_2card_25.5.1_no_proc_table"), self.prints("info"))
 
     def test_alarm(self) -> None:
@@ -85,8 +106,7 @@ class OldTable(NpuSmi):
     version = "23.0.1"
 
     def test_910b(self) -> None:
-        self.silicon.has({**B910, "card": 4, "bus": "0000:01:00.0", "power": 936, "temp": 40, "used": 3161},
-                         driver="23.0.1")
+        self.silicon.has({**B910, "card": 4, "bus": "0000:01:00.0", "power": 936, "temp": 40, "used": 3161}, driver="23.0.1")
         self.assertEqual(sample("info_910B3_1card_23.0.1"), self.prints("info"))
 
 
@@ -118,16 +138,19 @@ class Lists(NpuSmi):
 
     def test_duo(self) -> None:
         self.silicon.has(*TWO_ON_DUO)
-        for name in ("info-t-common_310P_Duo_excerpt", "info-t-health_310P_Duo_25.5.1", "info-t-product_310P_Duo",
-                     "info-t-usages_310P_Duo_excerpt"):
+        for name in (
+            "info-t-common_310P_Duo_excerpt",
+            "info-t-health_310P_Duo_25.5.1",
+            "info-t-product_310P_Duo",
+            "info-t-usages_310P_Duo_excerpt",
+        ):
             with self.subTest(name):
                 kind = name.split("_")[0].removeprefix("info-t-")
                 self.assertEqual(sample(name), self.prints("info", "-t", kind, "-i", "2944"))
 
     def test_fault_code(self) -> None:
         self.silicon.has({**EIGHT[0], "health": 1, "code": "80E01801"})
-        self.assertEqual(sample("info-t-health_warning_A2_from_test"),
-                         self.prints("info", "-t", "health", "-i", "0", "-c", "0"))
+        self.assertEqual(sample("info-t-health_warning_A2_from_test"), self.prints("info", "-t", "health", "-i", "0", "-c", "0"))
 
 
 class Failures(NpuSmi):

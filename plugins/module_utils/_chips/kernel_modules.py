@@ -64,8 +64,7 @@ def _unpack(decompressor, content, path):
     unpacked = decompressor.decompress(content, _MAX_MODULE + 1)
     if len(unpacked) > _MAX_MODULE:
         raise NpuError(
-            "Kernel module %s unpacks to more than %d MiB; no module is that large"
-            % (printable(path), _MAX_MODULE // 2**20)
+            "Kernel module %s unpacks to more than %d MiB; no module is that large" % (printable(path), _MAX_MODULE // 2**20)
         )
     if not decompressor.eof:
         raise EOFError("its end is missing")
@@ -126,9 +125,7 @@ def _depends(fields, path):
     # They become arguments of modprobe.
     for name in names:
         if not _NAME.match(name):
-            raise NpuError(
-                "Kernel module %s depends on %s, which is no module's name" % (printable(path), printable(name))
-            )
+            raise NpuError("Kernel module %s depends on %s, which is no module's name" % (printable(path), printable(name)))
     return names
 
 
@@ -145,9 +142,7 @@ def order(depends):
     own = {}
     for path in sorted(depends):
         if module_name(path) in own:
-            raise NpuError(
-                "Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path)
-            )
+            raise NpuError("Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path))
         own[module_name(path)] = path
     foreign = set()
     done = []

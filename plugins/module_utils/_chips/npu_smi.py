@@ -119,9 +119,7 @@ class NpuSmi:
         path = ":".join((os.path.join(lib64, "driver"), os.path.join(lib64, "common"), lib64))
         fd = self._lock()
         try:
-            result = host_command.run(
-                [program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,)
-            )
+            result = host_command.run([program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,))
         except OSError as exc:
             # Without the program's name it is the fork, or the file for the output, that failed.
             broken = exc.filename == program and exc.errno in _BROKEN_PROGRAM

@@ -108,9 +108,7 @@ def family_of(functions):
     if len(found) > 1:
         raise NpuError(
             "Chips of different families are in one host: %s. One driver serves one family: take one of them out"
-            % " and ".join(
-                "%s (%s)" % (family.name, ", ".join(addresses)) for family, addresses in sorted(found.items())
-            )
+            % " and ".join("%s (%s)" % (family.name, ", ".join(addresses)) for family, addresses in sorted(found.items()))
         )
     return next(iter(found), None)
 

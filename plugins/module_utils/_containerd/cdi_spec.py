@@ -109,9 +109,7 @@ def spec(host, root, library_path="hook", fs=""):
     "none" leaves it to the image.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
-    devices.extend(
-        {"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual
-    )
+    devices.extend({"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual)
     devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
     edits = {
         "deviceNodes": [{"path": "/dev/" + name, "permissions": "rw"} for name in host.nodes],

@@ -25,7 +25,7 @@ V2 = (("plugins", "io.containerd.grpc.v1.cri"), 'plugins."io.containerd.grpc.v1.
 V1 = (("plugins", "cri"), "plugins.cri")
 
 # What a host without any file gets: containerd 1.7 runs on its defaults then, with CDI off.
-MINIMAL = 'version = 2\n\n[%s]\n  enable_cdi = true\n' % V2[1]
+MINIMAL = "version = 2\n\n[%s]\n  enable_cdi = true\n" % V2[1]
 
 # All that edits of ours ever touch.
 KEYS = ("enable_cdi", "cdi_spec_dirs", "version")
@@ -264,8 +264,4 @@ class Dump:
         paths = set(self.values) | set(other.values)
         # A section that holds nothing but CDI appears with it.
         ours |= {s[0] for s in (V3, V2, V1)} | {("plugins",)}
-        return [
-            ".".join(path)
-            for path in sorted(paths)
-            if path not in ours and self.values.get(path) != other.values.get(path)
-        ]
+        return [".".join(path) for path in sorted(paths) if path not in ours and self.values.get(path) != other.values.get(path)]

@@ -21,7 +21,7 @@ BACKUPS = "/var/lib/npuops/containerd"
 def backup_path(main, path, files):
     """Where the original of the file ``path`` is kept: never where containerd, started with ``main``, reads it as one more file.
 
-    ``files``: the whole configuration, as a list of _containerd_config.ConfigFile.
+    ``files``: the whole configuration, as a list of _containerd.config.ConfigFile.
     """
     beside = path + BACKUP_SUFFIX
     if os.path.dirname(path) == os.path.dirname(main) and not any(file.names(beside) for file in files):

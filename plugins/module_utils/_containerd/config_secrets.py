@@ -92,7 +92,7 @@ def _line(text, line, start, entries, keys):
     if not any(entry.inline or not (ours(entry) or entry.kind != "key") for entry in entries):
         # A comment beside it may be anything.
         last = max([entry.end for entry in entries] + [start])
-        rest = line[max(last - start, 0):]
+        rest = line[max(last - start, 0) :]
         return line[: last - start] + " # ..." if _WORD.search(rest) else line
     parts = [text[entry.start : entry.end] for entry in entries if ours(entry)]
     around = next((entry for entry in entries if entry.braces and not entry.inline and entry.start >= start), None)

@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 
 class Switch:
-    """CDI of one ``daemon`` (a _containerd.Daemon); ``timeout``: seconds a restart may take until the CRI is ready.
+    """CDI of one ``daemon`` (a _containerd.runtime.Daemon); ``timeout``: seconds a restart may take until the CRI is ready.
 
     After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or
     None), ``restart_required``, ``status`` (of the running daemon, None when it does not answer), ``address``.
@@ -140,7 +140,9 @@ class Switch:
         complaints = []
         left_alone = []
         for edit in containerd_config.proposals(self.daemon.config, files):
-            reason = containerd_runtime.generated(self.daemon, edit.path, texts.get(edit.path)) or config_files.unwritable(edit.path)
+            reason = containerd_runtime.generated(self.daemon, edit.path, texts.get(edit.path)) or config_files.unwritable(
+                edit.path
+            )
             if reason:
                 left_alone.append(reason)
                 continue
@@ -233,15 +235,16 @@ class Switch:
             outcome = "containerd answers again with %s." % place
         except NpuError as exc:
             outcome = "Even so it does not come back: %swith %s it says:\n%s\n" % (
-                "" if kept else "what was in %s before had not been loaded since it was written, or something else is wrong; "
-                % path,
+                ""
+                if kept
+                else "what was in %s before had not been loaded since it was written, or something else is wrong; " % path,
                 place,
                 exc.message,
             )
         raise NpuError(
             "containerd's CRI did not come back with CDI on. %s. %s With CDI on it said:\n%s"
             % (kept or "So the old %s is in place again" % path, outcome, said),
-            **({} if kept else {"restored": path})
+            **({} if kept else {"restored": path}),
         )
 
     def _restore(self):

@@ -103,9 +103,8 @@ class Revert(containerd_enable.Switch):
         except NpuError as again:
             outcome = "even so it does not come back: %s" % again.message
         raise NpuError(
-            "containerd's CRI did not come back with CDI off again. So %s; %s. With CDI off it said:\n%s"
-            % (place, outcome, said),
-            **details
+            "containerd's CRI did not come back with CDI off again. So %s; %s. With CDI off it said:\n%s" % (place, outcome, said),
+            **details,
         )
 
     def _examine_backup(self):

@@ -52,7 +52,7 @@ class Daemon:
         self.kind = kind
 
     def dump(self, config=None):
-        """The _containerd_config.Dump of the file ``config``, by default the daemon's own; NpuError with its errors."""
+        """The _containerd.config.Dump of the file ``config``, by default the daemon's own; NpuError with its errors."""
         if config or self.explicit or os.path.exists(self.config):
             argv = [self.binary, "-c", config or self.config, "config", "dump"]
         else:
@@ -212,7 +212,7 @@ def check_restartable(daemon):
 
 
 def restart(daemon, address, timeout):
-    """Start the daemon again; the _cri.CriStatus once its CRI is ready, or NpuError after ``timeout`` seconds."""
+    """Start the daemon again; the _containerd.cri.CriStatus once its CRI is ready, or NpuError after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     systemd.forget_failures(daemon.unit)
     started = time.time()

@@ -165,11 +165,7 @@ class Activation:
     def is_ready(self):
         """Whether this very driver is ready."""
         marker = self.ready()
-        return (
-            marker is not None
-            and marker.get("source") == self.source
-            and (marker.get("release") or None) == self.release
-        )
+        return marker is not None and marker.get("source") == self.source and (marker.get("release") or None) == self.release
 
     def version(self):
         """The version of the driver in effect, or None."""
@@ -231,7 +227,7 @@ class Activation:
         systemd does not follow links, so where the directory really is counts as well.
         """
         real = os.path.realpath(self.fs + self.root)
-        real = real[len(self.fs):] if self.fs and real.startswith(self.fs + "/") else real
+        real = real[len(self.fs) :] if self.fs and real.startswith(self.fs + "/") else real
         mounts = systemd_unit.paths(dict.fromkeys((_OWN, self.root, real)))
         return re.sub("^RequiresMountsFor=.*$", lambda _match: "RequiresMountsFor=" + mounts, unit, flags=re.MULTILINE)
 
@@ -261,9 +257,7 @@ class Activation:
             raise NpuError("The driver does not work on this host: %s" % failed.get("reason"), failed=failed)
         if result.timed_out:
             raise NpuError("%s did not end within %d s: see journalctl -b -u %s" % (UNIT, limit, UNIT))
-        raise NpuError(
-            "%s ended without a working driver: %s. See journalctl -b -u %s" % (UNIT, result.text or "no message", UNIT)
-        )
+        raise NpuError("%s ended without a working driver: %s. See journalctl -b -u %s" % (UNIT, result.text or "no message", UNIT))
 
     def _good_is_due(self):
         """Whether this run may confirm the release. The trial boot of an upgrade is confirmed by that upgrade alone."""
@@ -279,9 +273,7 @@ class Activation:
             raise NpuError("npu-smi lists %d chips, the PCI bus shows %d" % (len(info["chips"]), chips))
         ill = ["%s is %s" % (chip["bus_id"], chip["health"]) for chip in info["chips"] if chip["health"] != "OK"]
         if ill:
-            return "The driver runs, but is not taken as good while npu-smi does not call every chip healthy: %s" % (
-                ", ".join(ill)
-            )
+            return "The driver runs, but is not taken as good while npu-smi does not call every chip healthy: %s" % (", ".join(ill))
         trial_boot.confirm(self.layout, self.release, self.fs)
         return None
 

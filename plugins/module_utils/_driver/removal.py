@@ -65,7 +65,7 @@ class Removal:
         if os.path.lexists(self.fs + CONF):
             self.changes.append(Change("remove %s" % CONF, functools.partial(_unlink, self.fs + CONF)))
         places = [HOME + "/bin", HOME, RUN] + ([] if self.source == "preinstalled" else [self.root]) + list(self.directories)
-        going = [change.reason[len("remove "):] for change in self.changes if change.reason.startswith("remove /")]
+        going = [change.reason[len("remove ") :] for change in self.changes if change.reason.startswith("remove /")]
         self.changes.extend(self._empty(places, going))
         return [change.reason for change in self.changes]
 

@@ -47,9 +47,7 @@ def extract(package, workdir, sha256=None):
     if sha256:
         found = _sha256(package)
         if found != sha256.lower():
-            raise NpuError(
-                "%s has SHA-256 %s, not %s as given: it is another file, or damaged" % (package, found, sha256)
-            )
+            raise NpuError("%s has SHA-256 %s, not %s as given: it is another file, or damaged" % (package, found, sha256))
     target = os.path.join(workdir, "package")
     os.makedirs(workdir, exist_ok=True)
     shell = shutil.which("bash") or "sh"
@@ -205,9 +203,7 @@ def _choose_modules(package, target, wanted, modules_directory):
             kernels=sorted(kernels),
         )
     if len(found) > 1:
-        raise NpuError(
-            "Modules for several kernels fit %s: %s. Give the full kernel release" % (wanted, ", ".join(found))
-        )
+        raise NpuError("Modules for several kernels fit %s: %s. Give the full kernel release" % (wanted, ", ".join(found)))
     host = os.path.join(target, driver_tree.MODULES)
     os.makedirs(host, exist_ok=True)
     kept = set()

@@ -88,8 +88,7 @@ class Stager:
         if self.release in self.layout.running():
             raise NpuError(
                 "The staged driver is damaged: %s. It is in use, so it is not replaced under running programs. "
-                "Stop what uses it, remove %s and the links to it, and repeat"
-                % (damage, self.layout.release_path(self.release)),
+                "Stop what uses it, remove %s and the links to it, and repeat" % (damage, self.layout.release_path(self.release)),
                 release=self.release,
             )
         return "The staged driver is damaged: %s" % damage
@@ -194,9 +193,7 @@ def check_place(root, size):
             "npu_driver_root to a directory elsewhere" % (root, point)
         )
     if "ro" in options:
-        raise NpuError(
-            "%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point)
-        )
+        raise NpuError("%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point))
     needed = space_needed(size)
     places = {os.stat(place).st_dev: (root, place)}
     for directory in _CONTAINERD_ROOTS:
@@ -260,10 +257,7 @@ def _copy_entry(entry, top, directory, target, links):
         value = os.readlink(entry.path)
         end = os.path.normpath(os.path.join(os.path.dirname(inside), value))
         if os.path.isabs(value) or end == ".." or end.startswith("../"):
-            raise NpuError(
-                "The link %s -> %s in the image leads out of the driver tree"
-                % (printable(inside), printable(value))
-            )
+            raise NpuError("The link %s -> %s in the image leads out of the driver tree" % (printable(inside), printable(value)))
         os.symlink(value, path)
         links.append(path)
     elif entry.is_dir():

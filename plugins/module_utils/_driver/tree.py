@@ -129,8 +129,7 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     found_version = read_version(tree)
     if version and found_version != version:
         raise NpuError(
-            "The image holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is"
-            % (found_version, version)
+            "The image holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is" % (found_version, version)
         )
     extra = {}
     _check_programs(top, tree, machine, extra)

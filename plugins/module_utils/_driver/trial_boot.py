@@ -145,9 +145,7 @@ def confirm_reason(root, generation, release, boot_id=None, fs=""):
     if boot_id and boot_id != current:
         raise NpuError("The host was rebooted since its driver was validated (boot ID %s, expected %s)" % (current, boot_id))
     if layout.target("driver") != release:
-        raise NpuError(
-            "The driver of this boot is %s, not %s: that one is not taken as good" % (layout.target("driver"), release)
-        )
+        raise NpuError("The driver of this boot is %s, not %s: that one is not taken as good" % (layout.target("driver"), release))
     if layout.target("good") != release:
         return "let good name %s" % release
     if os.path.lexists(fs + MAINTENANCE):

@@ -37,9 +37,7 @@ class Validation:
     library_path: as in the CDI spec; trial: the driver may be another one than good; fs: where the host's / is, for tests.
     """
 
-    def __init__(
-        self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False
-    ):
+    def __init__(self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False):
         self.fs = fs
         self.trial = trial
         self.source = source
@@ -131,8 +129,7 @@ class Validation:
             len(listed) == chips,
             "%d chips listed" % chips,
             "%d chips listed" % len(listed),
-            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a "
-            "reboot",
+            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a reboot",
         )
         sick = [chip for chip in listed if chip["health"] != "OK"]
         self._add(
@@ -181,9 +178,7 @@ class Validation:
         driver = self.driver
         self._add(
             "release",
-            driver["release"] is not None
-            and (self.trial or driver["release"] == driver["good"])
-            and driver["next"] is None,
+            driver["release"] is not None and (self.trial or driver["release"] == driver["good"]) and driver["next"] is None,
             "%s/driver%s, no next" % (self.root, "" if self.trial else " and good name one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
             "This boot tries a driver that nobody confirmed, or the next one would. Run npuops.ascend.upgrade: it validates the"
@@ -238,8 +233,7 @@ class Validation:
             not wrong,
             "%s to %s" % bounds,
             ", ".join(sorted(seen)) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
-            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the "
-            "driver",
+            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the driver",
         )
 
     def _libraries(self):
@@ -250,8 +244,7 @@ class Validation:
             problem is None,
             "root's alone to write, up to /",
             problem or "as expected",
-            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown "
-            "root, chmod go-w",
+            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown root, chmod go-w",
         )
 
     def _cdi_spec(self):
@@ -292,8 +285,7 @@ class Validation:
             "no other spec of that kind, no broken file",
             ", ".join(["%s is of the same kind" % path for path in others] + ["%s is broken" % path for path in broken])
             or "as expected",
-            "containerd uses no device that two files describe, and none at all with a broken file in the directory: "
-            "remove it",
+            "containerd uses no device that two files describe, and none at all with a broken file in the directory: remove it",
         )
 
     def _cdi_hook(self, document):

@@ -248,15 +248,13 @@ def _driver_problem(facts, source, fs):
         return (
             "This host's driver was installed by a .run package (%s), which loads it by itself at boot. Going from a "
             "package to driver images is not supported yet: set npu_driver_source to preinstalled to use the driver as "
-            "it is, or uninstall the package and reboot the host"
-            % (facts["package"] + "/driver" if facts["package"] else module)
+            "it is, or uninstall the package and reboot the host" % (facts["package"] + "/driver" if facts["package"] else module)
         )
     # One whose release is known was loaded by us, before an uninstall: it can come into effect again.
     if facts["loaded"] and not facts["managed"] and not facts["loaded_release"]:
         return (
             "A driver%s is loaded that npuops.ascend did not install. Set npu_driver_source to preinstalled to use it, "
-            "or remove it and reboot the host"
-            % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
+            "or remove it and reboot the host" % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
         )
     return None
 
@@ -294,7 +292,7 @@ def disk_facts(root, fs=""):
     """{path, free_bytes} of the file system the driver is on."""
     place = nearest(fs + root)
     usage = os.statvfs(place)
-    return {"path": place[len(fs):] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
+    return {"path": place[len(fs) :] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
 
 
 def firmware_version(fs=""):
@@ -371,7 +369,7 @@ def _kubelet_endpoint(fs):
             match = re.search(r"^\s*[\"']?containerRuntimeEndpoint[\"']?\s*:\s*[\"']?([^\"'\s,}]+)", config, re.MULTILINE)
             endpoint = match.group(1) if match else None
         if endpoint:
-            return (endpoint[len("unix://"):] if endpoint.startswith("unix://") else endpoint) or None
+            return (endpoint[len("unix://") :] if endpoint.startswith("unix://") else endpoint) or None
     return None
 
 

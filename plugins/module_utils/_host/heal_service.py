@@ -87,9 +87,7 @@ class Setup:
         for path in self.inventory:
             words += ["-i", path]
         words += self.arguments + ["-e", '{"npu_heal_watch": true}']
-        environment = "".join(
-            "Environment=%s\n" % systemd_unit.assignment(*entry) for entry in sorted(self.environment.items())
-        )
+        environment = "".join("Environment=%s\n" % systemd_unit.assignment(*entry) for entry in sorted(self.environment.items()))
         return _UNIT % (
             self.user,
             systemd_unit.path(self.directory),

@@ -173,7 +173,7 @@ def hosts_toml(base, header=None, ca_file=None):
 
 
 def explain(result, what, timeout, secrets=()):
-    """The NpuError for a failed ctr call (``_command.Result``): what its last lines mean."""
+    """The NpuError for a failed ctr call (``_host.command.Result``): what its last lines mean."""
     text = (result.stderr.strip() or result.stdout.strip())[-2000:]
     for secret in secrets:
         if secret:
@@ -190,21 +190,16 @@ def explain(result, what, timeout, secrets=()):
         return NpuError("containerd did not finish %s within %d seconds" % (what, timeout))
     if said("no space left on device", "disk quota exceeded"):
         return NpuError("The disk of containerd (its root, often /var/lib/containerd) is full: %s" % line)
-    if said(
-        "pull access denied", "no basic auth credentials", "401 unauthorized", "403 forbidden", "authorization failed"
-    ):
+    if said("pull access denied", "no basic auth credentials", "401 unauthorized", "403 forbidden", "authorization failed"):
         return RegistryDenied("The registry did not let containerd pull %s: %s" % (what, line))
     if said("unexpected commit digest", "failed size validation", "invalid checksum", "mismatched image rootfs") or (
-        said("failed to extract layer", "failed to apply", "error unpacking", "unpack")
-        and not said("permission denied")
+        said("failed to extract layer", "failed to apply", "error unpacking", "unpack") and not said("permission denied")
     ):
         return NpuError(
             "%s is damaged: a layer is not what its manifest says, or cannot be unpacked. Push the image again. "
             "containerd says: %s" % (what, line)
         )
-    if said("containerd.sock", "failed to dial") and said(
-        "connection refused", "no such file", "permission denied", "deadline"
-    ):
+    if said("containerd.sock", "failed to dial") and said("connection refused", "no such file", "permission denied", "deadline"):
         return NpuError("containerd does not answer: %s" % line)
     if said("connection refused", "no such host", "i/o timeout", "no route to host", "network is unreachable", "x509:"):
         return RegistryUnreachable("containerd cannot reach the registry for %s: %s" % (what, line))

@@ -74,9 +74,7 @@ def manifest(config_content, layers, annotations):
                 "digest": sha256(config_content),
                 "size": len(config_content),
             },
-            "layers": [
-                {"mediaType": image_registry.OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in layers
-            ],
+            "layers": [{"mediaType": image_registry.OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
             "annotations": annotations,
         }
     )
@@ -164,10 +162,7 @@ class Image:
                 digest = document.get("config", {}).get("digest")
                 there_config = self.client.blob(self.repository, digest) if image_registry.is_digest(digest) else None
                 # The packed layer depends on the version of zlib, what is in it does not.
-                if (
-                    there_config != self.config
-                    or document.get("annotations") != json.loads(self.manifest)["annotations"]
-                ):
+                if there_config != self.config or document.get("annotations") != json.loads(self.manifest)["annotations"]:
                     return "%s is another image (%s)" % (name, there.digest)
             self.digest = there.digest
             return None

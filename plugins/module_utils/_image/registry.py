@@ -112,8 +112,7 @@ def parse_reference(text):
         raise NpuError("%r is no image reference: %r is not a registry's host name and port" % (text, registry))
     if not _REPOSITORY.match(repository):
         raise NpuError(
-            "%r is no image reference: %r is not a repository name (lower case, digits, . _ - and /)"
-            % (text, repository)
+            "%r is no image reference: %r is not a repository name (lower case, digits, . _ - and /)" % (text, repository)
         )
     if colon and not _TAG.match(tag):
         raise NpuError("%r is no image reference: %r is not a tag" % (text, tag))
@@ -201,8 +200,7 @@ class RegistryClient:
             content = self._read(response)
         if _sha256(content) != digest:
             raise RegistryError(
-                "Registry %s delivered something else than %s: repair it there or push the image again"
-                % (self.registry, digest)
+                "Registry %s delivered something else than %s: repair it there or push the image again" % (self.registry, digest)
             )
         return content
 
@@ -285,9 +283,7 @@ class RegistryClient:
         except urllib.error.HTTPError:
             raise
         except registry_http.Refused as exc:
-            raise RegistryError(
-                "Registry %s sends its clients to %s; refused" % (self.registry, printable(str(exc)))
-            ) from None
+            raise RegistryError("Registry %s sends its clients to %s; refused" % (self.registry, printable(str(exc)))) from None
         except (OSError, http.client.HTTPException, ValueError) as exc:
             raise RegistryUnreachable(self._why(exc, request.full_url, watch)) from None
 
@@ -470,8 +466,7 @@ class RegistryClient:
         if document is not None:
             return document
         raise RegistryError(
-            "Registry %s sent a %s that is no JSON object; is there a proxy or a web page in its place?"
-            % (self.registry, what)
+            "Registry %s sent a %s that is no JSON object; is there a proxy or a web page in its place?" % (self.registry, what)
         )
 
     def _basic(self):
@@ -483,10 +478,10 @@ class RegistryClient:
         bearer = next((text for text in challenges if text.lower().startswith("bearer ")), None)
         if bearer is None:
             return self._basic() if self._username else None
-        fields = dict(
-            (name.lower(), quoted or plain)
+        fields = {
+            name.lower(): quoted or plain
             for name, quoted, plain in re.findall(r'([A-Za-z_]+)=(?:"([^"]*)"|([^\s,"]+))', bearer[7:])
-        )
+        }
         realm = fields.get("realm", "")
         try:
             registry_http.check_url(realm, plain_http=True)
@@ -495,8 +490,7 @@ class RegistryClient:
             raise RegistryError("Registry %s asks for a token without naming a token service" % self.registry) from None
         if realm.startswith("http://") and not self.plain_http and self._username:
             raise RegistryError(
-                "Registry %s wants the password sent to %s, which is not encrypted; refused"
-                % (self.registry, printable(service))
+                "Registry %s wants the password sent to %s, which is not encrypted; refused" % (self.registry, printable(service))
             )
         query = {"scope": "repository:%s:%s" % (repository, actions)}
         if fields.get("service"):

@@ -34,9 +34,7 @@ class HostPort:
         return self._boot(state="view", wait=wait)["view"]
 
     def rebooted(self, boot_id, generation, release, refuse_held):
-        result = self._boot(
-            state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held
-        )
+        result = self._boot(state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held)
         if result["queued"]:
             # A connection that is kept open would hang when its other end is gone.
             self._reset()

@@ -52,7 +52,7 @@ class Notes:
         if told:
             told.append(
                 "What is cordoned stays cordoned, and nothing is lost. To go on with it: %s. To give it up: docs/upgrade.md,"
-                " \"Following and repairing with kubectl alone\"."
+                ' "Following and repairing with kubectl alone".'
                 % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
             )
         return told

@@ -89,9 +89,7 @@ class Policy:
         """
         jobs = _Knobs("npu_upgrade_wait_for_jobs", wait_for_jobs, ("selector", "timeout"))
         deletion = _Knobs("npu_upgrade_pod_deletion", pod_deletion, ("force", "timeout", "delete_empty_dir"))
-        drained = _Knobs(
-            "npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector")
-        )
+        drained = _Knobs("npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector"))
         return cls(
             jobs=jobs.selector("selector"),
             jobs_timeout=jobs.seconds("timeout", 0),
@@ -178,9 +176,7 @@ class Pod:
         self.owner = _owner(metadata)  # (kind, name) or None
         self.terminating = metadata.get("deletionTimestamp")
         self.phase = status.get("phase")
-        self.ready = any(
-            entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or []
-        )
+        self.ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or [])
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = _npu_requests(spec)  # {resource: count}
         self.kind = self._kind(metadata, ours)
@@ -537,9 +533,7 @@ class Drain:
 
     def wait_components_gone(self, timeout):
         """Wait for the pods of the paused components to leave. Raises Blocked after ``timeout`` seconds."""
-        remaining = self._wait_until_gone(
-            lambda pod: pod.kind == COMPONENT, timeout, "waits for the components %s to leave"
-        )
+        remaining = self._wait_until_gone(lambda pod: pod.kind == COMPONENT, timeout, "waits for the components %s to leave")
         if remaining and not self._are_left(remaining):
             self._give_up([_still_there(pod) for pod in remaining], timeout)
 

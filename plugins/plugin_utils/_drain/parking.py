@@ -166,7 +166,7 @@ class Parking:
     """``dry``: only tell what would be done."""
 
     def __init__(self, cluster, run, now, dry=False):
-        """``cluster``: _patience.PatientCluster; ``now``: seconds since 1970."""
+        """``cluster``: _kube.retry.PatientCluster; ``now``: seconds since 1970."""
         self._cluster, self._run, self._now, self.dry = cluster.hasty, run, now, dry
         self._tried = {}
         self.outcome = Outcome()
@@ -289,7 +289,7 @@ class Parking:
 
 
 def notes(found, resources):
-    """What a plan tells of the _workloads.Found that are parked for ``resources``: a list of one sentence, or none."""
+    """What a plan tells of the _drain.workloads.Found that are parked for ``resources``: a list of one sentence, or none."""
     workloads = found.asking(resources)
     if not workloads:
         return []
@@ -300,7 +300,7 @@ def notes(found, resources):
 
 def restore_all(cluster, parking, life, run, heartbeat_limit, say):
     """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
-    ``heartbeat_limit`` seconds that it lives. ``life``: the _run_life.Life of ``run``.
+    ``heartbeat_limit`` seconds that it lives. ``life``: the _maintenance.run_liveness.Life of ``run``.
 
     A list by label for each kind that stops, and what is parked costs a request each. That a user may not look at workloads
     is no failure: an upgrade that does not park needs no such right.

@@ -45,8 +45,7 @@ def for_node(pod, node):
     required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
     # The terms are alternatives: each of them has to name the node.
     required["nodeSelectorTerms"] = [
-        dict(term, matchFields=list(term.get("matchFields") or []) + [here])
-        for term in required.get("nodeSelectorTerms") or [{}]
+        dict(term, matchFields=list(term.get("matchFields") or []) + [here]) for term in required.get("nodeSelectorTerms") or [{}]
     ]
     return pod
 

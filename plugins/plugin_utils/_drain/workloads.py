@@ -17,7 +17,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 _ALL_AT_ONCE = ",".join(
     "application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList" % version for version in ("v2", "v2beta1")
 )
-# What is parked carries this label, and an annotation of the same name (_parking.py).
+# What is parked carries this label, and an annotation of the same name (_drain/parking.py).
 PARKED = "npuops.ascend/parked"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 
@@ -78,7 +78,7 @@ BUILT_IN = (
 
 def discover(cluster):
     """All kinds of the cluster, as {(group, name): Kind}; of those that are not built in, what has a scale subresource
-    ``stops``. ``cluster``: _patience.PatientCluster. One request, on servers before 1.27 one for each group."""
+    ``stops``. ``cluster``: _kube.retry.PatientCluster. One request, on servers before 1.27 one for each group."""
     kinds = {}
     found = cluster.request("get", "/apis", header_params={"Accept": _ALL_AT_ONCE + ",application/json"})
     if found.get("kind") == "APIGroupDiscoveryList":
@@ -250,7 +250,7 @@ class Found:
         self._owners.update(owners)
 
     def takes_away(self, pod):
-        """Whether an _eviction.Pod ends with one of these workloads."""
+        """Whether an _drain.eviction.Pod ends with one of these workloads."""
         return pod.owner is not None and (pod.namespace,) + pod.owner in self._owners
 
     def asking(self, resources):

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import signat
 def resolve(reference_text, config):
     """The digest of a reference, verified where signatures are required. Raises NpuError.
 
-    ``config``: with the keys of _preflight.CONFIG_DEFAULTS. The digest in it counts for more than the tag.
+    ``config``: with the keys of _fleet.preflight.CONFIG_DEFAULTS. The digest in it counts for more than the tag.
     """
     reference = parse_reference(reference_text)
     required = signature.policy(config.get("driver_signature_policy") or signature.OFF) == signature.REQUIRE

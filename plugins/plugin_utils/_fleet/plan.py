@@ -55,7 +55,7 @@ class Wishes:
         canary=False,
         clear_halt=False,
     ):
-        """``policy``: _eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
+        """``policy``: _drain.eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
         rest as the variables npu_upgrade_*."""
         self.policy, self.reason, self.canary = policy, reason, canary
         self.auto, self.approval_max_age = auto, approval_max_age
@@ -80,7 +80,7 @@ class Entry:
     """One host with the verdict on it."""
 
     def __init__(self, checked, node):
-        """``checked``: _preflight.Verdict; ``node``: the Node or None."""
+        """``checked``: _fleet.preflight.Verdict; ``node``: the Node or None."""
         self.checked, self.node = checked, node
         self.name, self.node_name, self.facts = checked.name, checked.node_name, checked.facts
         self.verdict = None
@@ -287,7 +287,7 @@ class Plan:
 def make(hosts, snapshot, slots, wishes, tools):
     """The Plan.
 
-    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _snapshot.Snapshot;
+    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _fleet.snapshot.Snapshot;
     ``slots``: {max, halted, holders} of the Lease.
     """
     resolve = tools.resolve if wishes.reason == maintenance_record.UPGRADE_REASON else None
@@ -349,8 +349,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
         last = maintenance_record.last(entry.node)
         entry.verdict = FAILED
         entry.reasons.append(
-            "%s; when that is repaired: -e npu_upgrade_retry=true"
-            % one_line(last.get("failure") or "its last upgrade failed")
+            "%s; when that is repaired: -e npu_upgrade_retry=true" % one_line(last.get("failure") or "its last upgrade failed")
         )
         return
     entry.reasons = reasons
@@ -445,9 +444,7 @@ def _in_flight(entry, wishes, now, wave):
             % (record["run"], record.get("step"), record.get("heartbeat"))
         )
         return BLOCKED
-    entry.notes.append(
-        "step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat"))
-    )
+    entry.notes.append("step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat")))
     intended = maintenance_record.intended(record)
     entry.target = _after_intent(entry, record, wishes) if intended else _before_intent(entry, record, wishes, wave)
     if maintenance_record.reason_of(record) != wishes.reason:
@@ -635,9 +632,7 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
             entry.reasons.append(problem)
     for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
         if not holder.get("pod"):
-            entry.reasons.append(
-                "the process %(pid)s (%(command)s) has %(device)s open and is not a pod's; end it" % holder
-            )
+            entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and is not a pod's; end it" % holder)
     own = kube_client.boot_id(entry.node)
     if own and own == tools.own_boot_id:
         entry.reasons.append("this very Ansible runs on it and would not survive the reboot; run it elsewhere")
@@ -875,7 +870,9 @@ def table(plan):
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     why = _shared((entry.name, entry.why) for entry in entries if entry.why)
     notes = _shared((entry.name, entry.notes) for entry in entries if entry.notes)
-    cluster = ["cluster: %s" % text for text in plan.cluster_reasons if not plan.halted or text != maintenance_halt.text(plan.halted)]
+    cluster = [
+        "cluster: %s" % text for text in plan.cluster_reasons if not plan.halted or text != maintenance_halt.text(plan.halted)
+    ]
     if plan.halted:
         cluster.append(_halted(plan, why))
     notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes

@@ -255,9 +255,7 @@ class Verdict:
             "profile": self.profile,
             "components": self.components,
             "keep_release": self.keep_release,
-            "expected_version": (
-                self.config["driver_version"] if self.wants_image and not self.runs_another else None
-            ),
+            "expected_version": (self.config["driver_version"] if self.wants_image and not self.runs_another else None),
             "family_key": self.family.get("key"),
         }
 
@@ -324,9 +322,7 @@ def report(verdicts, cluster_reasons):
     stopped = [verdict.name for verdict in verdicts if verdict.reasons]
     lines = []
     if stopped:
-        lines.append(
-            "Nothing was changed: %d of %d hosts cannot be installed as they are." % (len(stopped), len(verdicts))
-        )
+        lines.append("Nothing was changed: %d of %d hosts cannot be installed as they are." % (len(stopped), len(verdicts)))
     else:
         lines.append("Nothing was changed: the cluster does not allow what install needs.")
     lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
@@ -357,9 +353,7 @@ def _check_host(verdict, plugin_enabled):
     _check_source(verdict)
     accelerator = verdict.family.get("accelerator")
     if plugin_enabled and accelerator and accelerator not in PLUGIN_ACCELERATORS:
-        verdict.reasons.append(
-            "MindCluster v7.3 has no device plugin for the %s (%s)" % (verdict.family["name"], accelerator)
-        )
+        verdict.reasons.append("MindCluster v7.3 has no device plugin for the %s (%s)" % (verdict.family["name"], accelerator))
 
 
 def _check_source(verdict):
@@ -367,9 +361,7 @@ def _check_source(verdict):
     if source in LATER_SOURCES:
         verdict.reasons.append("npu_driver_source: %s does not work yet; use image or preinstalled" % source)
     elif source not in SOURCES:
-        verdict.reasons.append(
-            "npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES))
-        )
+        verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES)))
     verdict.wants_image = source == "image"
 
 
@@ -448,9 +440,7 @@ def _check_node(verdict, nodes, by_boot_id):
     paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
     if paused or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         verdict.components = "paused"
-        verdict.notes.append(
-            "is %s; its components are left as they are" % ("paused" if paused else "under maintenance")
-        )
+        verdict.notes.append("is %s; its components are left as they are" % ("paused" if paused else "under maintenance"))
 
 
 def _check_versions(verdict, info):
@@ -698,9 +688,7 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
     ready = [verdict for verdict in verdicts.values() if verdict["status"] == READY]
     accelerators = sorted({verdict["accelerator"] for verdict in ready})
     result = {
-        "labels": [
-            {"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name))} for name, verdict in hosts
-        ],
+        "labels": [{"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name))} for name, verdict in hosts],
         "accelerators": accelerators,
         "driver_path": next((verdict["driver_path"] for verdict in ready), None),
         "daemonsets": [],
@@ -716,14 +704,11 @@ def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=Tr
             for accelerator in accelerators
         ]
         result["nodes"] = [
-            {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]}
-            for verdict in active
+            {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]} for verdict in active
         ]
     nodes = [verdict["node_name"] for verdict in active]
     others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT)]
-    result["daemonsets"] += [
-        {"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed
-    ]
+    result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
     return result
 
 

@@ -27,7 +27,7 @@ _SERVICE = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(\.|\Z)")
 
 
 class Snapshot:
-    """``nodes``: Node objects by name; ``pods``: lists of _eviction.Pod by node name; ``budgets``; ``registry_nodes``: names
+    """``nodes``: Node objects by name; ``pods``: lists of _drain.eviction.Pod by node name; ``budgets``; ``registry_nodes``: names
     of the nodes that a registry runs on, each with what tells so."""
 
     def __init__(self, nodes, pods, budgets, registry_nodes=None):
@@ -106,9 +106,7 @@ class _Registry:
             ports.add(int(port) if port.isdigit() else 443)
             self._addresses |= {name} | _resolved(name)
         ours = {
-            address["address"]: name
-            for name, node in nodes.items()
-            for address in node.get("status", {}).get("addresses") or []
+            address["address"]: name for name, node in nodes.items() for address in node.get("status", {}).get("addresses") or []
         }
         services = list(cluster.each("/api/v1/services"))
         found = [item for item in services if _serves(item, self._addresses, names, ports, ours)]
@@ -205,7 +203,7 @@ _THREADS = 8
 
 
 def confirm(cluster, pods, budgets):
-    """Blockers (_eviction.Blocker) that the API server names for pods against which nothing else speaks.
+    """Blockers (_drain.eviction.Blocker) that the API server names for pods against which nothing else speaks.
 
     ``pods``: of all nodes in question. At most 200 requests, a few at a time.
     """

@@ -81,8 +81,7 @@ def _release(component, name, version, today, notes):
     tested = component["tested"]
     if _numbers(version) > _numbers(tested["highest"]) or _numbers(version) < _numbers(tested["lowest"]):
         notes.append(
-            "runs %s %s; MindCluster names %s to %s (%s)"
-            % (name, version, tested["lowest"], tested["highest"], tested["source"])
+            "runs %s %s; MindCluster names %s to %s (%s)" % (name, version, tested["lowest"], tested["highest"], tested["source"])
         )
     row = _row(component["releases"], version, lambda _row: True)
     if row is not None:

@@ -256,9 +256,7 @@ def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
         if not pods:
             return
         if time.monotonic() >= deadline:
-            told = ", ".join(
-                "%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods
-            )
+            told = ", ".join("%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods)
             raise NpuError(
                 "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then repeat" % (timeout, told, namespace)
             )

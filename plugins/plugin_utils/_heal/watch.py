@@ -36,7 +36,7 @@ class Nodes:
     """
 
     def __init__(self, connect):
-        """``connect()``: a _cluster.Cluster, of the credentials as they are then."""
+        """``connect()``: a _kube.client.Cluster, of the credentials as they are then."""
         self._connect, self._cluster = connect, connect()
 
     def __call__(self):
@@ -55,7 +55,7 @@ def _is_refusal(exc):
 
 
 class Watch:
-    """``look()``: a _recovery_plan.Plan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
+    """``look()``: a _heal.plan.Plan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
 
     def __init__(self, look, recover, say, interval, clock):
         self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock

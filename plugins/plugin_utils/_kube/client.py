@@ -153,7 +153,7 @@ class Cluster:
 
     @property
     def impatient(self):
-        """Itself; of a _patience.PatientCluster, the one that does not wait."""
+        """Itself; of a _kube.retry.PatientCluster, the one that does not wait."""
         return self
 
     def path(self, kind, api_version, namespace, name):
@@ -170,9 +170,7 @@ class Cluster:
     def request(self, method, path, body=None, text=False, **params):
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
         try:
-            answer = self._client.request(
-                method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params
-            )
+            answer = self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
         except ApiException as exc:
             raise _refused(self.address, exc)
         except HTTPError as exc:

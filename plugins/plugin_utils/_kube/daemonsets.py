@@ -26,9 +26,7 @@ _NEVER = ("InvalidImageName", "ErrImageNeverPull")
 DRIVER_WAIT = "wait-for-driver"
 
 # What containerd and the kubelet put before the cause.
-_PULL_WORDS = re.compile(
-    r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": '
-)
+_PULL_WORDS = re.compile(r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": ')
 _NO_LOG = "unable to retrieve container logs for "
 _PULL_NEVER = re.compile(r"not found|manifest unknown|unauthorized|denied|no basic auth|forbidden", re.I)
 
@@ -197,9 +195,7 @@ class DaemonSet:
 
     @property
     def observed(self):
-        return self.object is not None and self._status.get("observedGeneration", 0) >= self.object["metadata"].get(
-            "generation", 0
-        )
+        return self.object is not None and self._status.get("observedGeneration", 0) >= self.object["metadata"].get("generation", 0)
 
     @property
     def ready(self):
@@ -389,9 +385,7 @@ def why_no_pod(daemonset, node, events):
     """Why a node that should run the DaemonSet has no pod of it."""
     spec = daemonset["spec"]["template"]["spec"]
     have = kube_client.labels(node)
-    missing = sorted(
-        "%s=%s" % (key, value) for key, value in (spec.get("nodeSelector") or {}).items() if have.get(key) != value
-    )
+    missing = sorted("%s=%s" % (key, value) for key, value in (spec.get("nodeSelector") or {}).items() if have.get(key) != value)
     if missing:
         return "no pod: the node lacks the label %s" % ", ".join(missing)
     taints = [taint for taint in node.get("spec", {}).get("taints") or [] if not _tolerated(taint, spec)]

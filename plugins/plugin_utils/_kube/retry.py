@@ -47,7 +47,7 @@ class PatientCluster:
     """A Cluster that repeats what was not answered, and says so once per outage.
 
     An outage is when Nodes and Leases cannot be had either. Anything else that fails does so alone, for which an admission
-    webhook may be to blame: that is _cluster.Failing, an answer about this one object, after a few tries. Of an eviction at
+    webhook may be to blame: that is _kube.client.Failing, an answer about this one object, after a few tries. Of an eviction at
     once; whoever drains a node has a pace and a limit of their own.
 
     A repeated write may find its own effect: with a resourceVersion that is a Conflict, a POST ends in one as well, a

@@ -69,8 +69,7 @@ def matches_object(selector, labels):
         return False
     requirements = [(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     requirements += [
-        (entry["key"], entry["operator"], tuple(entry.get("values") or ()))
-        for entry in selector.get("matchExpressions") or []
+        (entry["key"], entry["operator"], tuple(entry.get("values") or ())) for entry in selector.get("matchExpressions") or []
     ]
     return all(_holds(labels, *requirement) for requirement in requirements)
 

@@ -67,7 +67,9 @@ class Adoption:
         generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
         now, order = self._log.now(), self._order
         recoveries = maintenance_record.last(node).get("recoveries") or ()
-        record = maintenance_record.new_record(node, order.run, now, generation, order.reason, before, target, recoveries, order.job)
+        record = maintenance_record.new_record(
+            node, order.run, now, generation, order.reason, before, target, recoveries, order.job
+        )
         # managedFields tell whose the cordon is; where they do not, the step that was taken.
         by = maintenance_record.cordoned_by(node)
         cordoned = lost and maintenance_record.state(node) != maintenance_record.CORDON
@@ -87,7 +89,13 @@ class Adoption:
                 FAILED,
                 "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
                 " takes it up. To leave it out: kubectl label node %s %s=true"
-                % (order.target.get("version"), maintenance_record.LABEL_STATE, view["driver"], order.node, maintenance_record.LABEL_SKIP),
+                % (
+                    order.target.get("version"),
+                    maintenance_record.LABEL_STATE,
+                    view["driver"],
+                    order.node,
+                    maintenance_record.LABEL_SKIP,
+                ),
             )
         told = kube_client.labels(node).get(kube_client.LABEL_DRIVER_VERSION)
         if told != order.target.get("version"):

@@ -137,14 +137,20 @@ class Cycle:
 
     def _fails(self, step):
         """Whether a hook's failure is to be heeded: not any more once the release is confirmed."""
-        return self._order.failure and not self._work.clears and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
+        return (
+            self._order.failure and not self._work.clears and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
+        )
 
     def _step(self):
         """Do what is due. None, or the outcome with which the node is let go."""
         step, intended = self._log.record["step"], maintenance_record.intended(self._log.record)
         ending = self._ending
         try:
-            if self._work.clears and not self._ends_as_begun and maintenance_record.reason_of(self._log.record) != self._order.reason:
+            if (
+                self._work.clears
+                and not self._ends_as_begun
+                and maintenance_record.reason_of(self._log.record) != self._order.reason
+            ):
                 return self._turn()
             if self._fails(step):
                 if not intended:
@@ -249,9 +255,7 @@ class Cycle:
             labels = self._work.components_back() if view["ready"] else {}
             self._log.step(maintenance_record.VALIDATION, labels=labels, **self._taken(view))
         elif not maintenance_host.came_without_trial(view, record):
-            return self._to_rollback(
-                "the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True
-            )
+            return self._to_rollback("the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True)
         elif record["attempt"] >= MOST_ATTEMPTS:
             why = "the host booted %d times without trying %s; see journalctl -u npu-driver-select there"
             return self._to_rollback(why % (record["attempt"], release), rebooted=True)

@@ -157,7 +157,9 @@ class Ending:
         state = self._purpose.state_after(record, state)
         labels = {
             maintenance_record.LABEL_STATE: state,
-            maintenance_record.LABEL_REBOOT_REQUIRED: maintenance_record.reboot_required(node, state == maintenance_record.APPROVAL),
+            maintenance_record.LABEL_REBOOT_REQUIRED: maintenance_record.reboot_required(
+                node, state == maintenance_record.APPROVAL
+            ),
         }
         if not self._purpose.recovers:
             labels[maintenance_record.LABEL_REQUESTED] = None

@@ -5,7 +5,7 @@
 
 The host itself is a port, so that the cycle can be tested without one:
 
- view(wait=None)                           what npu_trial_boot tells with state=view, as a dict; waits for the driver so many seconds
+ view(wait=None)                          what npu_trial_boot tells with state=view, as a dict; waits for the driver so many seconds
  rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
  confirmed(generation, release, boot_id)   the release is good from now on, unless this is another boot
  withdrawn(generation)                     no ``next`` is left
@@ -99,9 +99,7 @@ class HostSide:
                 answer = call()
             except HostUnreachable as exc:
                 if self._clock.monotonic() >= deadline:
-                    raise HostUnreachable(
-                        "The host did not answer for %d s: %s" % (patience, exc.message)
-                    )
+                    raise HostUnreachable("The host did not answer for %d s: %s" % (patience, exc.message))
                 if not said:
                     text = "until it does" if patience == kube_retry.limit(0) else "for %d s" % patience
                     self._say("the host does not answer (%s); trying %s" % (exc.message.rstrip("."), text))

@@ -74,7 +74,7 @@ class Recovery:
     recovers = True
 
     def __init__(self, guards):
-        """``guards``: _recovery.Guards."""
+        """``guards``: _heal.guards.Guards."""
         self._guards = guards
         self.most_at_once = guards.max_parallel
 

@@ -236,9 +236,7 @@ def approval(node, now, max_age=0, not_before=None):
         )
     manager, when = annotated_at(node, ANNOTATION_APPROVE)
     since = seconds_of(when)
-    again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % (
-        (name, ANNOTATION_APPROVE) * 2
-    )
+    again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % ((name, ANNOTATION_APPROVE) * 2)
     if since is not None and max_age and now - since > max_age:
         return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
     if since is not None and not_before is not None and since < not_before:
@@ -425,9 +423,11 @@ def lost_text(name, found, run):
             "Somebody changed the record of the maintenance of %s. Nothing more is done to the node; run again, which"
             " goes on from what the record says." % name
         )
-    return (
-        "%s is in the hands of another run (%s, step %s, last heard of at %s). Nothing was done to it; wait for that run."
-        % (name, found["run"], found.get("step"), found.get("heartbeat"))
+    return "%s is in the hands of another run (%s, step %s, last heard of at %s). Nothing was done to it; wait for that run." % (
+        name,
+        found["run"],
+        found.get("step"),
+        found.get("heartbeat"),
     )
 
 

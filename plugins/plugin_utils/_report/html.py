@@ -337,7 +337,9 @@ def _workloads(report):
     restored = {entry["object"] for entry in workloads["restored"]}
     rows = []
     for name in list(known) + [name for name in left if name not in known]:
-        status, now = (report_document.PASSED, "restored") if name in restored else (report_document.WAITING, left.get(name, "still parked"))
+        status, now = (
+            (report_document.PASSED, "restored") if name in restored else (report_document.WAITING, left.get(name, "still parked"))
+        )
         state = _tag("span", _tag("span", _SYMBOLS[status] + " ", aria_hidden="true"), now, class_=status)
         cells = _cell(name, None), _cell(known.get(name, ""), None), _cell(state, "reason")
         rows.append(_tag("tr", *cells, role="row"))

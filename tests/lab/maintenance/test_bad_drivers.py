@@ -34,14 +34,22 @@ def failed_back(lab, observer, old: str, reboots: int, *reason: str) -> list[str
         result.append(f"components are {node['metadata']['labels'].get(COMPONENTS)}")
     if told.get("outcome") != "rolled-back":
         result.append(f"the outcome is {told.get('outcome')}")
-    result += [f"the reason on the node does not name {word}: {told.get('failure')}" for word in reason
-               if word not in str(told.get("failure"))]
+    result += [
+        f"the reason on the node does not name {word}: {told.get('failure')}"
+        for word in reason
+        if word not in str(told.get("failure"))
+    ]
     first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
-    result += [f"{sight.name} was touched" for sight in observer.timeline
-               if sight.name in OTHERS and (sight.cordoned or sight.record or sight.boot_id != first[sight.name].boot_id)]
+    result += [
+        f"{sight.name} was touched"
+        for sight in observer.timeline
+        if sight.name in OTHERS and (sight.cordoned or sight.record or sight.boot_id != first[sight.name].boot_id)
+    ]
     if not observer.now("lease")[LEASE].slots["halted"]:
         result.append("not halted")
-    lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == CHIPS, PATIENCE, "all chips are allocatable again")
+    lab.wait_for(
+        lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == CHIPS, PATIENCE, "all chips are allocatable again"
+    )
     return result
 
 
@@ -69,19 +77,43 @@ def test_the_smoke_pod_fails(idle, tmp_path):
     manifest = tmp_path / "smoke.yml"
 
     def write(script: str) -> None:
-        manifest.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "smoke", "namespace": "default"},
-            "spec": {"restartPolicy": "Never", "imagePullSecrets": [{"name": "lab-registry"}], "containers": [{
-                "name": "main", "image": image, "command": ["/bin/sh", "-c", script],
-                "resources": {"limits": {RESOURCE: "1"}}}]}}), encoding="utf-8")
+        manifest.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "smoke", "namespace": "default"},
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "imagePullSecrets": [{"name": "lab-registry"}],
+                        "containers": [
+                            {
+                                "name": "main",
+                                "image": image,
+                                "command": ["/bin/sh", "-c", script],
+                                "resources": {"limits": {RESOURCE: "1"}},
+                            }
+                        ],
+                    },
+                }
+            ),
+            encoding="utf-8",
+        )
 
     write("echo no collective communication; exit 7")
     with watch(idle) as observer:
         upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=new, npu_upgrade_smoke_pod=str(manifest))
     assert failed_back(idle, observer, old, 2, "no collective communication") == []
     write("npu-smi info")
-    upgrade(idle, f"--limit={NODE}", npu_driver_version=new, npu_upgrade_smoke_pod=str(manifest), npu_upgrade_clear_halt=True,
-            npu_upgrade_retry=True, **TAKEOVER)
+    upgrade(
+        idle,
+        f"--limit={NODE}",
+        npu_driver_version=new,
+        npu_upgrade_smoke_pod=str(manifest),
+        npu_upgrade_clear_halt=True,
+        npu_upgrade_retry=True,
+        **TAKEOVER,
+    )
     assert version_of(idle, NODE) == new
     assert not idle.pods("default"), "the smoke pod is still there"
 
@@ -91,9 +123,13 @@ def test_the_host_hangs_and_is_power_cycled(idle):
     """Nobody tells it to: it comes back on the old driver by itself, and the run understands that."""
     make_driver(idle, "25.5.6", "hang")
     old = version_of(idle, NODE)
-    with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version="25.5.6",
-                                      npu_upgrade_reboot={"timeout": 2 * PATIENCE}) as one:
-        observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE, "the intent")
+    with (
+        watch(idle) as observer,
+        run(idle, f"--limit={NODE}", npu_driver_version="25.5.6", npu_upgrade_reboot={"timeout": 2 * PATIENCE}) as one,
+    ):
+        observer.wait(
+            lambda sight: sight.name == NODE and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE, "the intent"
+        )
         before = observer.now()[NODE].boot_id
         idle.wait_for(lambda: frozen(idle, NODE), PATIENCE, f"{NODE} has booted the new driver and froze")
         idle._run([str(CHECKOUT / "lab" / "power"), NODE, "cycle"])

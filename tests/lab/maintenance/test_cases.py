@@ -14,9 +14,24 @@ import pytest
 import yaml
 from crash import Gate
 from lab import CHECKOUT
-from observer import APPROVAL, LAST, RECORD, STATE, VERSION
+from observer import APPROVAL, RECORD, STATE, VERSION
 from patience import PATIENCE
-from rollout import NPU_NODES, OTHER, TAKEOVER, at_step, proof, run, slots, target, upgrade, version_of, watch
+from rollout import (
+    NPU_NODES,
+    OTHER,
+    TAKEOVER,
+    address,
+    at_step,
+    last,
+    proof,
+    run,
+    slots,
+    target,
+    untouched,
+    upgrade,
+    version_of,
+    watch,
+)
 from workloads import A2, DUO, Team
 
 ALL = "--limit=" + ",".join(NPU_NODES)
@@ -27,21 +42,6 @@ CORDON_STEPS = ("cordon-required", "wait-for-jobs-required", "pod-deletion-requi
 def team(idle):
     with Team(idle, "maintenance-test") as one:
         yield one
-
-
-def last(lab, node: str) -> dict:
-    return json.loads(lab.node(node)["metadata"]["annotations"].get(LAST, "{}"))
-
-
-def address(lab, node: str) -> str:
-    return yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))["npu_nodes"]["hosts"][node]["ansible_host"]
-
-
-def untouched(observer, *nodes: str) -> list[str]:
-    """The nodes that were cordoned, got a record or another boot, although they must not."""
-    first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
-    return sorted({sight.name for sight in observer.timeline if sight.kind == "node" and sight.name in nodes and (
-        sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)})
 
 
 # --- refused before anything is touched ---
@@ -62,8 +62,10 @@ def test_a_blocked_node_stops_the_rollout_before_it_begins(idle, team):
 def test_an_image_missing_for_one_profile(idle, tmp_path):
     repository = str(idle.variable("npu_driver_repository"))
     more = tmp_path / "more.yml"
-    more.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {"npu-c": {"npu_driver_image": f"{repository}:25.5.1-nobody-has-it"}}}}),
-                    encoding="utf-8")
+    more.write_text(
+        yaml.safe_dump({"npu_nodes": {"hosts": {"npu-c": {"npu_driver_image": f"{repository}:25.5.1-nobody-has-it"}}}}),
+        encoding="utf-8",
+    )
     version = target(idle, "npu-a", "npu-b")
     with watch(idle) as observer:
         text = upgrade(idle, ALL, "-i", str(more), expect=1, npu_driver_version=version)
@@ -107,8 +109,16 @@ def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
     version = target(idle, "npu-a", "npu-b")
     team.deploy("stuck", node="npu-a", budget={"minAvailable": 1})
     pod = team.pods("stuck")[0]["metadata"]["uid"]
-    with watch(idle) as observer, run(idle, "--limit=npu-a,npu-b", npu_driver_version=version, npu_upgrade_on_blocked="defer",
-                                      npu_upgrade_drain={"timeout": 60}) as one:
+    with (
+        watch(idle) as observer,
+        run(
+            idle,
+            "--limit=npu-a,npu-b",
+            npu_driver_version=version,
+            npu_upgrade_on_blocked="defer",
+            npu_upgrade_drain={"timeout": 60},
+        ) as one,
+    ):
         observer.wait(lambda sight: sight.name == "npu-b" and sight.labels.get(VERSION) == version, PATIENCE, "npu-b is done")
         assert "maintenance-test/stuck" in one.text
         assert [found["metadata"]["uid"] for found in team.pods("stuck")] == [pod]
@@ -121,8 +131,17 @@ def test_a_blocked_node_is_given_back(idle, team):
     """Free when the plan looks, blocked when it is drained: at the limit the node is given back, and nothing has rebooted."""
     version = target(idle, "npu-a")
     team.deploy("slow", node="npu-a", holds=True, budget={"maxUnavailable": 1})
-    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_on_blocked="defer",
-                                      npu_upgrade_drain={"timeout": 5}, npu_upgrade_pod_deletion={"timeout": 5}) as one:
+    with (
+        watch(idle) as observer,
+        run(
+            idle,
+            "--limit=npu-a",
+            npu_driver_version=version,
+            npu_upgrade_on_blocked="defer",
+            npu_upgrade_drain={"timeout": 5},
+            npu_upgrade_pod_deletion={"timeout": 5},
+        ) as one,
+    ):
         status = one.wait()
         text = one.text
     assert status != 0 and "slow" in text, text[-4000:]
@@ -141,7 +160,7 @@ def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
             at_step(observer, "npu-a", "pod-deletion-required", "drain-required")
             one.controller.interrupt()
             assert one.wait() != 0
-            told = one.text[one.text.index("npu-a was interrupted in the step "):]
+            told = one.text[one.text.index("npu-a was interrupted in the step ") :]
         assert "To go on with it: ansible-playbook npuops.ascend.upgrade." in told
         assert observer.now()["npu-a"].cordoned
         team.let_go("slow")
@@ -162,7 +181,9 @@ def test_lost_ssh(idle, team):
             one.ssh.lost.clear()
             status = one.wait()
         if status != 0:
-            upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
+            upgrade(
+                idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER
+            )
     assert proof(idle, observer, {"npu-a": 1}, version) == []
 
 
@@ -170,8 +191,11 @@ def test_lost_ssh(idle, team):
 def test_two_controllers(idle, team):
     version = target(idle, "npu-a")
     team.deploy("slow", node="npu-a", ends_in=10)
-    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one, \
-            run(idle, "--limit=npu-a", npu_driver_version=version) as other:
+    with (
+        watch(idle) as observer,
+        run(idle, "--limit=npu-a", npu_driver_version=version) as one,
+        run(idle, "--limit=npu-a", npu_driver_version=version) as other,
+    ):
         statuses = [one.wait(), other.wait()]
     assert 0 in statuses, one.text[-3000:] + other.text[-3000:]
     assert proof(idle, observer, {"npu-a": 1}, version) == []
@@ -242,7 +266,9 @@ def test_the_node_object_is_deleted_while_it_reboots(idle):
     first = idle.node("npu-a")
     idle.fault("npu-a", "no-return")  # until the object is deleted, however long that takes
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
-        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE, "the intent")
+        observer.wait(
+            lambda sight: sight.name == "npu-a" and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE, "the intent"
+        )
         idle.wait_for(lambda: idle.ssh("npu-a", "true", check=False).returncode != 0, PATIENCE, "npu-a is down", 0.2)
         idle.kubectl("delete", "node", "npu-a")
         idle.fault("npu-a", "clear")
@@ -250,7 +276,9 @@ def test_the_node_object_is_deleted_while_it_reboots(idle):
         text = one.text
     if status != 0:
         idle.playbook("install")
-        text += upgrade(idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER)
+        text += upgrade(
+            idle, "--limit=npu-a", npu_driver_version=version, npu_upgrade_clear_halt=True, npu_upgrade_retry=True, **TAKEOVER
+        )
     node = idle.node("npu-a")
     assert node["metadata"]["uid"] != first["metadata"]["uid"], "it was not deleted in time"
     assert version_of(idle, "npu-a") == version, text[-4000:]
@@ -305,9 +333,11 @@ def test_several_at_once(idle, team, parallel):
 def documented(lab, begin: str) -> str:
     """Run the one command line of the guide that begins so, as it is printed there."""
     guide = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
-    line, = (text[2:] for text in guide if text.startswith("$ " + begin))
+    (line,) = (text[2:] for text in guide if text.startswith("$ " + begin))
     environ = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "PATH": f"{lab.state}/bin:{os.environ['PATH']}"}
-    return subprocess.run(["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=PATIENCE, cwd=CHECKOUT).stdout
+    return subprocess.run(
+        ["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=PATIENCE, cwd=CHECKOUT
+    ).stdout
 
 
 STATES = "kubectl get nodes -l openfuyao.com/npu.present -o 'custom-columns="
@@ -348,8 +378,10 @@ def test_approval_before_everything(idle):
 
 def test_approval_while_it_waits(idle):
     version = target(idle, "npu-a")
-    with watch(idle) as observer, run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version,
-                                      npu_upgrade_approval_wait="300") as one:
+    with (
+        watch(idle) as observer,
+        run(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version, npu_upgrade_approval_wait="300") as one,
+    ):
         observer.wait(lambda sight: sight.name == "npu-a" and sight.labels.get(STATE) == "approval-required", PATIENCE, "it asks")
         assert not observer.now()["npu-a"].cordoned
         idle.kubectl("annotate", "node", "npu-a", f"{APPROVAL}=true")
@@ -395,12 +427,22 @@ def test_options_as_text(idle, team):
     version = target(idle, "npu-c")
     team.deploy("work", node="npu-c", chips={DUO: 1})
     with watch(idle) as observer:
-        upgrade(idle, "--limit=npu-c", npu_driver_version=version, npu_upgrade_auto="true", npu_upgrade_max_parallel="1",
-                npu_upgrade_wait_for_jobs={"selector": "", "timeout": "0"},
-                npu_upgrade_pod_deletion={"force": "false", "timeout": "60", "delete_empty_dir": "false"},
-                npu_upgrade_drain={"enable": "true", "force": "false", "timeout": "60", "skip_selector": ""},
-                npu_upgrade_reboot={"timeout": "300"}, npu_upgrade_max_failures="1", npu_upgrade_retry="false",
-                npu_upgrade_smoke_pod="", npu_upgrade_approval_wait="", npu_upgrade_plan_file="")
+        upgrade(
+            idle,
+            "--limit=npu-c",
+            npu_driver_version=version,
+            npu_upgrade_auto="true",
+            npu_upgrade_max_parallel="1",
+            npu_upgrade_wait_for_jobs={"selector": "", "timeout": "0"},
+            npu_upgrade_pod_deletion={"force": "false", "timeout": "60", "delete_empty_dir": "false"},
+            npu_upgrade_drain={"enable": "true", "force": "false", "timeout": "60", "skip_selector": ""},
+            npu_upgrade_reboot={"timeout": "300"},
+            npu_upgrade_max_failures="1",
+            npu_upgrade_retry="false",
+            npu_upgrade_smoke_pod="",
+            npu_upgrade_approval_wait="",
+            npu_upgrade_plan_file="",
+        )
     assert proof(idle, observer, {"npu-c": 1}, version) == []
 
 

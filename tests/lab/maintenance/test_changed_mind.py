@@ -26,14 +26,22 @@ def team(idle):
 @pytest.fixture
 def waits(tmp_path):
     """Variables with which a run stays where the driver is validated and not confirmed yet."""
-    tasks = [{"name": "Wait for nobody", "ansible.builtin.wait_for": {"path": str(tmp_path / "never"), "timeout": 600}, "delegate_to": "localhost"}]
+    tasks = [
+        {
+            "name": "Wait for nobody",
+            "ansible.builtin.wait_for": {"path": str(tmp_path / "never"), "timeout": 600},
+            "delegate_to": "localhost",
+        }
+    ]
     (tmp_path / "after.yml").write_text(json.dumps(tasks), encoding="utf-8")
     return {"npu_upgrade_hook_after": str(tmp_path / "after.yml"), "npu_upgrade_heartbeat_limit": 700}
 
 
 def dies_on_trial(idle, observer, version, waits):
     with run(idle, ONE, npu_driver_version=version, **waits) as one:
-        observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record) and "validated" in sight.record["times"], 240, "validated")
+        observer.wait(
+            lambda sight: sight.name == "npu-a" and bool(sight.record) and "validated" in sight.record["times"], 240, "validated"
+        )
         one.controller.kill()
 
 
@@ -70,7 +78,11 @@ def test_a_rollback_takes_a_trial_back(idle, waits):
 def test_given_up_as_the_documentation_says(idle, waits):
     """The driver is on trial; the next upgrade validates and confirms it."""
     version = target(idle, "npu-a")
-    row = next(line for line in (CHECKOUT / "docs/upgrade.md").read_text(encoding="utf-8").splitlines() if line.startswith("| give up on a node"))
+    row = next(
+        line
+        for line in (CHECKOUT / "docs/upgrade.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| give up on a node")
+    )
     with watch(idle) as observer:
         dies_on_trial(idle, observer, version, waits)
         for command in re.findall("`kubectl ((?:annotate|label|uncordon)[^`]*)`", row):

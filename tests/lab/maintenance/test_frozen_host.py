@@ -9,8 +9,7 @@ import frozen
 import pytest
 from observer import COMPONENTS, STATE
 from patience import PATIENCE
-from rollout import TAKEOVER, proof, run, upgrade, version_of, watch
-from test_cases import address, last, slots, target, untouched
+from rollout import TAKEOVER, address, last, proof, run, slots, target, untouched, upgrade, version_of, watch
 
 NODE, OTHER = "npu-a", "npu-b"
 BOTH = f"--limit={NODE},{OTHER}"
@@ -50,7 +49,9 @@ def test_a_host_that_freezes_as_it_is_told_to_reboot(idle, impatient):
     with watch(idle) as observer:
         with frozen.thawed_at_the_end(idle, NODE) as freeze:
             gate = frozen.When(f"^{address(idle, NODE)} npu_boot rebooted", freeze)
-            with run(idle, BOTH, gate=gate, environment=impatient, npu_driver_version=version, npu_upgrade_reboot={"timeout": 5}) as one:
+            with run(
+                idle, BOTH, gate=gate, environment=impatient, npu_driver_version=version, npu_upgrade_reboot={"timeout": 5}
+            ) as one:
                 assert one.wait(PATIENCE) != 0
                 text = one.text
             assert gate.happened, text[-4000:]

@@ -42,8 +42,11 @@ def team(well):
 def touched(observer) -> set[str]:
     """The nodes that were cordoned, got a record or rebooted."""
     first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
-    return {sight.name for sight in observer.timeline if sight.kind == "node" and (
-        sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)}
+    return {
+        sight.name
+        for sight in observer.timeline
+        if sight.kind == "node" and (sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)
+    }
 
 
 def last(lab, node: str) -> dict:
@@ -52,7 +55,11 @@ def last(lab, node: str) -> dict:
 
 def slots(lab) -> dict:
     lease = lab.kubectl("get", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
-    return json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {"holders": {}, "halted": None}
+    return (
+        json.loads(json.loads(lease)["metadata"]["annotations"]["npuops.ascend/slots"])
+        if lease
+        else {"holders": {}, "halted": None}
+    )
 
 
 @pytest.mark.core
@@ -66,16 +73,30 @@ def test_a_watch_recovers_a_node_without_a_hand(well, team, capsys):
         lab.fault("npu-a", "wedge")
         begun = time.monotonic()
         observer.wait(lambda sight: sight.name == "npu-a" and bool(sight.record), PATIENCE, "npu-a in recovery")
-        lab.wait_for(lambda: not told(lab, "npu-a") and LAST in lab.node("npu-a")["metadata"]["annotations"]
-                     and lab.node("npu-a")["status"]["allocatable"].get(resource) == str(chips), PATIENCE, "npu-a is back", 0.5)
+        lab.wait_for(
+            lambda: (
+                not told(lab, "npu-a")
+                and LAST in lab.node("npu-a")["metadata"]["annotations"]
+                and lab.node("npu-a")["status"]["allocatable"].get(resource) == str(chips)
+            ),
+            PATIENCE,
+            "npu-a is back",
+            0.5,
+        )
         seconds = time.monotonic() - begun
         wait_well(lab, "npu-a")
-        lab.wait_for(lambda: "watches again" in watching.text and watching.text.rstrip().endswith("None of 3 NPU nodes is wedged."),
-                     PATIENCE, "it watches again", 0.5)
+        lab.wait_for(
+            lambda: "watches again" in watching.text and watching.text.rstrip().endswith("None of 3 NPU nodes is wedged."),
+            PATIENCE,
+            "it watches again",
+            0.5,
+        )
         assert proof(lab, observer, {"npu-a": 1}) == [], watching.text[-3000:]
     team.wait_available("train", 1)
     with capsys.disabled():
-        print(f"\n    from the wedge to allocatable chips, the agent looking every {QUICK['npu_node_agent_probe_interval']} s: {seconds:.0f} s")
+        print(
+            f"\n    from the wedge to allocatable chips, the agent looking every {QUICK['npu_node_agent_probe_interval']} s: {seconds:.0f} s"
+        )
     assert last(lab, "npu-a")["reason"] == "recovery" and last(lab, "npu-a")["approval"] is None
 
 
@@ -86,8 +107,10 @@ def test_a_watch_recovers_a_host_that_joined_the_inventory_later(well, tmp_path)
     without = yaml.safe_load(whole)
     del without["npu_nodes"]["hosts"]["npu-b"]
     inventory.write_text(yaml.safe_dump(without), encoding="utf-8")
-    with watch(lab) as observer, healing(lab, inventory=inventory, npu_heal_watch=True, npu_heal_watch_interval=2,
-                                         **ANYWAY) as watching:
+    with (
+        watch(lab) as observer,
+        healing(lab, inventory=inventory, npu_heal_watch=True, npu_heal_watch_interval=2, **ANYWAY) as watching,
+    ):
         lab.wait_for(lambda: "None of 3 NPU nodes is wedged" in watching.text, PATIENCE, "it watches", 0.2)
         inventory.write_text(whole, encoding="utf-8")
         wedge(lab, "npu-b")
@@ -148,7 +171,7 @@ def test_a_storm(well):
         text = heal(lab, expect=1, **{**ANYWAY, "npu_heal_storm_percent": 50})
         assert "2 of 3 NPU nodes wedged within 3600 s (npu-a, npu-b)" in text, text
         assert touched(observer) == set()
-    status = lab.playbook("status", **{"npu_heal_storm_percent": 50}).stdout
+    status = lab.playbook("status", npu_heal_storm_percent=50).stdout
     assert "STORM: 2 of 3 NPU nodes" in status and "no recovery in a storm" in status, status
 
 
@@ -195,8 +218,9 @@ def test_together_with_an_upgrade(well, team):
                 lab.fault(node, "wedge")
             wedge(lab, "npu-b")
             with healing(lab, npu_upgrade_max_parallel=3, **ANYWAY) as one:
-                lab.wait_for(lambda: "waits for its turn" in one.text or not upgrading.controller.running, 60,
-                             "the recovery waits", 0.2)
+                lab.wait_for(
+                    lambda: "waits for its turn" in one.text or not upgrading.controller.running, 60, "the recovery waits", 0.2
+                )
                 assert "waits for its turn: all 1 slot taken: npu-a" in one.text, one.text
                 team.let_go("slow")
                 assert upgrading.wait() == 0, upgrading.text

@@ -58,9 +58,17 @@ def crash(lab, team: Team, node: str, fate: Fate, at: int | str) -> dict:
         wait_well(lab, node)
         problems += proof(lab, observer, {node: 1}, max_parallel=0, only=node)
     call = gate.calls[gate.at - 1] if gate.reached else None
-    return {"node": node, "fate": fate.value, "at": gate.at, "reached": gate.reached, "foreign_cordon": foreign,
-            "call": call and call.what, "target": call and call.target,
-            "seconds": round(time.monotonic() - begun, 1), "problems": problems}
+    return {
+        "node": node,
+        "fate": fate.value,
+        "at": gate.at,
+        "reached": gate.reached,
+        "foreign_cordon": foreign,
+        "call": call and call.what,
+        "target": call and call.target,
+        "seconds": round(time.monotonic() - begun, 1),
+        "problems": problems,
+    }
 
 
 def reference(lab, node: str) -> list[str]:

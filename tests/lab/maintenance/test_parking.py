@@ -55,14 +55,23 @@ class Workloads(Team):
             self.made("apps/v1", "StatefulSet", "db", replicas=2, serviceName="db"),
             self.made("apps/v1", "ReplicaSet", "bare", replicas=1),
             self.made("batch/v1", "Job", "train", restart="OnFailure", selected=False),
-            {**self.made("batch/v1", "CronJob", "nightly"), "spec": {
-                "schedule": "0 3 1 1 *", "jobTemplate": {"spec": {"template": self.template("nightly", "Never")}}}},
+            {
+                **self.made("batch/v1", "CronJob", "nightly"),
+                "spec": {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": {"template": self.template("nightly", "Never")}}},
+            },
             self.made(f"{GROUP}/v1", "Fleet", "fleet", replicas=3),
-            {"apiVersion": f"{GROUP}/v1", "kind": "Gang", "metadata": self.metadata("gang"), "spec": {"workers": {"count": 2}}})
+            {"apiVersion": f"{GROUP}/v1", "kind": "Gang", "metadata": self.metadata("gang"), "spec": {"workers": {"count": 2}}},
+        )
         uid = self.lab.get("gangs." + GROUP, "gang", "-n", self.name)["metadata"]["uid"]
         owner = {"apiVersion": f"{GROUP}/v1", "kind": "Gang", "name": "gang", "uid": uid, "controller": True}
-        self.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {**self.metadata("gang-0"), "ownerReferences": [owner]},
-                    "spec": self.template("gang")["spec"]})
+        self.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {**self.metadata("gang-0"), "ownerReferences": [owner]},
+                "spec": self.template("gang")["spec"],
+            }
+        )
         self.wait_available("web", 2)
         self.lab.wait_for(lambda: self.running() >= 7, PATIENCE, "all pods run")
         self.lab.wait_for(lambda: self._counted("web", 2), PATIENCE, "the budget web knows its pods")
@@ -71,11 +80,23 @@ class Workloads(Team):
         return {"name": name, "namespace": self.name}
 
     def template(self, app: str, restart: str = "Always") -> dict:
-        return {"metadata": {"labels": {"app": app}}, "spec": {
-            "terminationGracePeriodSeconds": 5, "imagePullSecrets": [{"name": PULL_SECRET}], "restartPolicy": restart,
-            "nodeSelector": {"kubernetes.io/hostname": NODE},
-            "containers": [{"name": "main", "image": self.image, "command": ["/bin/sh", "-c", waiting(1)],
-                            "resources": {"limits": {A2: "1"}}}]}}
+        return {
+            "metadata": {"labels": {"app": app}},
+            "spec": {
+                "terminationGracePeriodSeconds": 5,
+                "imagePullSecrets": [{"name": PULL_SECRET}],
+                "restartPolicy": restart,
+                "nodeSelector": {"kubernetes.io/hostname": NODE},
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": self.image,
+                        "command": ["/bin/sh", "-c", waiting(1)],
+                        "resources": {"limits": {A2: "1"}},
+                    }
+                ],
+            },
+        }
 
     def made(self, version: str, kind: str, name: str, restart: str = "Always", selected: bool = True, **spec: object) -> dict:
         spec["template"] = self.template(name, restart)
@@ -92,8 +113,10 @@ class Workloads(Team):
         for resource, name in STOPPED:
             item = self.lab.get(resource, name, "-n", self.name)
             found[resource, name] = {
-                "spec": item["spec"], "labels": item["metadata"].get("labels") or {},
-                "annotations": item["metadata"].get("annotations") or {}}
+                "spec": item["spec"],
+                "labels": item["metadata"].get("labels") or {},
+                "annotations": item["metadata"].get("annotations") or {},
+            }
         return found
 
     def not_stopped(self) -> list[str]:
@@ -107,17 +130,37 @@ def granted(name: str) -> list[dict]:
     rule = {"apiGroups": [GROUP], "resources": ["fleets", "gangs"], "verbs": ["get", "list", "patch"]}
     return [
         {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
-        {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-         "subjects": [{"kind": "ServiceAccount", "name": "npu-controller", "namespace": "npu-operator"}]}]
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "npu-controller", "namespace": "npu-operator"}],
+        },
+    ]
 
 
 def definition(plural: str, kind: str, replicas: str) -> dict:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{GROUP}"},
-            "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [{
-                "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything},
-                "subresources": {"scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}}}]}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": anything},
+                    "subresources": {"scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}},
+                }
+            ],
+        },
+    }
 
 
 @pytest.fixture
@@ -132,8 +175,16 @@ def module(lab, gate: Gate, **options: object):
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="npu-")))
         proxy = stack.enter_context(ApiProxy(lab.controller_kubeconfig, directory, gate))
-        command = ["ansible", NODE, "-i", str(lab.inventory), "-m", "npuops.ascend.npu_workloads",
-                   "-a", json.dumps({"kubeconfig": str(proxy.kubeconfig), **options})]
+        command = [
+            "ansible",
+            NODE,
+            "-i",
+            str(lab.inventory),
+            "-m",
+            "npuops.ascend.npu_workloads",
+            "-a",
+            json.dumps({"kubeconfig": str(proxy.kubeconfig), **options}),
+        ]
         environ = {**os.environ, **lab.environment()}
         controller = Controller(command, directory / "log", environ, CHECKOUT)
         gate.kill = controller.kill
@@ -161,10 +212,17 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     version = OTHER[version_of(idle, NODE)]
     text = upgrade(idle, f"--limit={NODE}", expect=1, npu_driver_version=version)
     assert "allows no disruption now" in text
-    with watch(idle) as observer, run(idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park",
-                                      npu_upgrade_report_dir=str(tmp_path)) as one:
-        observer.wait(lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
-                      PATIENCE, "the reboot")
+    with (
+        watch(idle) as observer,
+        run(
+            idle, f"--limit={NODE}", npu_driver_version=version, npu_upgrade_workloads="park", npu_upgrade_report_dir=str(tmp_path)
+        ) as one,
+    ):
+        observer.wait(
+            lambda sight: sight.name == NODE and bool(sight.record) and sight.record["step"] == "reboot-required",
+            PATIENCE,
+            "the reboot",
+        )
         assert team.not_stopped() == []
         idle.kubectl("scale", "deployment", "mine", "-n", team.name, "--replicas=2")
         assert one.wait() == 0, one.text[-6000:]
@@ -232,8 +290,14 @@ def test_nothing_is_parked_while_people_decide(idle, team):
     team.fill()
     before = team.now()
     gate = Gate()
-    text = upgrade(idle, f"--limit={NODE}", gate=gate, npu_driver_version=OTHER[version_of(idle, NODE)],
-                   npu_upgrade_workloads="park", npu_upgrade_auto=False)
+    text = upgrade(
+        idle,
+        f"--limit={NODE}",
+        gate=gate,
+        npu_driver_version=OTHER[version_of(idle, NODE)],
+        npu_upgrade_workloads="park",
+        npu_upgrade_auto=False,
+    )
     assert "awaiting-approval" in text, text
     assert not [call for call in gate.calls if team.name in call.what]
     assert team.now() == before

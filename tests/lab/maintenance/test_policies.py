@@ -43,18 +43,39 @@ def said(text: str) -> str:
 def untouched(observer, *nodes: str) -> bool:
     """Whether these nodes were never cordoned, had no record and no other boot."""
     first = {sight.name: sight for sight in observer.timeline if sight.first and sight.kind == "node"}
-    return not [sight for sight in observer.timeline if sight.kind == "node" and sight.name in nodes and (
-        sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)]
+    return not [
+        sight
+        for sight in observer.timeline
+        if sight.kind == "node"
+        and sight.name in nodes
+        and (sight.record or sight.cordoned or sight.boot_id != first[sight.name].boot_id)
+    ]
 
 
 def lone(team: Team, name: str, node: str, chips: dict | None = None, scratch: bool = False) -> None:
     """A pod that nobody would make again."""
     volumes = {"volumes": [{"name": "scratch", "emptyDir": {}}]} if scratch else {}
-    team.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": team.name}, "spec": {
-        "nodeSelector": {"kubernetes.io/hostname": node}, "terminationGracePeriodSeconds": 1,
-        "imagePullSecrets": [{"name": PULL_SECRET}], **volumes,
-        "containers": [{"name": "main", "image": team.image, "command": ["sleep", "86400"],
-                        "resources": {"limits": {key: str(count) for key, count in (chips or {}).items()}}}]}})
+    team.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": team.name},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "terminationGracePeriodSeconds": 1,
+                "imagePullSecrets": [{"name": PULL_SECRET}],
+                **volumes,
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": team.image,
+                        "command": ["sleep", "86400"],
+                        "resources": {"limits": {key: str(count) for key, count in (chips or {}).items()}},
+                    }
+                ],
+            },
+        }
+    )
     team.lab.wait_for(lambda: team.lab.pod(name, team.name)["status"]["phase"] == "Running", PATIENCE, f"{name} runs")
 
 
@@ -68,8 +89,9 @@ def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
     """One run: npu-a is skipped by its label; npu-b is drained by force, NPU pods first, without what a selector keeps; npu-c, of which
     the inventory wants another version than of npu-b, has that one and reboots because its label asks for it."""
     new, same = OTHER[version_of(idle, "npu-b")], version_of(idle, "npu-c")
-    versions = overlay(tmp_path, npu_a={"npu_driver_version": new}, npu_b={"npu_driver_version": new},
-                       npu_c={"npu_driver_version": same})
+    versions = overlay(
+        tmp_path, npu_a={"npu_driver_version": new}, npu_b={"npu_driver_version": new}, npu_c={"npu_driver_version": same}
+    )
     idle.kubectl("label", "node", "npu-a", f"{SKIP}=true")
     idle.kubectl("label", "node", "npu-c", f"{REQUESTED}=true")
     team.deploy("train", node="npu-b", chips={A2: 1}, holds=True)
@@ -87,11 +109,19 @@ def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
         assert "policy-test/kept" not in text, text
         assert untouched(observer, *NPU_NODES)
 
-        with run(idle, *versions, npu_upgrade_max_parallel=0, npu_upgrade_pod_deletion={"force": True},
-                 npu_upgrade_drain={"force": True, "delete_empty_dir": True, "skip_selector": "lab/keep"}) as one:
+        with run(
+            idle,
+            *versions,
+            npu_upgrade_max_parallel=0,
+            npu_upgrade_pod_deletion={"force": True},
+            npu_upgrade_drain={"force": True, "delete_empty_dir": True, "skip_selector": "lab/keep"},
+        ) as one:
             idle.wait_for(lambda: leaving(team, "train"), PATIENCE, "the NPU pod is told to end")
-            observer.wait(lambda sight: sight.name == "npu-c" and bool(sight.record) and bool(sight.record["boot_id"]), PATIENCE,
-                          "npu-c reboots")
+            observer.wait(
+                lambda sight: sight.name == "npu-c" and bool(sight.record) and bool(sight.record["boot_id"]),
+                PATIENCE,
+                "npu-c reboots",
+            )
             # The other one has been on its way all the time, and its NPU pod still holds it up.
             assert not leaving(team, "other"), "it was evicted before the NPU pods were gone"
             team.let_go("train")
@@ -130,8 +160,11 @@ def test_an_approval_expires(idle):
 
 def age_of_approval(lab, node: str) -> float:
     """Seconds since the annotation was set, by the machine's clock."""
-    fields = [entry for entry in lab.node(node)["metadata"]["managedFields"]
-              if f"f:{APPROVAL}" in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})]
+    fields = [
+        entry
+        for entry in lab.node(node)["metadata"]["managedFields"]
+        if f"f:{APPROVAL}" in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
+    ]
     then = max(datetime.datetime.fromisoformat(entry["time"].replace("Z", "+00:00")) for entry in fields)
     return (datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()
 
@@ -140,15 +173,33 @@ def age_of_approval(lab, node: str) -> float:
 def test_more_than_one_may_fail(idle, tmp_path):
     """The smoke pod fails wherever it runs. By default it would be halted after the first node; here it is after the second."""
     image = str(idle.variable("npu_driver_repository")).split("/", maxsplit=1)[0] + "/lab/test:lab"
-    (tmp_path / "smoke.yml").write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "smoke", "namespace": "default"},
-        "spec": {"restartPolicy": "Never", "imagePullSecrets": [{"name": PULL_SECRET}], "containers": [{
-            "name": "main", "image": image, "command": ["/bin/sh", "-c", "echo no collective communication; exit 7"]}]}}), encoding="utf-8")
+    (tmp_path / "smoke.yml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "smoke", "namespace": "default"},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "imagePullSecrets": [{"name": PULL_SECRET}],
+                    "containers": [
+                        {"name": "main", "image": image, "command": ["/bin/sh", "-c", "echo no collective communication; exit 7"]}
+                    ],
+                },
+            }
+        ),
+        encoding="utf-8",
+    )
     upgrade(idle, npu_driver_version="25.5.0", npu_upgrade_max_parallel=0)
     old = {node: version_of(idle, node) for node in NPU_NODES}
     with watch(idle) as observer:
-        text = upgrade(idle, expect=1, npu_driver_version="25.5.1", npu_upgrade_max_failures=2,
-                       npu_upgrade_smoke_pod=str(tmp_path / "smoke.yml"))
+        text = upgrade(
+            idle,
+            expect=1,
+            npu_driver_version="25.5.1",
+            npu_upgrade_max_failures=2,
+            npu_upgrade_smoke_pod=str(tmp_path / "smoke.yml"),
+        )
     failed = {name for name in NPU_NODES if idle.node(name)["metadata"]["labels"].get(STATE) == "upgrade-failed"}
     assert len(failed) == 2, text[-4000:]
     assert untouched(observer, *set(NPU_NODES) - failed)
@@ -169,12 +220,16 @@ HOLDER = "lab-holder"
 @pytest.fixture
 def holder(idle):
     """holder(device): a process of the host, in no pod, holds a chip. It ends with the test."""
+
     def hold(device: str) -> None:
         # The lab has no driver that could open a device; a file descriptor that only stands for it is all there can be.
-        code = f"import os, signal; os.open(\"/dev/{device}\", os.O_PATH); signal.pause()"
+        code = f'import os, signal; os.open("/dev/{device}", os.O_PATH); signal.pause()'
         idle.ssh("npu-a", f"systemd-run --quiet --unit={HOLDER} python3 -c '{code}'")
-        idle.wait_for(lambda: device in idle.ssh("npu-a", f"ls -l /proc/$(systemctl show -P MainPID {HOLDER})/fd", check=False).stdout,
-                      PATIENCE, "it has it open")
+        idle.wait_for(
+            lambda: device in idle.ssh("npu-a", f"ls -l /proc/$(systemctl show -P MainPID {HOLDER})/fd", check=False).stdout,
+            PATIENCE,
+            "it has it open",
+        )
 
     yield hold
     idle.ssh("npu-a", f"systemctl stop {HOLDER}.service; systemctl reset-failed {HOLDER}.service", check=False)
@@ -213,26 +268,50 @@ def white_list(idle):
     """The kind ImageWhiteList in its namespace, with the rights that docs/access.md asks for; white_list(text...) says what it names."""
     api = "rbac.authorization.k8s.io"
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"imagewhitelists.{GROUP}"},
-                  "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": "imagewhitelists", "kind": "ImageWhiteList"},
-                           "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}]}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"imagewhitelists.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "imagewhitelists", "kind": "ImageWhiteList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
+        },
+    }
     place = {"namespace": "cpaas-system"}
 
     def apply(*items: dict) -> None:
         idle.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
 
     def name_images(*texts: str) -> None:
-        apply({"apiVersion": f"{GROUP}/v1", "kind": "ImageWhiteList", "metadata": {"name": "ascend-driver", **place},
-               "spec": {"images": list(texts)}})
+        apply(
+            {
+                "apiVersion": f"{GROUP}/v1",
+                "kind": "ImageWhiteList",
+                "metadata": {"name": "ascend-driver", **place},
+                "spec": {"images": list(texts)},
+            }
+        )
 
     try:
         apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cpaas-system"}}, definition)
         idle.kubectl("wait", "--for=condition=Established", "crd", f"imagewhitelists.{GROUP}", f"--timeout={PATIENCE}s")
-        apply({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": {"name": "white-list", **place},
-               "rules": [{"apiGroups": [GROUP], "resources": ["imagewhitelists"], "verbs": ["get"]}]},
-              {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": {"name": "white-list", **place},
-               "roleRef": {"apiGroup": api, "kind": "Role", "name": "white-list"},
-               "subjects": [{"kind": "ServiceAccount", "name": "npu-controller", "namespace": "npu-operator"}]})
+        apply(
+            {
+                "apiVersion": f"{api}/v1",
+                "kind": "Role",
+                "metadata": {"name": "white-list", **place},
+                "rules": [{"apiGroups": [GROUP], "resources": ["imagewhitelists"], "verbs": ["get"]}],
+            },
+            {
+                "apiVersion": f"{api}/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": "white-list", **place},
+                "roleRef": {"apiGroup": api, "kind": "Role", "name": "white-list"},
+                "subjects": [{"kind": "ServiceAccount", "name": "npu-controller", "namespace": "npu-operator"}],
+            },
+        )
         yield name_images
     finally:
         idle.kubectl("delete", "crd", f"imagewhitelists.{GROUP}", "--ignore-not-found")

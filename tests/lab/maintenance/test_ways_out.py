@@ -14,8 +14,7 @@ import yaml
 from lab import CHECKOUT
 from observer import LAST, LEASE, STATE
 from patience import PATIENCE, RUN_PATIENCE
-from rollout import NAMESPACE, TAKEOVER, proof, reset, upgrade, version_of, watch
-from test_cases import slots, target, untouched
+from rollout import NAMESPACE, TAKEOVER, proof, reset, slots, target, untouched, upgrade, version_of, watch
 
 NODE, OTHER = "npu-a", "npu-b"
 UPGRADE = "ansible-playbook -i my-fleet npuops.ascend.upgrade"
@@ -30,21 +29,40 @@ class Fleet:
         self.new = target(lab, NODE, OTHER)
         self.old = version_of(lab, NODE)
         self.message = ""  # what the last halted run said
-        tasks = [{"name": "Look at the node", "ansible.builtin.fail": {"msg": "no good"},
-                  "when": f"inventory_hostname == '{NODE}' and '{self.broken}' is exists"}]
+        tasks = [
+            {
+                "name": "Look at the node",
+                "ansible.builtin.fail": {"msg": "no good"},
+                "when": f"inventory_hostname == '{NODE}' and '{self.broken}' is exists",
+            }
+        ]
         (directory / "after.yml").write_text(json.dumps(tasks), encoding="utf-8")
         inventory = yaml.safe_load(lab.inventory.read_text(encoding="utf-8"))
         group = inventory["npu_nodes"]
         group["hosts"] = {name: group["hosts"][name] for name in (NODE, OTHER)}
-        group["vars"].update(npu_driver_version=self.new, npu_upgrade_auto=True, npu_upgrade_reboot={"timeout": 2 * PATIENCE},
-                             npu_upgrade_hook_after=str(directory / "after.yml"), **TAKEOVER)
+        group["vars"].update(
+            npu_driver_version=self.new,
+            npu_upgrade_auto=True,
+            npu_upgrade_reboot={"timeout": 2 * PATIENCE},
+            npu_upgrade_hook_after=str(directory / "after.yml"),
+            **TAKEOVER,
+        )
         (directory / "my-fleet").write_text(yaml.safe_dump(inventory), encoding="utf-8")
 
     def run(self, line: str, succeeds: bool = True) -> str:
         """What the command line prints. What a run prints names no inventory: that is the one of the user's ansible.cfg."""
         environ = {**self.lab.environment(), "ANSIBLE_INVENTORY": str(self.directory / "my-fleet")}
-        done = subprocess.run(["bash", "-c", line], cwd=self.directory, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False, timeout=RUN_PATIENCE)
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.directory,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=RUN_PATIENCE,
+        )
         assert (done.returncode == 0) == succeeds, f"{line}\nexit status {done.returncode}\n{done.stdout[-6000:]}"
         return " ".join(done.stdout.split())
 
@@ -75,7 +93,7 @@ class Fleet:
 def documented(wanted: str) -> str:
     """The command in the row of the guide's table that begins so."""
     lines = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
-    row, = (line for line in lines if line.startswith(f"| {wanted} |"))
+    (row,) = (line for line in lines if line.startswith(f"| {wanted} |"))
     return re.search("`(ansible-playbook [^`]*)`", row)[1]
 
 

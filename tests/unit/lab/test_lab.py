@@ -56,8 +56,11 @@ def test_labs_share_nothing(monkeypatch):
 
 
 def test_containers_of_lab_10_are_not_those_of_lab_1(lab, monkeypatch):
-    listed = [{"Names": ["npulab98-npu-a"], "State": "running"}, {"Names": ["npulab9-npu-a"], "State": "running"},
-              {"Names": ["npulab980-npu-a"], "State": "running"}]
+    listed = [
+        {"Names": ["npulab98-npu-a"], "State": "running"},
+        {"Names": ["npulab9-npu-a"], "State": "running"},
+        {"Names": ["npulab980-npu-a"], "State": "running"},
+    ]
     monkeypatch.setattr(podman, "_list", lambda *_: listed)
     assert podman.containers(lab) == {"npulab98-npu-a": "running"}
 
@@ -103,9 +106,11 @@ def test_cache_directory_is_complete_or_absent(tmp_path):
 
 
 def test_leftover_of_a_killed_build_goes(tmp_path):
-    code = (f"import os, signal, sys; sys.path.insert(0, {LAB_SOURCE!r}); from pathlib import Path\n"
-            f"from npulab.files import new_directory\n"
-            f"with new_directory(Path({str(tmp_path / 'thing')!r})): os.kill(os.getpid(), signal.SIGKILL)")
+    code = (
+        f"import os, signal, sys; sys.path.insert(0, {LAB_SOURCE!r}); from pathlib import Path\n"
+        f"from npulab.files import new_directory\n"
+        f"with new_directory(Path({str(tmp_path / 'thing')!r})): os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
     with new_directory(tmp_path / "thing"):
@@ -201,7 +206,9 @@ def test_faults_and_their_arguments():
             faults.words("fewer-chips", values)
 
 
-@pytest.mark.parametrize("arguments", [["25.5.x!"], ["25.5.2", "no-such-kind"], ["25.5.2", "fewer-chips", "many"], ["25.5.2", "no-return"]])
+@pytest.mark.parametrize(
+    "arguments", [["25.5.x!"], ["25.5.2", "no-such-kind"], ["25.5.2", "fewer-chips", "many"], ["25.5.2", "no-return"]]
+)
 def test_driver_image_that_makes_no_sense(arguments):
     command = [sys.executable, "-B", f"{LAB_SOURCE}/driver-image", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

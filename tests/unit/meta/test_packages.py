@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import sys
 
-import graphlib
 import pytest
 from paths import CHECKOUT
 
@@ -35,7 +35,7 @@ def imports(name):
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, "%s: a relative import in line %d; name the whole path" % (name, node.lineno)
             if node.module.startswith(OURS):
-                path = node.module[len(OURS):].replace(".", "/")
+                path = node.module[len(OURS) :].replace(".", "/")
                 if (PLUGINS / (path + ".py")).exists():
                     ours.add(path)
                 else:

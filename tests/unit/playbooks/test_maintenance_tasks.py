@@ -14,9 +14,7 @@ from scripted import Scripted
 
 def play(scripted, serial, verdicts=None):
     """The play of the roll-out that takes the nodes through their maintenance."""
-    hosts = {
-        name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in ("a", "b", "c")
-    }
+    hosts = {name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in ("a", "b", "c")}
     path = scripted.root / "ansible_collections" / "npuops" / "ascend" / "playbooks" / "tasks" / "maintenance.yml"
     return {
         "hosts": "npu_nodes",
@@ -67,9 +65,12 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     ssh.chmod(0o755)
     scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
     variables = {"npu_upgrade_hook_" + hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
-    report = {"hosts": "npu_nodes", "gather_facts": False,
-              "tasks": [{"ansible.builtin.debug": {"msg": "<<report>>"}, "run_once": True}]}
-    done = scripted.run([play(scripted, True), report], {name: variables for name in "abc"})
+    report = {
+        "hosts": "npu_nodes",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.debug": {"msg": "<<report>>"}, "run_once": True}],
+    }
+    done = scripted.run([play(scripted, True), report], dict.fromkeys("abc", variables))
     text = done.stdout
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
     assert [call[0] for call in calls] == ["a", "a", "b", "b", "c", "c"], text

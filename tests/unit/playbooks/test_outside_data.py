@@ -66,7 +66,9 @@ class Fleet:
             item["status"]["conditions"][0]["message"] = text
             item["status"]["nodeInfo"].update(osImage=text, kernelVersion=text)
             if self.kind == ABSURD:
-                item["metadata"]["labels"].update(hostile.everywhere(text, {STATE: "", "npuops.ascend/driver-version": "", "pool": ""}))
+                item["metadata"]["labels"].update(
+                    hostile.everywhere(text, {STATE: "", "npuops.ascend/driver-version": "", "pool": ""})
+                )
                 item["metadata"]["annotations"] = hostile.everywhere(text, annotations)
                 item["status"] = hostile.everywhere(text, item["status"])
                 item["spec"] = {"taints": [{"key": text, "value": text, "effect": text}]}
@@ -142,7 +144,9 @@ class Fleet:
             "K8S_AUTH_API_KEY": "token",
         }
         command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "-v", "--diff", "npuops.ascend." + playbook]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.directory, timeout=300)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, cwd=self.directory, timeout=300
+        )
         return done.stdout + done.stderr
 
 
@@ -168,7 +172,9 @@ def test_what_hosts_and_nodes_say_is_shown_and_not_evaluated(fleet, playbook):
 @pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
 @pytest.mark.parametrize("playbook", ["status", "upgrade"])
 def test_what_a_host_says_when_it_fails(fleet, playbook):
-    failures = {name: {"failed": True, "msg": text, "module_stderr": text, "exception": text, "rc": 1} for name, text in fleet.texts.items()}
+    failures = {
+        name: {"failed": True, "msg": text, "module_stderr": text, "exception": text, "rc": 1} for name, text in fleet.texts.items()
+    }
     told = fleet.run(playbook, failures)
     assert not fleet.canary.exists(), told
     assert "PLAY RECAP" in told and hostile.SHOWN in told.replace("\\", ""), told
@@ -187,7 +193,9 @@ def test_a_host_changes_no_variable_of_anybody(fleet, playbook):
         "ansible_facts": {**near, "npu_kubernetes_auth": {"host": "http://127.0.0.1:9"}, "npu_driver_version": "9.9.9"},
         "ansible_stats": {"data": {"npuops_status": "taken over"}, "per_host": False, "aggregate": False},
     }
-    answers = {name: dict(answer, changed=True, **orders) if name == "plausible-0" else answer for name, answer in fleet.answers.items()}
+    answers = {
+        name: dict(answer, changed=True, **orders) if name == "plausible-0" else answer for name, answer in fleet.answers.items()
+    }
     told = fleet.run(playbook, answers)
     assert not fleet.canary.exists(), told
     assert "127.0.0.1:9" not in told and "9.9.9" not in told and "taken over" not in told, told

@@ -41,7 +41,10 @@ FIRST = {
     "npu_awx_kubernetes_host": "https://kube.example.com:6443",
     "npu_awx_kubernetes_ca": "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n",
     "npu_awx_machine_become_method": "sudo",
-    "npu_awx_inventory_variables": {"npu_driver_repository": "registry.example.com/mlops/ascend-driver", "npu_upgrade_drain": {"timeout": 600}},
+    "npu_awx_inventory_variables": {
+        "npu_driver_repository": "registry.example.com/mlops/ascend-driver",
+        "npu_upgrade_drain": {"timeout": 600},
+    },
     "npu_awx_survey_defaults": {"npu_driver_version": "25.5.1"},
     "npu_awx_approval_timeout": 3600,
     "npu_awx_roles": [
@@ -98,7 +101,9 @@ class Run:
         collections = os.path.dirname(sys.modules["ansible_collections.npuops.ascend"].__path__[0].rpartition("/npuops")[0])
         values = tmp_path / "values.json"
         values.write_text(json.dumps(variables))
-        (tmp_path / "ansible.cfg").write_text("[defaults]\ninject_facts_as_vars = False\ninternal_poll_interval = 0.01\n[connection]\npipelining = True\n")
+        (tmp_path / "ansible.cfg").write_text(
+            "[defaults]\ninject_facts_as_vars = False\ninternal_poll_interval = 0.01\n[connection]\npipelining = True\n"
+        )
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_", "TOWER_"))}
         environ.update(
             HOME=str(tmp_path),
@@ -162,7 +167,9 @@ def scene(tmp_path_factory):
         ]
         outputs = {name: run.fine() for name, run in zip(("first", "second"), runs)}
 
-        awx.one("schedules", "NPU heal every few minutes").update(enabled=True, rrule="DTSTART:20260101T000000Z RRULE:FREQ=HOURLY;INTERVAL=1")
+        awx.one("schedules", "NPU heal every few minutes").update(
+            enabled=True, rrule="DTSTART:20260101T000000Z RRULE:FREQ=HOURLY;INTERVAL=1"
+        )
         awx.one("organizations", "Platform")["description"] = "Ours"
         awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] = "a newer token"
         before = len(awx.changes)
@@ -193,8 +200,17 @@ def test_all_of_it_is_there(scene):
     assert names("inventory_sources") == ["Lab nodes of the cluster", "NPU nodes of the cluster"]
     assert names("projects") == ["Lab playbooks", "NPU playbooks"]
     assert names("execution_environments") == ["NPU execution environment", "shared environment"]
-    assert names("credentials") == ["NPU Kubernetes API", "NPU hosts", "NPU image registry", "shared cluster", "shared key", "shared vault"]
-    assert names("schedules") == [prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "install every night")]
+    assert names("credentials") == [
+        "NPU Kubernetes API",
+        "NPU hosts",
+        "NPU image registry",
+        "shared cluster",
+        "shared key",
+        "shared vault",
+    ]
+    assert names("schedules") == [
+        prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "install every night")
+    ]
 
 
 def test_each_fleet_has_its_organization(scene):
@@ -211,7 +227,11 @@ def test_job_templates(scene, name):
     stub, template = scene["awx"], scene["awx"].one("job_templates", "NPU " + name)
     assert template["playbook"] == "playbooks/%s.yml" % name.rpartition(" ")[2]
     assert template["playbook"] in PLAYBOOKS
-    assert (template["job_slice_count"], template["ask_job_slice_count_on_launch"], template["allow_simultaneous"]) == (1, False, False)
+    assert (template["job_slice_count"], template["ask_job_slice_count_on_launch"], template["allow_simultaneous"]) == (
+        1,
+        False,
+        False,
+    )
     assert (template["ask_limit_on_launch"], template["ask_variables_on_launch"]) == (True, False)
     # What an upgrade would do is said by plan; only install has a check mode that is worth its name.
     assert template["ask_job_type_on_launch"] is (name == "install")
@@ -232,7 +252,9 @@ def test_the_other_fleet_uses_what_is_there(scene):
 def test_credentials(scene):
     stub = scene["awx"]
     kind = stub.one("credential_types", "NPU image registry")
-    assert kind["injectors"] == {"extra_vars": {"npu_registry_username": "{{ username }}", "npu_registry_password": "{{ password }}"}}
+    assert kind["injectors"] == {
+        "extra_vars": {"npu_registry_username": "{{ username }}", "npu_registry_password": "{{ password }}"}
+    }
     assert stub.one("credentials", "NPU image registry")["inputs"] == {"username": "reader", "password": "registry-s3cret"}
     inputs = stub.one("credentials", "NPU Kubernetes API")["inputs"]
     assert (inputs["verify_ssl"], inputs["ssl_ca_cert"]) == (True, FIRST["npu_awx_kubernetes_ca"])
@@ -343,7 +365,11 @@ APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollba
 def test_the_workflow(scene):
     stub = scene["awx"]
     workflow = stub.one("workflow_job_templates", "NPU driver roll-out")["id"]
-    nodes = {entry["identifier"]: entry for entry in stub.objects["workflow_job_template_nodes"].values() if entry["workflow_job_template"] == workflow}
+    nodes = {
+        entry["identifier"]: entry
+        for entry in stub.objects["workflow_job_template_nodes"].values()
+        if entry["workflow_job_template"] == workflow
+    }
     by_number = {entry["id"]: name for name, entry in nodes.items()}
     assert {
         (name, edge, by_number[child])
@@ -482,7 +508,10 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     output = Run(tmp_path, awx, THERE, "--check", "--diff").fine()
     assert awx.changes == []
     assert changed(output) > 7
-    assert "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates" in flat(output)
+    assert (
+        "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates"
+        in flat(output)
+    )
 
 
 def test_check_mode_with_a_new_label_looks_at_everything_else(awx, tmp_path):
@@ -494,7 +523,9 @@ def test_check_mode_with_a_new_label_looks_at_everything_else(awx, tmp_path):
     before = len(awx.changes)
     output = Run(tmp_path / "check", awx, {**variables, "npu_awx_labels": ["npuops.ascend", "new"]}, "--check", "--diff").fine()
     assert len(awx.changes) == before
-    assert re.search(r"changed: \[localhost\] => \(item=NPU status\)", output) and re.search(r"ok: \[localhost\] => \(item=NPU plan\)", output)
+    assert re.search(r"changed: \[localhost\] => \(item=NPU status\)", output) and re.search(
+        r"ok: \[localhost\] => \(item=NPU plan\)", output
+    )
     assert re.search(r"ok: \[localhost\] => \(item=fleet\)", output)
     assert "the label new on the templates" in flat(output)
 
@@ -546,7 +577,12 @@ def test_playbooks_that_awx_cannot_fetch(tmp_path):
 def test_new_secrets(awx, tmp_path):
     """Up to the credentials; what comes after is not needed for that, and refused."""
     Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""}).end()
-    newer = {**FIRST, "npu_awx_kubernetes_token": "new-s3cret", "npu_awx_update_secrets": True, "npu_awx_execution_environment_image": ""}
+    newer = {
+        **FIRST,
+        "npu_awx_kubernetes_token": "new-s3cret",
+        "npu_awx_update_secrets": True,
+        "npu_awx_execution_environment_image": "",
+    }
     output = refused(awx, tmp_path, newer)
     assert "AWX has no execution environment" in output
     assert awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "new-s3cret"
@@ -580,7 +616,9 @@ def test_what_the_guide_launches_over_the_api_is_accepted():
     assert {type(value) for value in answers.values()} == {str, int}
 
 
-@pytest.mark.parametrize("wrong", [{"npu_upgrade_retry": True}, {"npu_upgrade_retry": ""}, {"npu_upgrade_max_parallel": "2"}, {"npu_driver_version": ""}])
+@pytest.mark.parametrize(
+    "wrong", [{"npu_upgrade_retry": True}, {"npu_upgrade_retry": ""}, {"npu_upgrade_max_parallel": "2"}, {"npu_driver_version": ""}]
+)
 def test_what_the_guide_says_that_awx_refuses(wrong):
     assert awx_rules.answer_problems(npu_survey(SURVEYS["driver roll-out"], QUESTIONS), {**answers_of_the_guide(), **wrong})
 

@@ -50,7 +50,8 @@ class Granted:
                 namespace = item["metadata"].get("namespace")
                 role = item["roleRef"]
                 self.rules.setdefault(namespace, []).extend(
-                    roles[role["kind"], role["name"], namespace if role["kind"] == "Role" else None])
+                    roles[role["kind"], role["name"], namespace if role["kind"] == "Role" else None]
+                )
 
     @staticmethod
     def _key(item):
@@ -59,9 +60,12 @@ class Granted:
     def allows(self, verb, resource, group="", namespace=None, name=None):
         rules = self.rules[None] + (self.rules.get(namespace, []) if namespace else [])
         return any(
-            verb in rule["verbs"] and resource in rule["resources"] and group in rule["apiGroups"]
+            verb in rule["verbs"]
+            and resource in rule["resources"]
+            and group in rule["apiGroups"]
             and ("resourceNames" not in rule or name in rule["resourceNames"])
-            for rule in rules)
+            for rule in rules
+        )
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +117,11 @@ def test_the_api_server_lets_it_grant_what_components_get(granted):
             for rule in item.get("rules", []):
                 for group in rule["apiGroups"]:
                     for resource in rule["resources"]:
-                        lacks = [verb for verb in rule["verbs"]
-                                 if not granted.allows(verb, resource, group, item["metadata"].get("namespace"))]
+                        lacks = [
+                            verb
+                            for verb in rule["verbs"]
+                            if not granted.allows(verb, resource, group, item["metadata"].get("namespace"))
+                        ]
                         assert lacks == [], (item["metadata"]["name"], resource)
 
 
@@ -129,7 +136,9 @@ def test_no_way_to_more_rights(granted):
 def test_the_documented_rights_are_those_of_the_manifest(granted):
     """docs/access.md has a row for each rule."""
     text = (MANIFEST.parent / "access.md").read_text(encoding="utf-8")
-    rows = {tuple(cell.strip() for cell in line.strip("| \n").split(" | ")[:3]) for line in text.splitlines() if line.startswith("| ")}
+    rows = {
+        tuple(cell.strip() for cell in line.strip("| \n").split(" | ")[:3]) for line in text.splitlines() if line.startswith("| ")
+    }
     wanted = set()
     for item in granted.objects:
         if item["kind"] in ("Role", "ClusterRole"):
@@ -137,6 +146,11 @@ def test_the_documented_rights_are_those_of_the_manifest(granted):
             where = item["metadata"].get("namespace") or "cluster"
             for rule in item["rules"]:
                 for resource in rule["resources"]:
-                    wanted.add((part, f"`{resource}`" + (" by name" if "resourceNames" in rule else ""),
-                                f"{where}: " + ", ".join(rule["verbs"])))
+                    wanted.add(
+                        (
+                            part,
+                            f"`{resource}`" + (" by name" if "resourceNames" in rule else ""),
+                            f"{where}: " + ", ".join(rule["verbs"]),
+                        )
+                    )
     assert wanted - rows == set()

@@ -39,7 +39,9 @@ FAMILIES = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
 
 def test_policies_are_about_every_plugin_and_each_of_its_writes():
     """RBAC lets a plugin write nodes, pods and ConfigMaps of the whole cluster: for each verb there is a policy."""
-    policies = [item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "validations" in item["spec"]]
+    policies = [
+        item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "validations" in item["spec"]
+    ]
     accounts = set()
     for family in FAMILIES:
         objects = render("npu_device_plugin", family + ".yaml.j2", PLUGIN)
@@ -48,19 +50,26 @@ def test_policies_are_about_every_plugin_and_each_of_its_writes():
         operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
         writes = {
             (resource, operations[verb])
-            for rule in objects["ClusterRole"]["rules"] for verb in rule["verbs"] for resource in rule["resources"] if verb in operations
+            for rule in objects["ClusterRole"]["rules"]
+            for verb in rule["verbs"]
+            for resource in rule["resources"]
+            if verb in operations
         }
         held = {
             (resource, operation)
-            for policy in policies for rule in policy["spec"]["matchConstraints"]["resourceRules"]
-            for resource in rule["resources"] for operation in rule["operations"]
+            for policy in policies
+            for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+            for resource in rule["resources"]
+            for operation in rule["operations"]
         }
         assert writes == held
     for policy in policies:
         (condition,) = policy["spec"]["matchConditions"]
         assert set(re.findall(r"'[^']+'", condition["expression"])) == accounts
         assert policy["spec"]["failurePolicy"] == "Fail"
-    bindings = [item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "policyName" in item["spec"]]
+    bindings = [
+        item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "policyName" in item["spec"]
+    ]
     assert [item["spec"]["policyName"] for item in bindings] == [policy["metadata"]["name"] for policy in policies]
     assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
 
@@ -79,7 +88,11 @@ def assert_waits(spec):
     """A container before the component's waits for the driver; it has no driver tree, no devices, no privileges."""
     (wait,) = spec["initContainers"]
     (container,) = spec["containers"]
-    assert (wait["name"], wait["image"], wait["imagePullPolicy"]) == (kube_daemonsets.DRIVER_WAIT, container["image"], container["imagePullPolicy"])
+    assert (wait["name"], wait["image"], wait["imagePullPolicy"]) == (
+        kube_daemonsets.DRIVER_WAIT,
+        container["image"],
+        container["imagePullPolicy"],
+    )
     assert "privileged" not in wait["securityContext"] and wait["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
     assert {mount["mountPath"]: paths[mount["name"]] for mount in wait["volumeMounts"] if mount["readOnly"]} == {
@@ -387,7 +400,8 @@ ALL = pytest.mark.parametrize(
 def test_how_many_nodes_at_once(role, variables, given, wanted):
     """Given as text, and the API tells a number from a percentage by its type."""
     kinds = [
-        render(role, template, dict(variables, npu_daemonset_max_unavailable=given)) for template in os.listdir(os.path.join(ROLES, role, "templates"))
+        render(role, template, dict(variables, npu_daemonset_max_unavailable=given))
+        for template in os.listdir(os.path.join(ROLES, role, "templates"))
     ]
     strategies = [objects["DaemonSet"]["spec"]["updateStrategy"] for objects in kinds if "DaemonSet" in objects]
     assert strategies == [{"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": wanted}}] * len(strategies)

@@ -39,9 +39,15 @@ class Upstream:
 
     def kubeconfig(self, directory: pathlib.Path) -> pathlib.Path:
         file = directory / "kubeconfig"
-        file.write_text(yaml.safe_dump({
-            "clusters": [{"cluster": {"server": "http://127.0.0.1:%d" % self.server.server_address[1]}}],
-            "users": [{"user": {"token": "sesame"}}]}), encoding="utf-8")
+        file.write_text(
+            yaml.safe_dump(
+                {
+                    "clusters": [{"cluster": {"server": "http://127.0.0.1:%d" % self.server.server_address[1]}}],
+                    "users": [{"user": {"token": "sesame"}}],
+                }
+            ),
+            encoding="utf-8",
+        )
         return file
 
     def send(self, item: dict | None) -> None:
@@ -115,14 +121,19 @@ def test_it_passes_everything_on_and_counts_what_changes_something(upstream, tmp
         api = through(proxy)
         assert api.get("/api/v1/nodes?limit=5")["sent"] == ""
         assert api.patch("/api/v1/nodes/a", {"spec": {"unschedulable": True}}) == {
-            "you": "application/merge-patch+json", "sent": '{"spec": {"unschedulable": true}}'}
+            "you": "application/merge-patch+json",
+            "sent": '{"spec": {"unschedulable": true}}',
+        }
         api.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
         api.request("POST", "/api/v1/namespaces/x/pods/p/eviction", {"deleteOptions": {"dryRun": ["All"]}})
         api.request("PATCH", "/api/v1/nodes/a?dryRun=All", {})
         api.request("POST", "/api/v1/namespaces/x/pods/p/eviction", {"deleteOptions": {"gracePeriodSeconds": 1}})
         api.request("DELETE", "/api/v1/namespaces/x/pods/p")
     assert [(call.number, call.what) for call in gate.calls] == [
-        (1, "PATCH v1/nodes/a unschedulable=true"), (2, "POST eviction"), (3, "DELETE v1/namespaces/x/pods/p")]
+        (1, "PATCH v1/nodes/a unschedulable=true"),
+        (2, "POST eviction"),
+        (3, "DELETE v1/namespaces/x/pods/p"),
+    ]
     assert len(upstream.got) == 7 and upstream.got[0] == "GET /api/v1/nodes?limit=5"
 
 
@@ -198,13 +209,26 @@ def test_dark_breaks_watches_and_ends(upstream, tmp_path, fate):
 
 
 def test_a_call_is_named_the_same_in_every_run():
-    record = json.dumps({"run": "r1", "step": "reboot-required", "boot_id": "b", "heartbeat": "2026-01-01T00:00:00Z",
-                         "times": {"cordon-required": "2026-01-01T00:00:00Z", "reboot-required": "2026-01-01T00:01:00Z"}})
-    body = {"metadata": {"resourceVersion": "5", "labels": {"npu.openfuyao.com/driver-upgrade-state": "reboot-required"},
-                         "annotations": {"npuops.ascend/maintenance": record, "npu.openfuyao.com/approve-reboot": None}},
-            "spec": {"unschedulable": None}}
+    record = json.dumps(
+        {
+            "run": "r1",
+            "step": "reboot-required",
+            "boot_id": "b",
+            "heartbeat": "2026-01-01T00:00:00Z",
+            "times": {"cordon-required": "2026-01-01T00:00:00Z", "reboot-required": "2026-01-01T00:01:00Z"},
+        }
+    )
+    body = {
+        "metadata": {
+            "resourceVersion": "5",
+            "labels": {"npu.openfuyao.com/driver-upgrade-state": "reboot-required"},
+            "annotations": {"npuops.ascend/maintenance": record, "npu.openfuyao.com/approve-reboot": None},
+        },
+        "spec": {"unschedulable": None},
+    }
     assert describe_request("PATCH", "/api/v1/nodes/a", body) == (
-        "PATCH v1/nodes/a driver-upgrade-state=reboot-required approve-reboot=- maintenance:reboot-required+boot/2 unschedulable=-")
+        "PATCH v1/nodes/a driver-upgrade-state=reboot-required approve-reboot=- maintenance:reboot-required+boot/2 unschedulable=-"
+    )
     slots = json.dumps({"max": 1, "halted": None, "holders": {"a": {"run": "r"}}})
     lease = {"metadata": {"annotations": {"npuops.ascend/slots": slots}}}
     assert describe_request("PUT", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", lease).endswith("leases/l slots:a")
@@ -225,8 +249,9 @@ def fake_ssh(tmp_path, monkeypatch):
 
 def run_ssh(environment, script, payload):
     command = [str(SUPPORT / "counting_ssh"), "-C", "-o", "ControlMaster=auto", "-p", "22", "root@10.0.0.1", script]
-    return subprocess.run(command, input=payload, capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment}, timeout=PATIENCE)
+    return subprocess.run(
+        command, input=payload, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=PATIENCE
+    )
 
 
 PAYLOAD = "main(module_fqn='ansible_collections.npuops.ascend.plugins.modules.npu_trial_boot', params='{\"state\": \"rebooted\"}')"
@@ -261,8 +286,14 @@ def test_the_masters_own_commands_are_no_calls(fake_ssh, tmp_path):
     gate = Gate()
     with GateSocket(gate, tmp_path) as ssh:
         command = [str(SUPPORT / "counting_ssh"), "-O", "check", "10.0.0.1"]
-        subprocess.run(command, env={**os.environ, **ssh.environment}, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE,
-                       capture_output=True)
+        subprocess.run(
+            command,
+            env={**os.environ, **ssh.environment},
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=PATIENCE,
+            capture_output=True,
+        )
     assert gate.calls == []
 
 
@@ -272,10 +303,28 @@ def test_ansible_s_own_payloads_are_understood(fake_ssh, tmp_path):
     with GateSocket(gate, tmp_path) as ssh:
         for module, arguments in (("ansible.builtin.ping", ""), ("ansible.builtin.file", f"path={tmp_path}/made state=touch")):
             result = subprocess.run(
-                [sys.executable, "-m", "ansible", "adhoc", "all", "-i", "10.0.0.1,", "-m", module, "-a", arguments,
-                 "-e", f"ansible_python_interpreter={sys.executable}"],
-                capture_output=True, text=True, check=False, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                env={**os.environ, **ssh.environment, "ANSIBLE_PIPELINING": "1", "ANSIBLE_HOST_KEY_CHECKING": "0"})
+                [
+                    sys.executable,
+                    "-m",
+                    "ansible",
+                    "adhoc",
+                    "all",
+                    "-i",
+                    "10.0.0.1,",
+                    "-m",
+                    module,
+                    "-a",
+                    arguments,
+                    "-e",
+                    f"ansible_python_interpreter={sys.executable}",
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **ssh.environment, "ANSIBLE_PIPELINING": "1", "ANSIBLE_HOST_KEY_CHECKING": "0"},
+            )
             assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / "made").exists()
     assert [(call.target, call.what) for call in gate.calls] == [("10.0.0.1", "file touch")]

@@ -14,7 +14,13 @@ import pytest
 from crash import Fate, kind
 from every_crash import FATES
 
-CALLS = ["PATCH a maintenance:cordon/1", "PATCH a maintenance:cordon/2", "npu_trial_boot rebooted", "PUT slots:NODE", "PUT slots:none"]
+CALLS = [
+    "PATCH a maintenance:cordon/1",
+    "PATCH a maintenance:cordon/2",
+    "npu_trial_boot rebooted",
+    "PUT slots:NODE",
+    "PUT slots:none",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +45,14 @@ class Runs:
         reached = number is not None and number <= len(calls)
         with self.lock:
             self.made.append((fate, number))
-        return {"node": node, "fate": fate.value, "at": number, "reached": reached, "call": calls[number - 1] if reached else None,
-                "problems": ["rebooted twice"] if (fate, at) in self.bad else []}
+        return {
+            "node": node,
+            "fate": fate.value,
+            "at": number,
+            "reached": reached,
+            "call": calls[number - 1] if reached else None,
+            "problems": ["rebooted twice"] if (fate, at) in self.bad else [],
+        }
 
 
 def test_all_is_every_fate_at_every_call(monkeypatch):

@@ -26,8 +26,7 @@ class Story:
         metadata = {"uid": uid, "labels": {STATE: step} if step else {}, "annotations": {}}
         if step:
             metadata["annotations"][RECORD] = json.dumps({"step": step, "generation": 1, "boot_id": None, **record})
-        item = {"metadata": metadata, "spec": {"unschedulable": True} if cordoned else {},
-                "status": {"nodeInfo": {"bootID": boot}}}
+        item = {"metadata": metadata, "spec": {"unschedulable": True} if cordoned else {}, "status": {"nodeInfo": {"bootID": boot}}}
         self._add("node", name, item, gone)
         return self
 
@@ -147,8 +146,11 @@ class Api:
 
     @staticmethod
     def _node(name, revision):
-        return {"metadata": {"name": name, "uid": "u", "resourceVersion": str(revision)}, "spec": {},
-                "status": {"nodeInfo": {"bootID": "boot-1"}}}
+        return {
+            "metadata": {"name": name, "uid": "u", "resourceVersion": str(revision)},
+            "spec": {},
+            "status": {"nodeInfo": {"bootID": "boot-1"}},
+        }
 
     def change(self, name="a", told=True):
         with self.news:
@@ -176,8 +178,9 @@ def _api_handler(api):
                 self._watch(int(query["resourceVersion"]), nodes)
                 return
             with api.news:
-                content = json.dumps({"metadata": {"resourceVersion": str(api.revision)},
-                                      "items": list(api.nodes.values()) if nodes else []}).encode()
+                content = json.dumps(
+                    {"metadata": {"resourceVersion": str(api.revision)}, "items": list(api.nodes.values()) if nodes else []}
+                ).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

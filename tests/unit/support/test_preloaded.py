@@ -34,7 +34,9 @@ PLAYBOOK = """
 def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("preloaded")
     (directory / "play.yml").write_text(PLAYBOOK)
-    (directory / "ansible.cfg").write_text("[defaults]\nlocalhost_warning = False\n[inventory]\ninventory_unparsed_warning = False\n")
+    (directory / "ansible.cfg").write_text(
+        "[defaults]\nlocalhost_warning = False\n[inventory]\ninventory_unparsed_warning = False\n"
+    )
     return directory
 
 
@@ -74,7 +76,9 @@ def test_it_says_what_the_program_says(preloaded, place, environ, arguments, sta
 def test_several_at_once(preloaded, place):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda number: preloaded.run(command("echo number-%d" % number), place, 60), range(4)))
-    assert [("number-%d here" % number in result.stdout, result.returncode) for number, result in enumerate(results)] == [(True, 0)] * 4
+    assert [("number-%d here" % number in result.stdout, result.returncode) for number, result in enumerate(results)] == [
+        (True, 0)
+    ] * 4
 
 
 def test_one_that_takes_too_long_is_killed(preloaded, place):
@@ -84,9 +88,13 @@ def test_one_that_takes_too_long_is_killed(preloaded, place):
 
 
 def test_it_ends_with_who_has_started_it(place):
-    script = "import os, sys; from preloaded import Preloaded; one = Preloaded(dict(os.environ)); print(one._process.pid, flush=True)"
+    script = (
+        "import os, sys; from preloaded import Preloaded; one = Preloaded(dict(os.environ)); print(one._process.pid, flush=True)"
+    )
     path = os.path.dirname(os.path.abspath(sys.modules["preloaded"].__file__))
-    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
     end = time.monotonic() + PATIENCE
     while os.path.exists("/proc/%s" % done.stdout.strip()):
         assert time.monotonic() < end

@@ -14,7 +14,7 @@ import sys
 import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils import _given
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import given
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
@@ -41,8 +41,9 @@ def run(tmp_path, tasks, *extra):
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
     play = {"hosts": "npu_nodes", "gather_facts": False, "tasks": tasks}
     (tmp_path / "playbook.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    environment = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json",
-                       HOME=str(tmp_path))
+    environment = dict(
+        os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json", HOME=str(tmp_path)
+    )
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "playbook.yml"]
     for text in extra:
         command += ["-e", text]
@@ -85,7 +86,7 @@ class HostVars:
 def test_ansible_goes_on_with_its_own_variables():
     ours = Manager("loader", {"npu_driver_version": "", "npu_namespace": "npu"})
     whole = HostVars("inventory", ours, "loader")
-    view = _given.given(whole)
+    view = given.given(whole)
     assert view._variable_manager._extra_vars == {"npu_namespace": "npu"} and view._variable_manager._loader == "loader"
     assert ours._extra_vars == {"npu_driver_version": "", "npu_namespace": "npu"} and ours._hostvars is whole
 

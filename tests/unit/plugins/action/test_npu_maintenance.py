@@ -93,8 +93,7 @@ def test_upgrade(api, host, capsys, monkeypatch):
     found = api.objects[NODES]["npu-a"]
     last = json.loads(found["metadata"]["annotations"]["npuops.ascend/last-maintenance"])
     assert last["outcome"] == "success" and last["approval"]["job"] == "42" and last["to"]["digest"] == "sha256:b"
-    assert last["job"] == {
-        "id": "42", "url": "https://awx.example.com/#/jobs/playbook/42", "user": "chen.wei", "workflow": "41"}
+    assert last["job"] == {"id": "42", "url": "https://awx.example.com/#/jobs/playbook/42", "user": "chen.wei", "workflow": "41"}
     assert "unschedulable" not in found["spec"] and STATE not in found["metadata"]["labels"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "npu-a  00:00  cordon-required  begins: upgrade from 25.2.0 to 25.5.0"

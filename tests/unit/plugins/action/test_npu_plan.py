@@ -52,9 +52,7 @@ def run(api, registry, hosts=None, **options):
     for entry in hosts:
         entry["config"].update(config)
     validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
-    checked = validator.validate(
-        dict({"hosts": hosts, "host": api.address, "api_key": "token", "auto": "true"}, **options)
-    )
+    checked = validator.validate(dict({"hosts": hosts, "host": api.address, "api_key": "token", "auto": "true"}, **options))
     assert not checked.error_messages
     return ActionModule.act(None, checked.validated_parameters)
 
@@ -115,9 +113,7 @@ def test_blocked_by_pods(api, registry, on_blocked, refused):
 @pytest.mark.parametrize("clear_halt", [False, True])
 def test_a_halt_stops_whoever_does_not_clear_it(api, registry, clear_halt):
     slots = {"max": 1, "halted": {"who": "run r1", "why": "b failed.", "when": "2026-11-21T10:00:00Z"}, "holders": {}}
-    api.put(
-        LEASES, {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
-    )
+    api.put(LEASES, {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}})
     result = run(api, registry, on_blocked="defer", clear_halt=clear_halt)
     assert bool(result["refusal"]) is not clear_halt
     if not clear_halt:

@@ -10,7 +10,7 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
-from ansible_collections.npuops.ascend.plugins.module_utils import _cluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from kubernetes_stub import node
 
 NODES = "/api/v1/nodes"
@@ -22,7 +22,7 @@ def run(api, check_mode=False, diff=False, **options):
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=diff)
     host = {"name": "host-a", "facts": {}, "config": {"node_name": "node-a"}}
-    checked = ArgumentSpecValidator(dict(_cluster.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
+    checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
         dict(options, hosts=[host], host=api.address, api_key="token"))  # fmt: skip
     assert not checked.error_messages
     return action.act(checked.validated_parameters)

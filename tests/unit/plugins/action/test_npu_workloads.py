@@ -24,7 +24,9 @@ from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
-NO_RIGHT = 'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "a-team"'
+NO_RIGHT = (
+    'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "a-team"'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +86,16 @@ def one_of_each(api):
     )
 
 
-KINDS = ("CronJob", "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "Fleet.ml.example", "Gang.ml.example")
+KINDS = (
+    "CronJob",
+    "Deployment",
+    "StatefulSet",
+    "ReplicaSet",
+    "ReplicationController",
+    "Job",
+    "Fleet.ml.example",
+    "Gang.ml.example",
+)
 
 
 # --- what is parked ---
@@ -422,7 +433,10 @@ def test_a_kind_that_cannot_be_listed_keeps_no_other_one(api):
     result = restore(api)
     restored = names(result["restored"])
     assert "StatefulSet train/x" in restored and "Job train/x" in restored and "Deployment train/x" not in restored
-    assert "/apis/apps/v1/deployments" in result["problem"] and "kubectl get deployments.apps -A -l %s=true" % MARK in result["problem"]
+    assert (
+        "/apis/apps/v1/deployments" in result["problem"]
+        and "kubectl get deployments.apps -A -l %s=true" % MARK in result["problem"]
+    )
     assert "/apis: " in result["problem"]
     api.faults.clear()
     api.away.clear()

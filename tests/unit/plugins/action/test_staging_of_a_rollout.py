@@ -38,7 +38,11 @@ def release(tmp_path, registry):
     name = layout.release_name("25.5.0", KERNEL, digest)
     files = {str(path.relative_to(tree)): path for path in tree.rglob("*") if path.is_file()}
     manifest = {
-        "version": "25.5.0", "kernel": KERNEL, "digest": digest, "image": "%s/%s:t" % (registry.address, REPOSITORY), "modules": [],
+        "version": "25.5.0",
+        "kernel": KERNEL,
+        "digest": digest,
+        "image": "%s/%s:t" % (registry.address, REPOSITORY),
+        "modules": [],
         "files": {inside: releases.file_digest(str(path)) for inside, path in files.items()},
         "sizes": {inside: path.stat().st_size for inside, path in files.items()},
     }
@@ -65,8 +69,9 @@ def stage(tmp_path, layout, target, verdict="ready"):
     play["tasks"].append({"ansible.builtin.debug": {"var": "__npu_staged"}})
     path = tmp_path / "playbook.json"
     path.write_text(json.dumps([play]), encoding="utf-8")
-    environment = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json",
-                       HOME=str(tmp_path))
+    environment = dict(
+        os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json", HOME=str(tmp_path)
+    )
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", "--check", str(path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return " ".join(done.stdout.split()) + done.stderr

@@ -121,4 +121,6 @@ def test_facts_that_are_none(facts, why):
 
 def test_a_validation_that_is_none():
     host = one({"__npu_facts": {"npu": {"chip_count": 8}, "validation": {"checks": [1]}}})
-    assert (host["facts"], host["validation"]) == (None, None) and "validation.checks[0] is a number, not an object" in host["error"]
+    assert (host["facts"], host["validation"]) == (None, None) and "validation.checks[0] is a number, not an object" in host[
+        "error"
+    ]

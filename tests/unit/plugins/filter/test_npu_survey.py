@@ -77,12 +77,18 @@ def test_defaults_become_answers():
 @pytest.mark.parametrize(
     ("defaults", "message"),
     [
-        ({"npu_upgrade_on_blocked": "ignore"}, "npu_awx_survey_defaults.npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer"),
+        (
+            {"npu_upgrade_on_blocked": "ignore"},
+            "npu_awx_survey_defaults.npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer",
+        ),
         ({"npu_upgrade_auto": "maybe"}, "npu_awx_survey_defaults.npu_upgrade_auto is 'maybe'; it must be true or false"),
         ({"npu_upgrade_max_parallel": "two"}, "npu_upgrade_max_parallel is 'two'; it must be a whole number, 0 or more"),
         ({"npu_upgrade_max_parallel": True}, "npu_upgrade_max_parallel is True; it must be a whole number, 0 or more"),
         ({"npu_heal_storm_percent": 101}, "is 101; it must be a whole number, 0 or more, 100 or less"),
-        ({"npu_upgrade_drain": {}}, "npu_awx_survey_defaults has npu_upgrade_drain, which no survey asks for. They ask for npu_driver_version,"),
+        (
+            {"npu_upgrade_drain": {}},
+            "npu_awx_survey_defaults has npu_upgrade_drain, which no survey asks for. They ask for npu_driver_version,",
+        ),
     ],
 )
 def test_wrong_defaults(defaults, message):

@@ -96,7 +96,10 @@ def test_hosts_groups_and_their_order(inventory, api):
     )
     variables, groups, said = inventory.read()
     assert {name: values["ansible_host"] for name, values in variables.items()} == {
-        "cpu-a": "10.0.0.3", "npu-a": "10.0.0.1", "npu-b": "10.0.0.2"}
+        "cpu-a": "10.0.0.3",
+        "npu-a": "10.0.0.1",
+        "npu-b": "10.0.0.2",
+    }
     assert groups["npu_present"] == ["npu-a", "npu-b"]
     assert (groups["npu_chip_910b"], groups["npu_driver_25_5_0"]) == (["npu-a"], ["npu-a"])
     assert (groups["npu_state_up_to_date"], groups["npu_state_drain_required"]) == (["npu-a"], ["npu-b"])
@@ -119,8 +122,12 @@ def test_a_group_of_ours_is_there_even_when_empty_and_wins_over_npu_nodes(invent
 
 
 def test_the_pool_and_a_selector_of_ones_own(inventory, api):
-    api.put(NODES, at(node("a", labels={"pool": "train.1"}), "10.0.0.1"), at(node("b", labels={"pool": "web"}), "10.0.0.2"),
-            at(node("c"), "10.0.0.3"))
+    api.put(
+        NODES,
+        at(node("a", labels={"pool": "train.1"}), "10.0.0.1"),
+        at(node("b", labels={"pool": "web"}), "10.0.0.2"),
+        at(node("c"), "10.0.0.3"),
+    )
     _variables, groups, _said = inventory.read(label_selector="pool,pool!=web", pool_label="pool")
     assert groups["npu_pool_train_1"] == ["a"] and "npu_pool_web" not in groups
     variables, _groups, _said = inventory.read(label_selector="")
@@ -128,8 +135,11 @@ def test_the_pool_and_a_selector_of_ones_own(inventory, api):
 
 
 def test_constructed_options(inventory, api):
-    api.put(NODES, at(node("a", labels={**LINUX, "zone": "z-1"}, annotations={"owner": "team b"}), "10.0.0.1"),
-            at(node("b", labels=LINUX, unschedulable=True), "10.0.0.2"))
+    api.put(
+        NODES,
+        at(node("a", labels={**LINUX, "zone": "z-1"}, annotations={"owner": "team b"}), "10.0.0.1"),
+        at(node("b", labels=LINUX, unschedulable=True), "10.0.0.2"),
+    )
     options = {
         "compose": {"zone": "node_labels.zone", "ansible_host": "node_labels.via | default('proxy.example.com')"},
         "groups": {"cordoned": "node_unschedulable", "ready": "node_ready"},
@@ -141,7 +151,9 @@ def test_constructed_options(inventory, api):
         "leading_separator": False,
     }
     variables, groups, _said = inventory.read(**options)
-    plain = {host: {name: value for name, value in values.items() if name in options["compose"]} for host, values in variables.items()}
+    plain = {
+        host: {name: value for name, value in values.items() if name in options["compose"]} for host, values in variables.items()
+    }
     assert plain == {"a": {"zone": "z-1", "ansible_host": "proxy.example.com"}, "b": {"ansible_host": "proxy.example.com"}}
     assert (groups["cordoned"], groups["ready"]) == (["b"], ["a", "b"])
     assert (groups["zone_z_1"], groups["team_b"], groups["v1_34_4"]) == (["a"], ["a"], ["a", "b"])
@@ -154,14 +166,20 @@ def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
     """Whoever may annotate a node must not run anything on the controller."""
     canary = inventory.directory / "trapped"
     trap = hostile.templates(canary)[form]
-    item = at(node("a", labels=LINUX, annotations={"note": trap, "address": trap}, taints=[{"key": "k", "value": trap}]), "10.0.0.1")
+    item = at(
+        node("a", labels=LINUX, annotations={"note": trap, "address": trap}, taints=[{"key": "k", "value": trap}]), "10.0.0.1"
+    )
     item["status"]["nodeInfo"].update(osImage=trap, kernelVersion=trap)
     item["status"]["addresses"].append({"type": "Hostname", "address": trap})
     api.put(NODES, item)
     options = {
         "address_annotation": "address",
-        "compose": {"copied": "node_annotations.note", "made_of_it": "'os: ' ~ node_info.osImage", "all_of_it": "node_info",
-                    "bare": "[node_taints[0].value, node_addresses] | last"},
+        "compose": {
+            "copied": "node_annotations.note",
+            "made_of_it": "'os: ' ~ node_info.osImage",
+            "all_of_it": "node_info",
+            "bare": "[node_taints[0].value, node_addresses] | last",
+        },
         "groups": {"asked": "'touch' in node_annotations.note"},
         "keyed_groups": [{"key": "node_info.osImage", "prefix": "os"}, {"key": "node_annotations", "prefix": "note"}],
     }
@@ -175,8 +193,23 @@ def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
     kept.write_text("#!/bin/sh\ncat <<'END'\n%s\nEND\n" % inventory.run("--list", "--export", **options).stdout, encoding="utf-8")
     kept.chmod(0o755)
     for where in (source, kept):
-        command = [sys.executable, "-m", "ansible", "adhoc", "-i", str(where), "a", "-c", "local", "-m", "ansible.builtin.debug", "-a"]
-        done = subprocess.run([*command, "msg=" + everything], env=inventory.environment, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "ansible",
+            "adhoc",
+            "-i",
+            str(where),
+            "a",
+            "-c",
+            "local",
+            "-m",
+            "ansible.builtin.debug",
+            "-a",
+        ]
+        done = subprocess.run(
+            [*command, "msg=" + everything], env=inventory.environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0 and done.stdout.count("lookup(") >= 9, done.stdout + done.stderr
         assert not canary.exists(), where
 
@@ -311,7 +344,10 @@ def test_no_credentials(inventory, tmp_path):
 
 
 def test_the_right_that_is_missing_is_named(inventory, api):
-    api.faults[("GET", NODES)] = (403, 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope')
+    api.faults[("GET", NODES)] = (
+        403,
+        'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope',
+    )
     assert 'Allow "list" on "nodes" to this user, or use other credentials' in inventory.refused()
 
 

@@ -39,7 +39,9 @@ def test_the_whole_spec(fs):
     assert spec["cdiVersion"] == "0.5.0" and spec["kind"] == "huawei.com/npu"
     assert [device["name"] for device in spec["devices"]] == ["0", "1", "all"]
     assert [paths(device["containerEdits"]) for device in spec["devices"]] == [
-        ["/dev/davinci0"], ["/dev/davinci1"], ["/dev/davinci0", "/dev/davinci1"],
+        ["/dev/davinci0"],
+        ["/dev/davinci1"],
+        ["/dev/davinci0", "/dev/davinci1"],
     ]
     common = spec["containerEdits"]
     assert paths(common) == ["/dev/davinci_manager", "/dev/hisi_hdc", "/dev/devmm_svm"]
@@ -72,8 +74,7 @@ def test_other_ways_to_the_libraries(fs):
     edits = cdi_spec.spec(cdi_spec.look(str(fs)), "/x", "env", str(fs))["containerEdits"]
     assert "hooks" not in edits
     assert edits["env"] == [
-        "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:"
-        "/usr/local/Ascend/driver/lib64"
+        "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64/driver:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64"
     ]
     edits = cdi_spec.spec(cdi_spec.look(str(fs)), "/x", "none", str(fs))["containerEdits"]
     assert "hooks" not in edits and "env" not in edits

@@ -20,10 +20,7 @@ from paths import UNIT
 FIXTURES = UNIT / "fixtures" / "containerd"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
 EDITS = [
-    (case, release, edit)
-    for case, releases in EXPECTED.items()
-    for release, edit in releases.items()
-    if isinstance(edit, dict)
+    (case, release, edit) for case, releases in EXPECTED.items() for release, edit in releases.items() if isinstance(edit, dict)
 ]
 # Here the last file with a CRI section has none of the keys, and only containerd 1.7 goes by that section.
 SECOND_CHOICE = [("import-two-cri/config.toml", "1.7")]
@@ -66,8 +63,10 @@ def test_smallest_edit(case, release, expected):
     assert matching == [1 if (case, release) in SECOND_CHOICE else 0]
     edit = proposed[matching[0]]
     assert without_cdi(parse(edit.after)) == without_cdi(parse(edit.before))
-    assert ("\r\n" in edit.after) == ("\r\n" in edit.before) and "\n" not in edit.after.replace("\r\n", "") or (
-        "\r\n" not in edit.before
+    assert (
+        ("\r\n" in edit.after) == ("\r\n" in edit.before)
+        and "\n" not in edit.after.replace("\r\n", "")
+        or ("\r\n" not in edit.before)
     )
     assert config.is_our_edit(edit.before, edit.after)
     assert not config.is_our_edit(edit.after, edit.after)

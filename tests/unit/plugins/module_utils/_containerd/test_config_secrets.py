@@ -22,7 +22,7 @@ LAYOUTS = [
     '[plugins]\n"io.containerd.grpc.v1.cri" = { auth = ["Basic s3cret",\n  "s3cret2",\n], enable_cdi = false, y = "s3cret" }\n',
     'plugins = { "io.containerd.grpc.v1.cri" = { identitytoken = """s3cret""", cdi_spec_dirs = [] } } # s3cret\n',
     "[%s]\n  password = 's3cret'\n  enable_cdi = false # password: s3cret\n  auth = 's3cret'\n" % CRI,
-    '[%s]\r\n  enable_cdi = false\r\n  cdi_spec_dirs = [\r\n    # auth = s3cret\r\n  ] # token s3cret\r\n' % CRI,
+    "[%s]\r\n  enable_cdi = false\r\n  cdi_spec_dirs = [\r\n    # auth = s3cret\r\n  ] # token s3cret\r\n" % CRI,
     '%s = { enable_cdi = false, registry.headers.X-Meta-Auth = ["s3cret"] }\n' % CRI,
     '%s.enable_cdi = false\n%s.registry.auths."a".auth = "s3cret"\n' % (CRI, CRI),
     '[[x]]\n  password = "s3cret"\n[%s] # auth = "s3cret"\n' % CRI,
@@ -55,14 +55,17 @@ def test_a_comment_of_ours_is_shown():
     assert diff == "--- x\n+++ x\n@@ -1,0 +2 @@\n+  enable_cdi = true # until the NPU nodes arrive\n"
 
 
-@pytest.mark.parametrize("source, complaint", [
-    ('auth.password = ["hunter2 secret", 3]\n', "(3, 1): Can't convert [hunter2 secret 3] to a slice"),
-    ('password "hunter2secret"\n[x\n', 'expected =, but got "hunter2sec"... instead'),
-    ("  token = hunter2\n", "invalid value hunter2"),
-    ("headers = { Authorization = ['Basic hunter2='] }\n", "bad header hunter2="),
-    ('x.identitytoken = """\nhunter2"""\n', "unexpected \nhunter2"),
-    ('# auth = "hunter2\n', "hunter2"),
-])
+@pytest.mark.parametrize(
+    "source, complaint",
+    [
+        ('auth.password = ["hunter2 secret", 3]\n', "(3, 1): Can't convert [hunter2 secret 3] to a slice"),
+        ('password "hunter2secret"\n[x\n', 'expected =, but got "hunter2sec"... instead'),
+        ("  token = hunter2\n", "invalid value hunter2"),
+        ("headers = { Authorization = ['Basic hunter2='] }\n", "bad header hunter2="),
+        ('x.identitytoken = """\nhunter2"""\n', "unexpected \nhunter2"),
+        ('# auth = "hunter2\n', "hunter2"),
+    ],
+)
 def test_a_complaint_quotes_no_secret(source, complaint):
     masked = config_secrets.mask(complaint, ["version = 2\n", source])
     assert "hunter2" not in masked and "***" in masked

@@ -11,31 +11,34 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import go_glob
 
 
-@pytest.mark.parametrize("pattern, name, expected", [
-    ("*", ".hidden", True),
-    ("*", "a/b", False),
-    ("a*/b", "a/b", True),
-    ("?", "/", False),
-    ("[^a]*.toml", "b.toml", True),
-    ("[^a]*.toml", "a.toml", False),
-    ("[!a]*.toml", "b.toml", False),
-    ("[!a]*.toml", "!.toml", True),
-    ("[a-c-e]", "-", None),
-    ("[a-ce]", "b", True),
-    ("[b-a]", "a", False),
-    ("[^b-a]", "a", True),
-    ("[\\]]", "]", True),
-    ("\\*", "*", True),
-    ("\\*", "a", False),
-    ("a.c", "abc", False),
-    ("**", "ab", True),
-    ("[", "", None),
-    ("[]a]", "]", None),
-    ("[-a]", "-", None),
-    ("[a-]", "-", None),
-    ("a\\", "a", None),
-    ("", "", True),
-])
+@pytest.mark.parametrize(
+    "pattern, name, expected",
+    [
+        ("*", ".hidden", True),
+        ("*", "a/b", False),
+        ("a*/b", "a/b", True),
+        ("?", "/", False),
+        ("[^a]*.toml", "b.toml", True),
+        ("[^a]*.toml", "a.toml", False),
+        ("[!a]*.toml", "b.toml", False),
+        ("[!a]*.toml", "!.toml", True),
+        ("[a-c-e]", "-", None),
+        ("[a-ce]", "b", True),
+        ("[b-a]", "a", False),
+        ("[^b-a]", "a", True),
+        ("[\\]]", "]", True),
+        ("\\*", "*", True),
+        ("\\*", "a", False),
+        ("a.c", "abc", False),
+        ("**", "ab", True),
+        ("[", "", None),
+        ("[]a]", "]", None),
+        ("[-a]", "-", None),
+        ("[a-]", "-", None),
+        ("a\\", "a", None),
+        ("", "", True),
+    ],
+)
 def test_match(pattern, name, expected):
     if expected is None:
         with pytest.raises(ValueError, match="Go"):

@@ -62,11 +62,21 @@ def host(host):  # the programs of that one, among them a systemctl, are on the 
 def test_the_usual_one(host):
     pid = host.socket("/run/containerd/containerd.sock")
     program = host.program("/usr/bin/containerd", "")
-    host.process(pid, "containerd", "/usr/bin/containerd", exe="/usr/bin/containerd (deleted)",
-                 cgroup="1:name=systemd:/system.slice/containerd.service\n0::/\n")
+    host.process(
+        pid,
+        "containerd",
+        "/usr/bin/containerd",
+        exe="/usr/bin/containerd (deleted)",
+        cgroup="1:name=systemd:/system.slice/containerd.service\n0::/\n",
+    )
     daemon = host.find()
     assert (daemon.pid, daemon.binary, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
-        pid, program, "/etc/containerd/config.toml", False, None, "containerd.service",
+        pid,
+        program,
+        "/etc/containerd/config.toml",
+        False,
+        None,
+        "containerd.service",
     )
 
 
@@ -75,11 +85,23 @@ def test_given_on_the_command_line(host):
     host.process(30, "containerd", "/opt/containerd", "--config=/etc/other.toml", "-a", "/run/z.sock")
     host.program("/opt/containerd", "")
     pid = host.socket("/run/x/y.sock")
-    host.process(pid, "containerd", "/opt/containerd", "-c", "x/y.toml", "--address", "/run/x/y.sock",
-                 cgroup="0::/system.slice/site.slice/site-containerd.service\n")
+    host.process(
+        pid,
+        "containerd",
+        "/opt/containerd",
+        "-c",
+        "x/y.toml",
+        "--address",
+        "/run/x/y.sock",
+        cgroup="0::/system.slice/site.slice/site-containerd.service\n",
+    )
     daemon = host.find()
     assert (daemon.pid, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
-        pid, "/srv/x/y.toml", True, "/run/x/y.sock", "site-containerd.service",
+        pid,
+        "/srv/x/y.toml",
+        True,
+        "/run/x/y.sock",
+        "site-containerd.service",
     )
 
 
@@ -157,9 +179,7 @@ def test_1_6_running_under_another_name_is_refused(tmp_path, host):
     """Also where the version cannot be read: its dump has no enable_cdi."""
     dump = "".join(line for line in (FIXTURES / "default-1.7.toml").read_text().splitlines(True) if "cdi" not in line)
     (tmp_path / "dump").write_text(dump)
-    program = host.program(
-        "/usr/bin/containerd", 'case "$*" in *dump) cat %s/dump ;; --version) echo v1.6.9 ;; esac' % tmp_path
-    )
+    program = host.program("/usr/bin/containerd", 'case "$*" in *dump) cat %s/dump ;; --version) echo v1.6.9 ;; esac' % tmp_path)
     config = tmp_path / "config.toml"
     config.write_text("version = 2\n")
     switch = containerd_enable.Switch(containerd_runtime.Daemon(1, program, str(config), True, None, None))
@@ -185,13 +205,16 @@ def test_generated_files_are_left_alone(path, text, kind, names):
     assert path in reason and names in reason and "enable_cdi = true" in reason
 
 
-@pytest.mark.parametrize("main, kind, path, text", [
-    (MAIN, "containerd", MAIN, "# Do edit this\nversion = 2\n"),
-    (MAIN, "containerd", MAIN, 'version = 2 # \nx = "DO NOT EDIT"\n'),
-    # What an administrator adds to a generated file.
-    (GENERATED[0][0], "k3s", os.path.dirname(GENERATED[0][0]) + "/config.toml.d/site.toml", "version = 2\n"),
-    ("/run/k0s/containerd.toml", "containerd", "/etc/k0s/containerd.d/site.toml", "version = 2\n"),
-])
+@pytest.mark.parametrize(
+    "main, kind, path, text",
+    [
+        (MAIN, "containerd", MAIN, "# Do edit this\nversion = 2\n"),
+        (MAIN, "containerd", MAIN, 'version = 2 # \nx = "DO NOT EDIT"\n'),
+        # What an administrator adds to a generated file.
+        (GENERATED[0][0], "k3s", os.path.dirname(GENERATED[0][0]) + "/config.toml.d/site.toml", "version = 2\n"),
+        ("/run/k0s/containerd.toml", "containerd", "/etc/k0s/containerd.d/site.toml", "version = 2\n"),
+    ],
+)
 def test_a_persons_file_is_not_generated(main, kind, path, text):
     assert containerd_runtime.generated(containerd_runtime.Daemon(1, "x", main, True, None, None, kind), path, text) is None
 
@@ -215,12 +238,16 @@ class Fake:
         template = (FIXTURES / "default-1.7.toml").read_text().replace("enable_cdi = false", "enable_cdi = @")
         (tmp_path / "dump").write_text(template)
         # Off unless the last enable_cdi in the file says true; an unbalanced bracket is an error.
-        self.program = host.program("/usr/bin/containerd", """
+        self.program = host.program(
+            "/usr/bin/containerd",
+            """
 case "$1" in -c) file=$2 ;; *) file=%s ;; esac
 grep -q '^\\[[^]]*$' "$file" 2>/dev/null && { echo "containerd: failed to load TOML: $file: (1, 2)" >&2; exit 1; }
 grep -q 'enable_cdi = true' "$file" 2>/dev/null && on=true || on=false
 sed "s/@/$on/" %s/dump
-""" % (self.config, tmp_path))
+"""
+            % (self.config, tmp_path),
+        )
         self.running = False
         monkeypatch.setattr(cri, "status", lambda address, timeout=5: cri.CriStatus(True, self.running, ["/etc/cdi"]))
 
@@ -432,10 +459,13 @@ def test_a_file_that_cannot_be_replaced_is_told_beforehand(tmp_path, host, monke
     assert "CDI stays on in %s: " % fake.config in revert.left and "mount point of its own" in revert.left
 
 
-@pytest.mark.parametrize("mount, words", [
-    ("--bind etc/config.toml etc/config.toml", "mount point of its own"),
-    ("-t tmpfs -o ro none etc", "mounted read-only"),
-])
+@pytest.mark.parametrize(
+    "mount, words",
+    [
+        ("--bind etc/config.toml etc/config.toml", "mount point of its own"),
+        ("-t tmpfs -o ro none etc", "mounted read-only"),
+    ],
+)
 def test_a_file_that_cannot_be_replaced(tmp_path, mount, words):
     """Real mounts, in a mount namespace of their own."""
     (tmp_path / "etc").mkdir()
@@ -453,7 +483,11 @@ def test_a_file_that_cannot_be_replaced(tmp_path, mount, words):
     ) % [str(SUPPORT)]
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-ec", 'mount %s; exec "$0" -c "$1"' % mount, sys.executable, program],
-        cwd=str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        cwd=str(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     told = result.stdout.splitlines()
     assert result.returncode == 0, result.stdout
@@ -476,5 +510,5 @@ def test_what_is_half_written_is_not_imported(tmp_path, host, monkeypatch):
     monkeypatch.setattr(os, "rename", watched)
     monkeypatch.setattr(config_files, "BACKUPS", str(tmp_path / "backups"))
     switch.apply(restart=False)
-    assert dict((target, place) for place, target in renamed)[str(fake.config)] == str(tmp_path)
+    assert {target: place for place, target in renamed}[str(fake.config)] == str(tmp_path)
     assert os.listdir(str(fake.config.parent)) == ["config.toml"]

@@ -87,5 +87,5 @@ def test_what_cannot_be_a_tag_is_refused_with_the_way_out(version, family, kerne
 
 
 def test_os_release_syntax():
-    text = "# comment\nID='debian'\nNAME=\"A \\\"B\\\" \\$C\"\nbroken\n\nEMPTY=\n"
+    text = '# comment\nID=\'debian\'\nNAME="A \\"B\\" \\$C"\nbroken\n\nEMPTY=\n'
     assert driver_profile.parse_os_release(text) == {"ID": "debian", "NAME": 'A "B" $C', "EMPTY": ""}

@@ -128,9 +128,7 @@ def test_no_link_to_what_is_not_complete(layout):
         layout.point("good", "25.5.0-6.1-aaaaaaaaaaaa")
 
 
-@pytest.mark.parametrize(
-    "target", ["releases", "releases/../driver", "/usr/local/Ascend/driver", "releases/a/b/driver"]
-)
+@pytest.mark.parametrize("target", ["releases", "releases/../driver", "/usr/local/Ascend/driver", "releases/a/b/driver"])
 def test_a_link_elsewhere_names_no_release(layout, target):
     release(layout)
     os.symlink(target, os.path.join(layout.root, "driver"))

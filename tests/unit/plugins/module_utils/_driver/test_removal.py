@@ -33,8 +33,9 @@ def files(host):
 
 
 def install(host, name=None, source="image"):
-    made = driver_activation.Activation(source=source, root="/var/lib/Ascend", release=name, files=host.boot_files(), chip="910b",
-                                   timeout=1, fs=host.fs)
+    made = driver_activation.Activation(
+        source=source, root="/var/lib/Ascend", release=name, files=host.boot_files(), chip="910b", timeout=1, fs=host.fs
+    )
     made.plan()
     made.apply()
 
@@ -104,7 +105,7 @@ def test_a_mounted_release_stays(npu_host, monkeypatch):
 def test_a_preinstalled_driver_is_not_touched(npu_host):
     tree = "usr/local/Ascend/driver/"
     npu_host.write(tree + "version.info", "Version=25.5.0\n")
-    npu_host.program(os.path.join(npu_host.fs, tree, "tools/npu-smi"), "#!/bin/sh\ncat \"$FAKE/npu-smi.out\"\n")
+    npu_host.program(os.path.join(npu_host.fs, tree, "tools/npu-smi"), '#!/bin/sh\ncat "$FAKE/npu-smi.out"\n')
     npu_host.write("etc/ascend_install.info", "UserName=HwHiAiUser\nDriver_Install_Path_Param=/usr/local/Ascend\n")
     npu_host.write("lib/davinci.conf", "DAVINCI_HOME_PATH=/usr/local/Ascend\n")
     npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")

@@ -99,9 +99,7 @@ def test_given_modules_count_before_the_packages(package, tmp_path):
     assert [name for name in found if found[name] == ["GIVEN"]] == ["asdrv_dms"]
 
 
-@pytest.mark.parametrize(
-    "wanted", [KERNEL, "6.6.0-145.0.4.135", "910b-6.6.0-145.0.4.135-oe2403sp3", "310p-6.6.0-145.0.4.135-mine"]
-)
+@pytest.mark.parametrize("wanted", [KERNEL, "6.6.0-145.0.4.135", "910b-6.6.0-145.0.4.135-oe2403sp3", "310p-6.6.0-145.0.4.135-mine"])
 def test_the_kernel_may_be_given_in_each_spelling(package, tmp_path, wanted):
     assert assemble(package, tmp_path, wanted)[0] == KERNEL
 
@@ -205,9 +203,7 @@ def registry(request):
 
 def build(registry, tree, tmp_path, annotations=None):
     client = RegistryClient(registry.address, registry.username, registry.password, plain_http=True)
-    return oci.Image(
-        client, "mlops/ascend-driver", "25.5.0-x", layer(tree, tmp_path), "amd64", annotations or {"a": "b"}
-    )
+    return oci.Image(client, "mlops/ascend-driver", "25.5.0-x", layer(tree, tmp_path), "amd64", annotations or {"a": "b"})
 
 
 def test_an_image_is_pushed_once(registry, package, tmp_path):

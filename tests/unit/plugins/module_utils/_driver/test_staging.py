@@ -180,9 +180,7 @@ def test_an_image_becomes_a_release(host, registry, tmp_path):
     assert name == "25.5.0-%s-%s" % (driver_images.KERNEL, digest[7:19])
     layout = host.stager(registry).layout
     manifest = layout.manifest(name)
-    assert (
-        manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
-    )
+    assert manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
     tree = host.root / "releases" / name / "driver"
     assert set(manifest["files"]) == {
         os.path.relpath(os.path.join(directory, file), str(tree))
@@ -482,9 +480,7 @@ def test_a_place_where_nothing_may_run_or_be_written(tmp_path, monkeypatch, opti
 
 
 def test_too_little_room_says_how_much_is_missing(tmp_path):
-    with pytest.raises(
-        NpuError, match=r"Not enough room at .*: \d+ MiB are free, the driver image needs \d{9,} MiB"
-    ) as caught:
+    with pytest.raises(NpuError, match=r"Not enough room at .*: \d+ MiB are free, the driver image needs \d{9,} MiB") as caught:
         staging.check_place(str(tmp_path), 2**50)
     assert caught.value.details["needed_bytes"] > caught.value.details["free_bytes"] > 0
     staging.check_place(str(tmp_path), 1000)
@@ -492,8 +488,7 @@ def test_too_little_room_says_how_much_is_missing(tmp_path):
 
 def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path):
     (tmp_path / "mountinfo").write_text(
-        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-        "40 22 8:2 /sub /mnt/with\\040space rw,noexec - ext4 /dev/sdb ro\n"
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n40 22 8:2 /sub /mnt/with\\040space rw,noexec - ext4 /dev/sdb ro\n"
     )
     points = image_ctr.mount_points(str(tmp_path / "mountinfo"))
     assert points == {"/": ["rw", "relatime"], "/mnt/with space": ["rw", "noexec"]}
@@ -561,9 +556,7 @@ def test_what_ctr_says_becomes_a_sentence(text, rc, expected):
 
 
 def test_a_secret_that_ctr_repeats_is_not_shown():
-    error = image_ctr.explain(
-        Said("ctr: bad header Basic c2VjcmV0, really c2VjcmV0"), "X", 7, secrets=["Basic c2VjcmV0", None]
-    )
+    error = image_ctr.explain(Said("ctr: bad header Basic c2VjcmV0, really c2VjcmV0"), "X", 7, secrets=["Basic c2VjcmV0", None])
     assert "c2VjcmV0" not in error.message
 
 
@@ -662,14 +655,14 @@ class PowerCut(BaseException):
 @pytest.mark.parametrize(
     "where",
     [
-        "_ctr.Containerd.pull",
-        "_ctr.Containerd.mounted",
-        "_driver_tree.inspect",
+        "image_ctr.Containerd.pull",
+        "image_ctr.Containerd.mounted",
+        "driver_tree.inspect",
         "copy_tree",
         "_copy_file",
         "label",
         "digests",
-        "_releases.Layout.commit",
+        "releases.Layout.commit",
     ],
 )
 def test_cut_short_at_each_step_and_repeated(host, basic, tmp_path, monkeypatch, where):

@@ -65,9 +65,7 @@ def test_a_tree_that_fits(tmp_path):
     found = inspect(tmp_path, version="25.5.0")
     assert found.version == "25.5.0" and found.extra == {}
     assert found.plan[:2] == ["modprobe i2c_core required", "modprobe vfio optional"]
-    assert found.plan[2:] == [
-        "insmod %s %s" % (path, "optional" if "vascend" in path else "required") for path in found.modules
-    ]
+    assert found.plan[2:] == ["insmod %s %s" % (path, "optional" if "vascend" in path else "required") for path in found.modules]
     assert found.modules[0] == "host/drv_seclib_host.ko"
 
 
@@ -90,18 +88,14 @@ def test_another_version_than_asked_for(tmp_path):
 
 def test_another_kernel_names_both(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    with pytest.raises(
-        NpuError, match=r"kernel 6\.8\.0-31-generic, which this host runs; it has them for 6\.6\.0-145"
-    ) as caught:
+    with pytest.raises(NpuError, match=r"kernel 6\.8\.0-31-generic, which this host runs; it has them for 6\.6\.0-145") as caught:
         inspect(tmp_path, kernel="6.8.0-31-generic")
     assert caught.value.details == {"kernel": "6.8.0-31-generic", "kernels": [KERNEL]}
 
 
 def test_modules_for_several_kernels(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    driver_images.write(
-        tmp_path / "driver/host_driver_binary/u/drv_pcie_host.ko", driver_images.module("6.8.0-31-generic")
-    )
+    driver_images.write(tmp_path / "driver/host_driver_binary/u/drv_pcie_host.ko", driver_images.module("6.8.0-31-generic"))
     assert inspect(tmp_path, kernel="6.8.0-31-generic").modules == ["host_driver_binary/u/drv_pcie_host.ko"]
     assert len(inspect(tmp_path).modules) == len(driver_images.MODULES)
 

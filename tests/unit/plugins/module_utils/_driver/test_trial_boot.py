@@ -289,13 +289,16 @@ def test_who_holds_a_chip(npu_host):
     assert found == {10: "davinci0, davinci1, davinci_manager", 11: "davinci12"}
 
 
-@pytest.mark.parametrize("make", [
-    lambda path: open(path, "w", encoding="utf-8").close(),
-    os.mkfifo,
-    lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3)),
-    lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(10, 229)),
-    lambda path: os.mknod(path, stat.S_IFBLK | 0o666, CHIP),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: open(path, "w", encoding="utf-8").close(),
+        os.mkfifo,
+        lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3)),
+        lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(10, 229)),
+        lambda path: os.mknod(path, stat.S_IFBLK | 0o666, CHIP),
+    ],
+)
 def test_what_only_has_a_chips_name_holds_nobody_up(npu_host, make):
     """In a mount namespace of their own, users call whatever they have /dev/davinci0."""
     # As if its node were gone: so it is not the host's own.
@@ -357,9 +360,7 @@ def test_second_call_while_the_reboot_is_on_its_way(npu_host):
 
 def test_many_at_once_queue_one_reboot(npu_host):
     results = []
-    threads = [
-        threading.Thread(target=lambda: results.append(reboot(npu_host, release=npu_host.new))) for _number in range(6)
-    ]
+    threads = [threading.Thread(target=lambda: results.append(reboot(npu_host, release=npu_host.new))) for _number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -478,7 +479,9 @@ def is_loadable(host):
     """driver names a complete release for the running kernel."""
     tree = os.path.join(host.root, "driver")
     name = host.links()["driver"]
-    return KERNEL in name and os.path.isfile(tree + "/modules.load") and host.exists("var/lib/Ascend/releases/%s/manifest.json" % name)
+    return (
+        KERNEL in name and os.path.isfile(tree + "/modules.load") and host.exists("var/lib/Ascend/releases/%s/manifest.json" % name)
+    )
 
 
 def finish(host, release, generation):

@@ -22,9 +22,26 @@ RELEASE = "25.5.0-5.10.0-0123456789ab"
 BOOT = "7d0ee3a4-0000-0000-0000-000000000000"
 LINE = "+-----------------------------------------+---------------+---------------------+\n"
 ALWAYS = {
-    "chips", "device_nodes", "device_permissions", "npu_smi", "health", "driver_version", "loaded_driver",
-    "npu_smi_version", "release", "loaded_release", "driver_ready", "firmware", "library_ownership", "cdi_spec",
-    "cdi_mounts", "cdi_driver_version", "cdi_files", "cdi_config", "cdi_running", "cdi_hook",
+    "chips",
+    "device_nodes",
+    "device_permissions",
+    "npu_smi",
+    "health",
+    "driver_version",
+    "loaded_driver",
+    "npu_smi_version",
+    "release",
+    "loaded_release",
+    "driver_ready",
+    "firmware",
+    "library_ownership",
+    "cdi_spec",
+    "cdi_mounts",
+    "cdi_driver_version",
+    "cdi_files",
+    "cdi_config",
+    "cdi_running",
+    "cdi_hook",
 }
 
 
@@ -36,8 +53,7 @@ class Daemon:
 
     def dump(self):
         return containerd_config.Dump(
-            '[plugins."io.containerd.grpc.v1.cri"]\nenable_cdi = %s\ncdi_spec_dirs = ["/etc/cdi"]\n' %
-            str(self.on).lower()
+            '[plugins."io.containerd.grpc.v1.cri"]\nenable_cdi = %s\ncdi_spec_dirs = ["/etc/cdi"]\n' % str(self.on).lower()
         )
 
 

@@ -37,9 +37,7 @@ def socket(host, path):
 
 def tree_of(host):
     """Everything below the host's root, to see that nothing changed."""
-    return sorted(
-        (directory, sorted(names), sorted(files)) for directory, names, files in os.walk(host.fs)
-    )
+    return sorted((directory, sorted(names), sorted(files)) for directory, names, files in os.walk(host.fs))
 
 
 def test_host_with_chips(host):

@@ -58,12 +58,18 @@ def test_a_link_is_removed_and_its_target_left_alone(lock, tmp_path):
     assert target.read_text() == "precious" and target.stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize("make", [
-    lambda lock: os.mkfifo(str(lock), 0o600),
-    lambda lock: (lock.touch(0o600), os.link(str(lock), str(lock) + "2")),
-    pytest.param(lambda lock: (lock.touch(0o600), os.chown(str(lock), 1, 1)),
-                 marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")),
-], ids=["pipe", "second name", "other owner"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lock: os.mkfifo(str(lock), 0o600),
+        lambda lock: (lock.touch(0o600), os.link(str(lock), str(lock) + "2")),
+        pytest.param(
+            lambda lock: (lock.touch(0o600), os.chown(str(lock), 1, 1)),
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away"),
+        ),
+    ],
+    ids=["pipe", "second name", "other owner"],
+)
 def test_what_is_no_file_of_ours_makes_way(lock, make):
     make(lock)
     with taken(lock):

@@ -30,7 +30,8 @@ touch %(home)s/started
 exec sleep 600
 """
 
-LISTEN = """
+LISTEN = (
+    """
 import os, socket, sys, time
 if "--nobody" in sys.argv:
     os.setgroups([])
@@ -41,7 +42,9 @@ listener.listen(8)
 if "--chroot" in sys.argv:
     os.chroot(os.path.dirname(sys.argv[1]))
 time.sleep(600)
-""" % NOBODY
+"""
+    % NOBODY
+)
 
 
 class Machine:
@@ -147,7 +150,10 @@ def test_a_users_socket_is_not_the_kubelets(machine):
     """Whatever leads there, who listens decides."""
     machine.socket = os.path.join(machine.home, "c.sock")
     process = machine.listen(directory=machine.home, arguments=["--nobody"])
-    for module, name, value in ((host_facts, "SOCKETS", (machine.socket,)), (containerd_runtime, "DEFAULT_ADDRESS", machine.socket)):
+    for module, name, value in (
+        (host_facts, "SOCKETS", (machine.socket,)),
+        (containerd_runtime, "DEFAULT_ADDRESS", machine.socket),
+    ):
         setattr(module, name, value)  # the fixture puts them back
     facts, daemon, refusal = look()
     assert (facts["version"], facts["ctr"], daemon) == (None, None, None)

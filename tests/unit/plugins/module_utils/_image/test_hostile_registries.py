@@ -112,9 +112,31 @@ def ask_everything(address, tmp_path):
     return said
 
 
-WORDS = ["manifests", "layers", "config", "digest", "size", "mediaType", "annotations", "platform", "os", "architecture", "tags",
-         "token", "access_token", "errors", "message", "code", "npuops.ascend/kernel", SHA, "linux", "amd64", "\x1b[2J", "a\nb",
-         ""]
+WORDS = [
+    "manifests",
+    "layers",
+    "config",
+    "digest",
+    "size",
+    "mediaType",
+    "annotations",
+    "platform",
+    "os",
+    "architecture",
+    "tags",
+    "token",
+    "access_token",
+    "errors",
+    "message",
+    "code",
+    "npuops.ascend/kernel",
+    SHA,
+    "linux",
+    "amd64",
+    "\x1b[2J",
+    "a\nb",
+    "",
+]
 
 
 def anything(rng, depth=0):
@@ -133,12 +155,16 @@ def plausible(rng):
     """An image or an index with one or two things that are wrong."""
     layer = {"digest": SHA, "size": 3, "mediaType": "x"}
     entry = {"digest": SHA, "platform": {"os": "linux", "architecture": "amd64"}}
-    document = rng.choice([
-        {"mediaType": image_registry.OCI_MANIFEST, "config": {"digest": SHA}, "layers": [layer], "annotations": {}},
-        {"mediaType": image_registry.OCI_INDEX, "manifests": [entry]},
-        {"manifests": [entry], "layers": [layer]},
-        {"token": "x"}, {"tags": ["t"]}, {"errors": [{"message": "x"}]},
-    ])
+    document = rng.choice(
+        [
+            {"mediaType": image_registry.OCI_MANIFEST, "config": {"digest": SHA}, "layers": [layer], "annotations": {}},
+            {"mediaType": image_registry.OCI_INDEX, "manifests": [entry]},
+            {"manifests": [entry], "layers": [layer]},
+            {"token": "x"},
+            {"tags": ["t"]},
+            {"errors": [{"message": "x"}]},
+        ]
+    )
     document = json.loads(json.dumps(document))
     for dummy in range(rng.randrange(1, 3)):
         here, key = document, None
@@ -177,16 +203,19 @@ def test_any_json_becomes_a_sentence(tmp_path, seed):
             ask_everything(liar.address, tmp_path)
 
 
-@pytest.mark.parametrize("body", [
-    b"[" * 200000,
-    b'{"manifests":' + b"[" * 100000,
-    b'{"layers": [{"digest": "%s", "size": %s}]}' % (SHA.encode(), b"9" * 10000),
-    b'{"layers": [{"digest": "%s", "size": -1000000000000}]}' % SHA.encode(),
-    b'{"layers": [{"digest": "%s", "size": NaN}]}' % SHA.encode(),
-    b'{"layers": [%s]}' % b",".join([b"{}"] * 100000),
-    b'{"manifests": [{"digest": "sha256:\\u0661"}]}',
-    b"\xef\xbb\xbf{}",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 200000,
+        b'{"manifests":' + b"[" * 100000,
+        b'{"layers": [{"digest": "%s", "size": %s}]}' % (SHA.encode(), b"9" * 10000),
+        b'{"layers": [{"digest": "%s", "size": -1000000000000}]}' % SHA.encode(),
+        b'{"layers": [{"digest": "%s", "size": NaN}]}' % SHA.encode(),
+        b'{"layers": [%s]}' % b",".join([b"{}"] * 100000),
+        b'{"manifests": [{"digest": "sha256:\\u0661"}]}',
+        b"\xef\xbb\xbf{}",
+    ],
+)
 def test_json_made_to_break_who_reads_it(tmp_path, body):
     for status in (200, 401, 404):
         with Liar(lambda path, status=status: (status, [], body)) as liar:
@@ -216,9 +245,22 @@ def test_an_index_of_indexes():
 # --- where a registry sends its clients ---
 
 
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1:1/x", "data:,{}", "gopher://x/", "//", "http://[::1",
-                                    "http://a:b/", "http://" + "a" * 100 + ".example/", "http://a\x01b/", "http:///x",
-                                    "https://\xff/"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1:1/x",
+        "data:,{}",
+        "gopher://x/",
+        "//",
+        "http://[::1",
+        "http://a:b/",
+        "http://" + "a" * 100 + ".example/",
+        "http://a\x01b/",
+        "http:///x",
+        "https://\xff/",
+    ],
+)
 def test_redirects_to_what_is_no_web_address(target):
     def answer(path):
         return 307, [("Location", target)], b""
@@ -256,8 +298,20 @@ def test_uploads_to_what_is_no_web_address(tmp_path, location):
             liar.client.push_blob(REPOSITORY, registry_server.sha256(b"abc"), 3, stream)
 
 
-@pytest.mark.parametrize("realm", ["file:///etc/passwd", "ftp://x/", "x", "", "http://[::1", "http://a:b/t",
-                                   "http://" + "a" * 100 + ".example/t", "http://a b/t", "https://\x80/t"])
+@pytest.mark.parametrize(
+    "realm",
+    [
+        "file:///etc/passwd",
+        "ftp://x/",
+        "x",
+        "",
+        "http://[::1",
+        "http://a:b/t",
+        "http://" + "a" * 100 + ".example/t",
+        "http://a b/t",
+        "https://\x80/t",
+    ],
+)
 def test_token_services_that_are_none(realm):
     def answer(path):
         return 401, [("WWW-Authenticate", 'Bearer realm="%s",service="s"' % realm)], b""

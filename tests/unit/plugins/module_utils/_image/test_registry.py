@@ -137,8 +137,7 @@ def test_reads_the_image_and_its_configuration(registry):
 
 def index(registry, *architectures):
     entries = [
-        {"digest": image(registry, "for-" + name), "platform": {"os": "linux", "architecture": name}}
-        for name in architectures
+        {"digest": image(registry, "for-" + name), "platform": {"os": "linux", "architecture": name}} for name in architectures
     ]
     return registry.put_manifest(REPOSITORY, TAG, {"mediaType": image_registry.OCI_INDEX, "manifests": entries})
 

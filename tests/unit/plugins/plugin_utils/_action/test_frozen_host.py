@@ -66,8 +66,11 @@ class Ansible:
         plugins = directory / "action_plugins"
         plugins.mkdir()
         (plugins / "ask_host.py").write_text(ACTION, encoding="utf-8")
-        play = {"hosts": "all", "gather_facts": False, "tasks": [{"ask_host": {}, "register": "asked"},
-                {"debug": {"msg": "<<{{ asked.msg }}>>"}}]}
+        play = {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [{"ask_host": {}, "register": "asked"}, {"debug": {"msg": "<<{{ asked.msg }}>>"}}],
+        }
         (directory / "playbook.json").write_text(json.dumps([play]), encoding="utf-8")
 
     def start(self, ssh, arguments=""):

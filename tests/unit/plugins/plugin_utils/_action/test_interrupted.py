@@ -49,9 +49,7 @@ def exits():
 def run(text):
     script = WORKERS % textwrap.dedent(text)
     environ = dict(os.environ, SUPPORT=os.path.dirname(collection.__file__))
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=environ
-    )
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=environ)
 
 
 @pytest.mark.parametrize("end", ["sys.exit(99)", "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"])

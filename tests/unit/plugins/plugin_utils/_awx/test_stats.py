@@ -17,14 +17,27 @@ from ansible_collections.npuops.ascend.plugins.test.npu_rollout_failed import np
 
 def plan_of(count):
     hosts = {"n%d" % number: {"verdict": fleet_plan.BLOCKED if number % 2 else fleet_plan.READY} for number in range(count)}
-    return {"green": False, "summary": "So it is.", "counts": {"ready": count // 2, "skipped": 0}, "estimate_seconds": 60,
-            "halted": None, "hosts": hosts, "order": [name for name in hosts if hosts[name]["verdict"] == fleet_plan.READY]}
+    return {
+        "green": False,
+        "summary": "So it is.",
+        "counts": {"ready": count // 2, "skipped": 0},
+        "estimate_seconds": 60,
+        "halted": None,
+        "hosts": hosts,
+        "order": [name for name in hosts if hosts[name]["verdict"] == fleet_plan.READY],
+    }
 
 
 def test_plan():
     assert npu_stats(plan_of(4), "plan") == {
-        "green": False, "summary": "So it is.", "counts": {"ready": 2}, "estimate_seconds": 60, "halted": False,
-        "due": ["n0", "n2"], "stuck": ["n1", "n3"]}
+        "green": False,
+        "summary": "So it is.",
+        "counts": {"ready": 2},
+        "estimate_seconds": 60,
+        "halted": False,
+        "due": ["n0", "n2"],
+        "stuck": ["n1", "n3"],
+    }
 
 
 def test_a_thousand_nodes_are_a_few_lines():
@@ -45,10 +58,17 @@ def test_nobody_was_unwell():
 
 
 def test_fleet():
-    rows = [{"host": "a", "node": "a", "state": "ready"}, {"host": "b", "node": "b", "state": "invalid"},
-            {"host": None, "node": "foreign", "state": "not in the inventory"}]
+    rows = [
+        {"host": "a", "node": "a", "state": "ready"},
+        {"host": "b", "node": "b", "state": "invalid"},
+        {"host": None, "node": "foreign", "state": "not in the inventory"},
+    ]
     assert npu_stats({"fleet": rows, "storm": None}, "status") == {
-        "healthy": False, "counts": {"ready": 1, "invalid": 1, "not in the inventory": 1}, "storm": None, "not_well": ["b"]}
+        "healthy": False,
+        "counts": {"ready": 1, "invalid": 1, "not in the inventory": 1},
+        "storm": None,
+        "not_well": ["b"],
+    }
 
 
 def test_a_kind_that_nobody_knows():

@@ -44,7 +44,11 @@ WEDGED = {"since": THEN, "reason": "hangs", "boot_id": "boot-a", "probes": 3}
 
 
 def a_node(name="a", **annotations):
-    names = {"record": maintenance_record.ANNOTATION_RECORD, "last": maintenance_record.ANNOTATION_LAST, "wedged": "npuops.ascend/wedged"}
+    names = {
+        "record": maintenance_record.ANNOTATION_RECORD,
+        "last": maintenance_record.ANNOTATION_LAST,
+        "wedged": "npuops.ascend/wedged",
+    }
     labels = {"openfuyao.com/npu.present": "", STATE: "upgrade-failed"}
     return node(name, boot_id="boot-" + name, labels=labels, annotations={names[key]: text for key, text in annotations.items()},
                 unschedulable=True, allocatable={"huawei.com/Ascend910": "8"})  # fmt: skip
@@ -96,10 +100,14 @@ def test_what_is_written_can_be_read():
     """However much a hook, a host or whoever approves has to say."""
     made = a_node()
     made["metadata"].update(resourceVersion="1")
-    made["metadata"]["annotations"].update({maintenance_record.ANNOTATION_APPROVE: "true", maintenance_record.ANNOTATION_APPROVED_BY: "x" * 200000})
+    made["metadata"]["annotations"].update(
+        {maintenance_record.ANNOTATION_APPROVE: "true", maintenance_record.ANNOTATION_APPROVED_BY: "x" * 200000}
+    )
     given, _why = maintenance_record.approval(made, NOW)
     record = dict(RECORD, failure="y" * 500000, approval=given)
-    change = maintenance_record.Change(record, annotations={maintenance_record.ANNOTATION_LAST: maintenance_record.ended(record, "failed", THEN)})
+    change = maintenance_record.Change(
+        record, annotations={maintenance_record.ANNOTATION_LAST: maintenance_record.ended(record, "failed", THEN)}
+    )
     written = change.patch(made)["metadata"]["annotations"]
     made["metadata"]["annotations"] = written
     maintenance_record.check(made)
@@ -109,26 +117,48 @@ def test_what_is_written_can_be_read():
 def test_a_record_that_lacks_something_is_not_gone_on_with():
     log = maintenance_record.NodeLog(None, "a", "r1", None)
     log.node = a_node()
-    with pytest.raises(NpuError, match="cannot be read: it lacks from, times. .*kubectl annotate node a npuops.ascend/maintenance-"):
+    with pytest.raises(
+        NpuError, match="cannot be read: it lacks from, times. .*kubectl annotate node a npuops.ascend/maintenance-"
+    ):
         log.adopt({key: value for key, value in RECORD.items() if key not in ("times", "from")})
 
 
-@pytest.mark.parametrize("text", ['{"max": "1"}', '{"halted": {}}', '{"halted": {"who": "x", "why": "y"}}', '{"holders": {"a": {"run": []}}}',
-                                  '{"holders": {"a": {"run": "r", "since": 5}}}', "[" * 100000, "null", '{"max": -1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"max": "1"}',
+        '{"halted": {}}',
+        '{"halted": {"who": "x", "why": "y"}}',
+        '{"holders": {"a": {"run": []}}}',
+        '{"holders": {"a": {"run": "r", "since": 5}}}',
+        "[" * 100000,
+        "null",
+        '{"max": -1}',
+    ],
+)
 def test_slots_that_are_none(text):
     class Cluster:
         @staticmethod
         def get(_path):
             return {"metadata": {"annotations": {maintenance_slots.ANNOTATION: text}}}
 
-    with pytest.raises(maintenance_slots.Refused, match="The annotation npuops.ascend/slots of the Lease n/npu-maintenance cannot be read: "):
+    with pytest.raises(
+        maintenance_slots.Refused, match="The annotation npuops.ascend/slots of the Lease n/npu-maintenance cannot be read: "
+    ):
         maintenance_slots.Slots(Cluster(), "n", None).view()
 
 
-@pytest.mark.parametrize("text", ["null", "[" * 100000, '{"run": [], "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1}}}',
-                                  '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1, "x": 2}}}',
-                                  '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": -1}}}',
-                                  '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1e3}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "null",
+        "[" * 100000,
+        '{"run": [], "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1}}}',
+        '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1, "x": 2}}}',
+        '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": -1}}}',
+        '{"run": "r", "since": "x", "uid": "u", "restore": {"spec": {"replicas": 1e3}}}',
+    ],
+)
 def test_the_memory_of_a_parked_workload_that_is_none(text):
     with pytest.raises(data_annotations.Misfit):
         data_annotations.mark(text, 0)

@@ -282,18 +282,14 @@ def test_many_pods_with_one_cause_are_told_together():
     items = [eviction.Pod(pod("web-%d" % number)) for number in range(5)]
     budgets = eviction.Budgets([budget()])
     text = eviction.told([budgets.objection(item) for item in items])
-    assert text.startswith(
-        "the pods train/web-0, train/web-1, train/web-2 and 2 more (ReplicaSet train/web-5d4f) cannot go"
-    )
+    assert text.startswith("the pods train/web-0, train/web-1, train/web-2 and 2 more (ReplicaSet train/web-5d4f) cannot go")
 
 
 # --- acting ---
 
 
 def test_npu_pods_go_first_and_others_stay(api, cluster, time):
-    api.put(
-        PODS, pod("train-1", npus=1), pod("web-1"), pod("proxy", owner=("DaemonSet", "p")), pod("b", node="b", npus=1)
-    )
+    api.put(PODS, pod("train-1", npus=1), pod("web-1"), pod("proxy", owner=("DaemonSet", "p")), pod("b", node="b", npus=1))
     drain = time.drain(cluster)
     assert drain.evict_npu_pods() == 1
     assert api.evicted == ["train-1"]
@@ -384,9 +380,7 @@ def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
 
 def test_policy_stops_before_the_first_eviction(api, cluster, time):
     api.put(PODS, pod("web-1"), pod("bare", owner=None))
-    with pytest.raises(
-        eviction.Blocked, match=r"train/bare cannot go: it has no controller .*npu_upgrade_drain\.force"
-    ):
+    with pytest.raises(eviction.Blocked, match=r"train/bare cannot go: it has no controller .*npu_upgrade_drain\.force"):
         time.drain(cluster).evict_others()
     assert not api.evicted
     assert time.now == 0

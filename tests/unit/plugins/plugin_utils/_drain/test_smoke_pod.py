@@ -78,7 +78,10 @@ def test_too_slow(api, smoke):
 
 def test_its_image_does_not_exist(api, smoke):
     waiting = {"reason": "ErrImagePull", "message": "registry/smoke:1: not found"}
-    pod = smoke({"phase": "Pending", "containerStatuses": [{"name": "main", "image": "registry/smoke:1", "state": {"waiting": waiting}}]}, timeout=10**6)
+    pod = smoke(
+        {"phase": "Pending", "containerStatuses": [{"name": "main", "image": "registry/smoke:1", "state": {"waiting": waiting}}]},
+        timeout=10**6,
+    )
     with pytest.raises(smoke_pod.SmokeFailed, match="cannot get its image registry/smoke:1"):
         pod.run()
 

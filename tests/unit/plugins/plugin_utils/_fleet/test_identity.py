@@ -35,14 +35,20 @@ def judged(hosts, nodes):
 def test_two_nodes_with_one_boot_id():
     reasons = judged([host("a"), host("c")], nodes_of(a="boot-a", b="boot-a", c="boot-c"))
     assert reasons["c"] == []
-    assert reasons["a"] == ["the nodes a and b say that they are one machine: their boot ID is boot-a. Find out which one is it. One that"
-                            " is gone left its Node behind: kubectl delete node <name>"]
+    assert reasons["a"] == [
+        "the nodes a and b say that they are one machine: their boot ID is boot-a. Find out which one is it. One that"
+        " is gone left its Node behind: kubectl delete node <name>"
+    ]
 
 
 def test_two_nodes_with_one_machine_id():
     reasons = judged([host("a"), host("b")], machine(nodes_of(a="boot-a", b="boot-b", c="boot-c"), a="m", b="m", c="n"))
     for name in "ab":
-        assert len(reasons[name]) == 1 and "their machine ID is m" in reasons[name][0] and "an /etc/machine-id each" in reasons[name][0]
+        assert (
+            len(reasons[name]) == 1
+            and "their machine ID is m" in reasons[name][0]
+            and "an /etc/machine-id each" in reasons[name][0]
+        )
 
 
 def test_nodes_that_do_not_say():

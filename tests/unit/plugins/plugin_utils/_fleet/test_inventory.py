@@ -89,7 +89,8 @@ def test_standing_groups_are_those_that_hosts_are_put_into():
 def test_every_group_name_is_one_that_ansible_takes_as_it_is():
     names = set(fleet_inventory.standing_groups()) | groups(
         {STATE: "some.other-state", "npuops.ascend/chip": "9-1.0", "npuops.ascend/driver-version": "1.2-3", "pool": "A.b-c_1"},
-        pool_label="pool")
+        pool_label="pool",
+    )
     for name in names:
         assert to_safe_group_name(name, force=True, silent=True) == name
 
@@ -148,8 +149,13 @@ def test_an_unknown_family():
 
 
 def test_variables():
-    item = node("a", labels={"l": "1"}, annotations={"short": "x" * 256, "long": "x" * 257}, unschedulable=True,
-                taints=[{"key": "k", "effect": "NoSchedule"}])
+    item = node(
+        "a",
+        labels={"l": "1"},
+        annotations={"short": "x" * 256, "long": "x" * 257},
+        unschedulable=True,
+        taints=[{"key": "k", "effect": "NoSchedule"}],
+    )
     item["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
     item["status"]["nodeInfo"].update(kernelVersion="6.6.0", osImage="openEuler 24.03", machineID="secret-ish")
     item["status"]["images"] = [{"names": ["x"]}]
@@ -158,8 +164,12 @@ def test_variables():
     assert variables["node_annotations"] == {"short": "x" * 256}
     assert variables["node_taints"] == [{"key": "k", "effect": "NoSchedule"}]
     assert (variables["node_ready"], variables["node_unschedulable"], variables["node_deleting"]) == (True, True, True)
-    assert variables["node_info"] == {"kernelVersion": "6.6.0", "osImage": "openEuler 24.03", "kubeletVersion": "v1.34.4",
-                                      "containerRuntimeVersion": "containerd://2.1.5"}
+    assert variables["node_info"] == {
+        "kernelVersion": "6.6.0",
+        "osImage": "openEuler 24.03",
+        "kubeletVersion": "v1.34.4",
+        "containerRuntimeVersion": "containerd://2.1.5",
+    }
     # Preflight takes an unknown variable that begins so for a typing error.
     assert not [name for name in variables if name.startswith("npu_")]
 
@@ -182,8 +192,12 @@ def test_hosts_come_in_order():
 
 
 def kubeconfig(server="https://one:6443", token="t", current="x"):
-    return {"clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": current}
+    return {
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": current,
+    }
 
 
 def test_another_server_or_selector_is_another_key(tmp_path):
@@ -214,6 +228,7 @@ def test_another_server_or_selector_is_another_key(tmp_path):
 
 def test_no_credential_is_part_of_the_key():
     """It is a file's name, and a token that is renewed asks for the same nodes."""
+
     def key(**auth):
         return fleet_inventory.cache_identity(auth, "", {})
 

@@ -633,7 +633,9 @@ def test_a_rollback_undoes_the_last_upgrade_and_no_older_one(first):
 
 def test_table():
     nodes = nodes_of("a", "b", "c", annotations=ended(minutes=12))
-    plan = make([host("a"), host("b"), host("c", loaded=NEW_RELEASE)], nodes=nodes, pods=[pod("web-1", node="b")], budgets=[budget()])
+    plan = make(
+        [host("a"), host("b"), host("c", loaded=NEW_RELEASE)], nodes=nodes, pods=[pod("web-1", node="b")], budgets=[budget()]
+    )
     assert fleet_plan.table(plan) == [
         "#  NODE  CHIPS     FROM    TO      EVICTIONS  VERDICT",
         # c has shown that the driver works on such hosts.
@@ -670,7 +672,9 @@ def test_canaries_only():
 def test_a_killed_run_for_canaries_is_gone_on_with_by_the_same_node():
     """The node that it left half-way is the first of its pool, whether its record or only its driver on trial says so."""
     nodes = nodes_of("a", "b", "c")
-    nodes["b"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record(to={"version": NEW, "release": NEW_RELEASE}))}
+    nodes["b"]["metadata"]["annotations"] = {
+        "npuops.ascend/maintenance": json.dumps(record(to={"version": NEW, "release": NEW_RELEASE}))
+    }
     plan = make([host("a"), host("b"), host("c")], nodes=nodes, canary=True)
     assert plan.result()["order"] == ["b"] and [entry.later for entry in plan.entries] == [True, False, True]
     staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL}}
@@ -719,7 +723,9 @@ def test_halt_and_holders_are_told():
     plan = make([host()], slots=slots)
     lines = fleet_plan.table(plan)
     told = [line for line in lines if "halted since" in line]
-    assert len(told) == 1 and told[0].startswith("  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed. When that is repaired")
+    assert len(told) == 1 and told[0].startswith(
+        "  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed. When that is repaired"
+    )
     assert "  cluster: in maintenance now: b" in lines
 
 
@@ -748,7 +754,9 @@ def test_a_halted_run_finishes_what_is_in_maintenance():
     plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, park=True)
     assert plan.green and plan.held and plan.result()["in_flight"] == ["a"] and plan.result()["order"] == ["a", "b"]
     assert any("only goes on with what is in maintenance already" in note for note in plan.cluster_notes)
-    assert any("finish a first: ansible-playbook npuops.ascend.upgrade. To go on without it" in line for line in fleet_plan.table(plan))
+    assert any(
+        "finish a first: ansible-playbook npuops.ascend.upgrade. To go on without it" in line for line in fleet_plan.table(plan)
+    )
 
 
 def test_a_pool_is_proved_by_a_node_that_has_the_driver():

@@ -149,9 +149,7 @@ def test_inventory_name_and_node_are_not_the_same_machine():
 
 def test_no_such_node():
     verdict = only(host("npu-a", fact=facts(boot_id="boot-worker-1")), nodes=cluster_nodes("worker-1"))
-    assert verdict.reasons == [
-        "the cluster has no node npu-a: this machine is the node worker-1, set npu_node_name: worker-1"
-    ]
+    assert verdict.reasons == ["the cluster has no node npu-a: this machine is the node worker-1, set npu_node_name: worker-1"]
 
 
 def test_no_such_node_but_one_with_a_similar_name():
@@ -242,9 +240,7 @@ def test_each_reference_is_looked_up_once():
 
     verdicts = judge([host("a"), host("b"), host("c", fact=facts("d500", "boot-c"))], resolve=resolve)
     assert len(asked) == 2
-    assert preflight.report(verdicts, []).splitlines()[1:] == [
-        "  a, b, c: Registry registry.example does not let user 'x' read it"
-    ]
+    assert preflight.report(verdicts, []).splitlines()[1:] == ["  a, b, c: Registry registry.example does not let user 'x' read it"]
 
 
 def test_profile_and_image_can_be_given():
@@ -281,9 +277,7 @@ def test_what_is_there_already_is_not_staged_again(complete):
 
 
 def test_no_device_plugin_for_the_950():
-    assert only(host(fact=facts("d806", "boot-a"))).reasons == [
-        "MindCluster v7.3 has no device plugin for the 950 (huawei-npu)"
-    ]
+    assert only(host(fact=facts("d806", "boot-a"))).reasons == ["MindCluster v7.3 has no device plugin for the 950 (huawei-npu)"]
     assert only(host(fact=facts("d806", "boot-a")), plugin_enabled=False).status == "ready"
 
 
@@ -292,9 +286,7 @@ def test_no_device_plugin_for_the_950():
 
 def test_mixed_driver_paths_are_refused():
     tree = {"loaded": True, "tree": "/usr/local/Ascend/driver"}
-    verdicts = judge(
-        [host("a"), host("b", fact=facts(boot_id="boot-b", driver=tree), driver_source="preinstalled"), host("c")]
-    )
+    verdicts = judge([host("a"), host("b", fact=facts(boot_id="boot-b", driver=tree), driver_source="preinstalled"), host("c")])
     assert all("/usr/local/Ascend/driver on b; /var/lib/Ascend/driver on a, c" in v.reasons[0] for v in verdicts)
 
 
@@ -349,7 +341,13 @@ def test_nodes_at_once_that_cannot_be(value):
 
 @pytest.mark.parametrize(
     "versions, apart",
-    [(["v1.33.0", "v1.34.4"], True), (["v1.34.4", "v1.32.9"], False), (["v1.33.1+k3s1"], True), (["v1.34.4", None], False), ([], False)],
+    [
+        (["v1.33.0", "v1.34.4"], True),
+        (["v1.34.4", "v1.32.9"], False),
+        (["v1.33.1+k3s1"], True),
+        (["v1.34.4", None], False),
+        ([], False),
+    ],
 )
 def test_kubelets_that_tell_pods_apart(versions, apart):
     """One that does not would refuse the plugin: its right counts for all nodes."""
@@ -382,9 +380,7 @@ def test_who_may_not_create_namespaces_needs_one_that_is_there():
 
 
 def test_another_device_plugin():
-    ours, reasons = preflight.device_plugins(
-        [plugin_daemonset("/x"), plugin_daemonset("/x", "kube-system")], "npu-operator"
-    )
+    ours, reasons = preflight.device_plugins([plugin_daemonset("/x"), plugin_daemonset("/x", "kube-system")], "npu-operator")
     assert [daemonset["metadata"]["namespace"] for daemonset in ours] == ["npu-operator"]
     assert len(reasons) == 1
     assert "set npu_namespace: kube-system to take it over" in reasons[0]

@@ -31,8 +31,13 @@ def registry():
 
 def resolve(registry, tag="t", **config):
     settings = {
-        "registry_username": None, "registry_password": None, "registry_plain_http": True, "registry_ca_file": None,
-        "driver_digest": None, "driver_signature_policy": "require", "driver_signature_keys": None,
+        "registry_username": None,
+        "registry_password": None,
+        "registry_plain_http": True,
+        "registry_ca_file": None,
+        "driver_digest": None,
+        "driver_signature_policy": "require",
+        "driver_signature_keys": None,
     }
     return driver_images.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config))
 
@@ -48,8 +53,11 @@ def image(registry, tag="t", content=b"layer"):
 
 def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes):
     """As cosign does it."""
-    critical = {"identity": {"docker-reference": "x"}, "image": {"docker-manifest-digest": about or digest},
-                "type": "cosign container image signature"}
+    critical = {
+        "identity": {"docker-reference": "x"},
+        "image": {"docker-manifest-digest": about or digest},
+        "type": "cosign container image signature",
+    }
     payload = json.dumps({"critical": dict(critical, **changes), "optional": None}).encode("ascii")
     if isinstance(key, rsa.RSAPrivateKey):
         signature = key.sign(payload, padding.PKCS1v15(), SHA256())
@@ -57,8 +65,11 @@ def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes
         signature = key.sign(payload)
     else:
         signature = key.sign(payload, ec.ECDSA(algorithm()))
-    layer = {"digest": registry.put_blob(payload), "size": len(payload),
-             "annotations": {ANNOTATION: base64.b64encode(signature).decode("ascii")}}
+    layer = {
+        "digest": registry.put_blob(payload),
+        "size": len(payload),
+        "annotations": {ANNOTATION: base64.b64encode(signature).decode("ascii")},
+    }
     tag = (at or digest).replace(":", "-") + ".sig"
     try:
         layers = json.loads(registry.manifests[(REPOSITORY, tag)][0])["layers"]
@@ -86,8 +97,14 @@ def test_what_cosign_has_signed_is_let_pass(registry, tmp_path, key):
         resolve(registry, driver_signature_keys=[pem(key)])
 
 
-@pytest.mark.parametrize("make", [lambda: ec.generate_private_key(ec.SECP256R1()), lambda: rsa.generate_private_key(65537, 2048),
-                                  ed25519.Ed25519PrivateKey.generate])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ec.generate_private_key(ec.SECP256R1()),
+        lambda: rsa.generate_private_key(65537, 2048),
+        ed25519.Ed25519PrivateKey.generate,
+    ],
+)
 def test_every_kind_of_key(registry, make):
     key = make()
     digest = image(registry)
@@ -95,7 +112,9 @@ def test_every_kind_of_key(registry, make):
     assert resolve(registry, driver_signature_keys=[pem(key)]) == digest
 
 
-@pytest.mark.parametrize("curve, algorithm", [(ec.SECP384R1, SHA384), (ec.SECP521R1, SHA512), (ec.SECP384R1, SHA256), (ec.SECP521R1, SHA256)])
+@pytest.mark.parametrize(
+    "curve, algorithm", [(ec.SECP384R1, SHA384), (ec.SECP521R1, SHA512), (ec.SECP384R1, SHA256), (ec.SECP521R1, SHA256)]
+)
 def test_a_longer_curve_has_a_longer_hash(registry, curve, algorithm):
     """As cosign 3 signs, and as older ones did."""
     key = ec.generate_private_key(curve())
@@ -147,11 +166,16 @@ def test_signatures_that_are_none(registry, key, text):
         resolve(registry, driver_signature_keys=[pem(key)])
 
 
-@pytest.mark.parametrize("keys, words", [
-    (None, "names no public key"), ([], "names no public key"), ("", "names no public key"),
-    (["/none/cosign.pub"], "cannot be read"),
-    (["-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"], "no public key in PEM"),
-])
+@pytest.mark.parametrize(
+    "keys, words",
+    [
+        (None, "names no public key"),
+        ([], "names no public key"),
+        ("", "names no public key"),
+        (["/none/cosign.pub"], "cannot be read"),
+        (["-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"], "no public key in PEM"),
+    ],
+)
 def test_keys_that_are_none(registry, keys, words):
     image(registry)
     with pytest.raises(NpuError, match=words):

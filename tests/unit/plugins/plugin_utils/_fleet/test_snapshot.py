@@ -51,7 +51,10 @@ def test_what_is_kept(api):
     kept = snapshot.nodes["a"]
     assert "images" not in kept["status"]
     assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["kubectl", "npuops.ascend-maintenance"]
-    assert maintenance_record.cordoned_by(kept) == "npuops.ascend-maintenance" and maintenance_record.annotated_at(kept, APPROVE)[0] == "kubectl"
+    assert (
+        maintenance_record.cordoned_by(kept) == "npuops.ascend-maintenance"
+        and maintenance_record.annotated_at(kept, APPROVE)[0] == "kubectl"
+    )
     assert {name: [item.name for item in pods] for name, pods in snapshot.pods.items()} == {"a": ["web-1"]}
     assert snapshot.budgets.of(snapshot.pods["a"][0])[0].label == "train/web"
 
@@ -152,9 +155,7 @@ def test_a_registry_behind_a_service(api, registry, spec):
     nodes = [node("a"), node("b")]
     nodes[1]["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, *nodes)
-    api.put(
-        PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"})
-    )
+    api.put(PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"}))
     api.put(SERVICES, service(**spec))
     assert fleet_snapshot.Snapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
 
@@ -163,9 +164,7 @@ def test_a_registry_on_a_node_itself(api):
     item = node("a")
     item["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, item, node("b"))
-    assert fleet_snapshot.Snapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {
-        "a": "the registry at 192.0.2.1"
-    }
+    assert fleet_snapshot.Snapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {"a": "the registry at 192.0.2.1"}
 
 
 def test_a_registry_elsewhere(api):

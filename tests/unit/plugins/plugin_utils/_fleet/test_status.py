@@ -58,9 +58,7 @@ def state(*args, **kwargs):
 def test_ready():
     result = row()
     assert fleet_status.healthy(result)
-    assert {
-        key: result[key] for key in ("state", "reason", "chips", "driver_loaded", "cdi", "plugin", "allocatable")
-    } == {
+    assert {key: result[key] for key in ("state", "reason", "chips", "driver_loaded", "cdi", "plugin", "allocatable")} == {
         "state": "ready",
         "reason": None,
         "chips": 8,

@@ -16,7 +16,9 @@ SOON = datetime.date(2026, 1, 1)
 
 
 def judge(version="25.5.2", info=None, firmware=None, declared=None, today=SOON, device="d802", **facts):
-    return fleet_support.judge(version, host(device=device, **facts)["facts"], dict(INFO, **(info or {})), firmware, declared, today)
+    return fleet_support.judge(
+        version, host(device=device, **facts)["facts"], dict(INFO, **(info or {})), firmware, declared, today
+    )
 
 
 def test_nothing_to_say():

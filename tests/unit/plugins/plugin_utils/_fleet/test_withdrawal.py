@@ -12,8 +12,13 @@ from kubernetes_stub import WEBHOOK_DOWN, node
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"
 INSTALLED = {
-    "openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/components": "enabled",
-    "npuops.ascend/skip": "true", "accelerator": "huawei-Ascend910", "workerselector": "dls-worker-node", "zone": "a",
+    "openfuyao.com/npu.present": "",
+    "npuops.ascend/chip": "910B",
+    "npuops.ascend/components": "enabled",
+    "npuops.ascend/skip": "true",
+    "accelerator": "huawei-Ascend910",
+    "workerselector": "dls-worker-node",
+    "zone": "a",
 }
 
 
@@ -119,7 +124,9 @@ def test_who_stays():
 def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     def component(name, owner, node_name):
         made = pod(name, node_name)
-        made["metadata"].update(namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner, "controller": True}])
+        made["metadata"].update(
+            namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner, "controller": True}]
+        )
         return made
 
     api.put(NODES, npu_node("a"))
@@ -165,7 +172,10 @@ def wrote(manager, subresource="status", **parts):
 def left_by_the_plugin(name):
     """A Node on which the device plugin ran, and people have labels of their own."""
     made = node(name, "b-1", **{part: dict(PEOPLES[part], **dict.fromkeys(PLUGINS[part], "1")) for part in PLUGINS})
-    made["metadata"]["managedFields"] = [wrote("device-plugin", **PLUGINS), wrote("kubectl-annotate", "", annotations=["ResetInfo"])]
+    made["metadata"]["managedFields"] = [
+        wrote("device-plugin", **PLUGINS),
+        wrote("kubectl-annotate", "", annotations=["ResetInfo"]),
+    ]
     return made
 
 
@@ -180,7 +190,9 @@ def test_what_the_plugin_wrote_stays_and_is_told(api, cluster):
     left = withdrawal.left(withdrawal.leaving([host("a"), host("b")], cluster.nodes(), []))
     assert list(left) == ["a"]
     [sentence] = left["a"]
-    assert ", ".join(PLUGINS["labels"] + PLUGINS["annotations"]) in sentence and "npu_uninstall_device_plugin_labels: true" in sentence
+    assert (
+        ", ".join(PLUGINS["labels"] + PLUGINS["annotations"]) in sentence and "npu_uninstall_device_plugin_labels: true" in sentence
+    )
     assert set(PLUGINS["labels"]) < set(api.objects[NODES]["a"]["metadata"]["labels"])
 
 

@@ -33,7 +33,9 @@ def wedge(since=60, boot=None):
 
 
 def record(reason="recovery", **fields):
-    return json.dumps(dict({"run": "run-1", "generation": 1, "reason": reason, "step": "drain-required", "heartbeat": ago(5)}, **fields))
+    return json.dumps(
+        dict({"run": "run-1", "generation": 1, "reason": reason, "step": "drain-required", "heartbeat": ago(5)}, **fields)
+    )
 
 
 OURS, THEIRS = "npuops.ascend-maintenance", "kubectl-cordon"
@@ -93,7 +95,9 @@ def test_nobody_approved():
     assert found == "awaiting-approval" and "kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true" in why
 
 
-@pytest.mark.parametrize(("given", "old", "expected"), [(30, False, "recover"), (90, False, "awaiting-approval"), (90, True, "recover")])
+@pytest.mark.parametrize(
+    ("given", "old", "expected"), [(30, False, "recover"), (90, False, "awaiting-approval"), (90, True, "recover")]
+)
 def test_an_approval_counts_from_the_wedge_on(given, old, expected):
     entry = {"manager": "kubectl", "time": ago(given), "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}}}
     item = node(wedged=wedge(since=60), approve="true", fields=[entry])
@@ -200,7 +204,9 @@ def storm(wedged, fleet, **guards):
     return made
 
 
-@pytest.mark.parametrize(("wedged", "fleet", "expected"), [(1, 1, False), (1, 3, False), (2, 3, True), (3, 10, False), (4, 10, True)])
+@pytest.mark.parametrize(
+    ("wedged", "fleet", "expected"), [(1, 1, False), (1, 3, False), (2, 3, True), (3, 10, False), (4, 10, True)]
+)
 def test_more_than_a_share_is_a_storm(wedged, fleet, expected):
     assert bool(storm(wedged, fleet).storm) is expected
 
@@ -259,4 +265,6 @@ def test_the_table():
 def test_what_status_says():
     last = record(recoveries=[ago(3000)], outcome="success")
     told = plan(node(wedged=wedge(), last=last), auto=False).told()["npu-a"]
-    assert told.startswith("recovery: awaiting-approval. Its reboot is not approved") and "It was rebooted once within a day" in told
+    assert (
+        told.startswith("recovery: awaiting-approval. Its reboot is not approved") and "It was rebooted once within a day" in told
+    )

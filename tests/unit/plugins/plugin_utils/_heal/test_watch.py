@@ -41,7 +41,9 @@ class Scene:
             raise self.error if isinstance(self.error, NpuError) else NpuError(self.error)
 
         def entries(nodes, verdict):
-            return [types.SimpleNamespace(name=name, verdict=verdict, wedge=types.SimpleNamespace(since=since)) for name, since in nodes]
+            return [
+                types.SimpleNamespace(name=name, verdict=verdict, wedge=types.SimpleNamespace(since=since)) for name, since in nodes
+            ]
 
         return types.SimpleNamespace(
             due=entries(self.due, "recover"), strangers=entries(self.strangers, "no-host"), table=lambda: self.lines
@@ -70,7 +72,13 @@ def test_one_is():
     scene.due, scene.lines, scene.cures = [("npu-a", "x")], ["npu-a is wedged"], True
     scene.go(600)
     assert scene.runs == [60]
-    assert scene.said == ["fine", "npu-a is wedged", "Recovers npu-a:", "The recovery has ended with status 0; watches again.", "npu-a is wedged"]
+    assert scene.said == [
+        "fine",
+        "npu-a is wedged",
+        "Recovers npu-a:",
+        "The recovery has ended with status 0; watches again.",
+        "npu-a is wedged",
+    ]
 
 
 def test_what_fails_is_tried_less_and_less_often():
@@ -116,7 +124,9 @@ def test_an_api_that_is_away_is_told_once_and_waited_for():
 
 
 def test_the_command_is_its_own_without_the_watch(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/ansible-playbook", "-i", "fleet", "npuops.ascend.heal", "-e", "npu_heal_watch=true"])
+    monkeypatch.setattr(
+        sys, "argv", ["/usr/bin/ansible-playbook", "-i", "fleet", "npuops.ascend.heal", "-e", "npu_heal_watch=true"]
+    )
     command = heal_watch.own_command()
     assert command == [sys.executable, *sys.argv, "-e", '{"npu_heal_watch": false}']
 
@@ -200,7 +210,9 @@ def test_credentials_that_are_not_renewed_end_the_watch():
     scene = Scene()
     scene.go(60)
     scene.error = kube_client.Unauthorized("The API does not accept the credentials (401 Unauthorized).")
-    with pytest.raises(NpuError, match="The watch ends: it cannot look at the nodes any more. The API does not accept the credentials"):
+    with pytest.raises(
+        NpuError, match="The watch ends: it cannot look at the nodes any more. The API does not accept the credentials"
+    ):
         scene.go(10000)
     assert scene.looks == 2 + heal_watch.REFUSALS and scene.said[-1] == scene.error.message
 

@@ -15,9 +15,7 @@ NODES = "/api/v1/nodes"
 
 
 def test_unreachable():
-    with pytest.raises(
-        NpuError, match=r"at 127.0.0.1:9 cannot be reached: .*Connection refused\. Check the server address"
-    ):
+    with pytest.raises(NpuError, match=r"at 127.0.0.1:9 cannot be reached: .*Connection refused\. Check the server address"):
         kube_client.connect({"host": "https://127.0.0.1:9", "api_key": "token"})
 
 
@@ -38,8 +36,12 @@ def test_a_kubeconfig_decides_for_its_own_client_only(tmp_path, api):
     with ApiServer() as other:
         other.put(NODES, node("other"))
         config = {
-            "apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            "clusters": [{"name": "x", "cluster": {"server": other.address}}], "users": [{"name": "x", "user": {"token": "t"}}],
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "clusters": [{"name": "x", "cluster": {"server": other.address}}],
+            "users": [{"name": "x", "user": {"token": "t"}}],
         }
         (tmp_path / "config").write_text(json.dumps(config), encoding="utf-8")
         assert list(kube_client.connect({"kubeconfig": str(tmp_path / "config")}).nodes()) == ["other"]

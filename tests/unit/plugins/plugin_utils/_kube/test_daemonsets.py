@@ -117,9 +117,7 @@ def test_a_component_that_waits_for_its_driver_says_so(api, cluster):
 def test_ready_at_once(api, cluster):
     api.put(SETS, daemonset())
     api.put(PODS, pod(ready=True))
-    assert wait(cluster).summary() == [
-        {"namespace": "npu-operator", "name": "plugin", "image": IMAGE, "desired": 1, "ready": 1}
-    ]
+    assert wait(cluster).summary() == [{"namespace": "npu-operator", "name": "plugin", "image": IMAGE, "desired": 1, "ready": 1}]
 
 
 def test_a_node_that_is_not_waited_for_is_seen(api, cluster):
@@ -225,9 +223,8 @@ def test_crash_loop_has_exit_code_and_last_log_line(api, cluster, waiting):
     api.put(PODS, pod(phase="Running", containerStatuses=[container(waiting, last=last, restarts=4)]))
     api.put(EVENTS, event("uid-p", "BackOff", "Back-off restarting failed container"))
     api.logs["p"] = "starting\n[ERROR] init dcmi failed, error code: -8005\n\n"
-    assert (
-        "its pod keeps ending: exit code 0, 4 restarts, last log line: [ERROR] init dcmi failed, error code: -8005"
-        in failure(cluster)
+    assert "its pod keeps ending: exit code 0, 4 restarts, last log line: [ERROR] init dcmi failed, error code: -8005" in failure(
+        cluster
     )
 
 
@@ -298,10 +295,7 @@ def test_too_few_chips(api, cluster):
     api.put(PODS, pod(ready=True))
     api.logs["p"] = "device 3 unhealthy"
     message = failure(cluster, nodes=[{"name": "a", "resource": CHIPS, "count": 8}])
-    assert (
-        "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3"
-        in message
-    )
+    assert "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3" in message
 
 
 def test_a_reason_that_many_nodes_share_is_told_once(api, cluster):

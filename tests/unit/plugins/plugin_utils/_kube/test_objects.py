@@ -94,16 +94,12 @@ def test_diff_shows_the_value_and_no_noise(api, cluster):
 
 def test_a_kind_the_cluster_does_not_know(cluster):
     text = "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x, namespace: n}}"
-    with pytest.raises(
-        NpuError, match="knows no ServiceMonitor of monitoring.coreos.com/v1. Is its operator installed"
-    ):
+    with pytest.raises(NpuError, match="knows no ServiceMonitor of monitoring.coreos.com/v1. Is its operator installed"):
         bring_about(cluster, text)
 
 
 def test_what_may_not_be_created_is_named(api, cluster):
-    message = (
-        'configmaps is forbidden: User "bob" cannot create resource "configmaps" in API group "" in the namespace "n"'
-    )
+    message = 'configmaps is forbidden: User "bob" cannot create resource "configmaps" in API group "" in the namespace "n"'
     api.faults[("POST", MAPS)] = (403, message)
     with pytest.raises(NpuError, match='Allow "create" on "configmaps" in the namespace n to this user'):
         bring_about(cluster)

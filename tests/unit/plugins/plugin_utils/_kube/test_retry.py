@@ -46,7 +46,9 @@ def patient(api, cluster, clock, said):
     return PatientCluster(cluster, said.append, clock)
 
 
-@pytest.mark.parametrize(("method", "path", "longest"), [("post", EVICTION, 0), ("post", POD, 60), ("get", POD, 60), ("patch", POD, 60)])
+@pytest.mark.parametrize(
+    ("method", "path", "longest"), [("post", EVICTION, 0), ("post", POD, 60), ("get", POD, 60), ("patch", POD, 60)]
+)
 @pytest.mark.parametrize("fault", [WEBHOOK_DOWN, (503, "etcdserver: leader changed"), NO_ANSWER])
 def test_one_object_that_fails_is_no_outage(api, patient, clock, said, method, path, longest, fault):
     api.faults[method.upper(), path] = fault

@@ -798,7 +798,11 @@ def test_a_run_that_has_parked_workloads_shows_that_it_lives(run):
             bench.world.clock.at(10, beat)
 
         beat()
-        slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-2", "since": maintenance_record.rfc3339(1_700_000_000)}}}
+        slots = {
+            "max": 1,
+            "halted": None,
+            "holders": {"npu-b": {"run": "run-2", "since": maintenance_record.rfc3339(1_700_000_000)}},
+        }
         bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(slots)
     seen, end = signs_of(bench, **run)
     times = [when for when, _sign in seen] + [end]
@@ -850,7 +854,9 @@ def finished(bench):
     """By another run: what the host and the Node say then."""
     bench.host.driver = bench.host.good = NEW
     changes = {"npuops.ascend/driver-version": "25.5.0"}
-    bench.world.touch("npu-a", lambda node: (node["metadata"]["labels"].pop(STATE, None), node["metadata"]["labels"].update(changes)))
+    bench.world.touch(
+        "npu-a", lambda node: (node["metadata"]["labels"].pop(STATE, None), node["metadata"]["labels"].update(changes))
+    )
 
 
 def test_another_run_finishes_the_node_while_this_one_waits_for_its_slot():
@@ -921,7 +927,9 @@ def test_nobody_can_read_whose_the_other_node_is():
     other = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "run-9", "since": "2023-11-14T22:13:20Z"}}}
     bench.world.put(LEASE, {"metadata": {"name": "npu-maintenance", "annotations": {}}})
     bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(other)
-    with pytest.raises(NpuError, match="npuops.ascend/maintenance of the node npu-b cannot be read: times is a number, not an object"):
+    with pytest.raises(
+        NpuError, match="npuops.ascend/maintenance of the node npu-b cannot be read: times is a number, not an object"
+    ):
         bench.run()
     assert bench.host.boots == 0 and list(bench.world.slots()["holders"]) == ["npu-b"]
 

@@ -60,9 +60,7 @@ def assert_at_rest(bench, release):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("pause", [5, 300])
-@pytest.mark.parametrize(
-    ("first", "second"), list(itertools.product(("upgrade", "rollback"), ("upgrade", "rollback")))
-)
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(("upgrade", "rollback"), ("upgrade", "rollback"))))
 def test_what_the_second_wants_is_what_the_host_ends_on(first, second, pause, when):
     wanted = NEW if second == "upgrade" else OLD
     for at in itertools.count(1):

@@ -129,7 +129,11 @@ def test_without_approval_it_waits_and_the_node_serves():
 
 def _approve(bench, when):
     """As an API server notes it."""
-    entry = {"manager": "kubectl", "time": maintenance_record.rfc3339(when), "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}}}
+    entry = {
+        "manager": "kubectl",
+        "time": maintenance_record.rfc3339(when),
+        "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}},
+    }
 
     def change(node):
         node["metadata"]["annotations"][APPROVE] = "true"
@@ -299,7 +303,9 @@ def test_somebody_elses_cordon_stays_when_it_does_not_help():
 
 def cordon(bench, wanted):
     """As kubectl cordon and uncordon do."""
-    bench.world.touch("npu-a", lambda node: node["spec"].update(unschedulable=True) if wanted else node["spec"].pop("unschedulable"))
+    bench.world.touch(
+        "npu-a", lambda node: node["spec"].update(unschedulable=True) if wanted else node["spec"].pop("unschedulable")
+    )
 
 
 @pytest.mark.parametrize("who", ["recovery", "upgrade"])
@@ -395,13 +401,22 @@ def test_a_storm_touches_nothing():
 def test_a_slot_of_an_upgrade_is_waited_for():
     bench = Wedged()
     bench.world.add("npu-b")
-    slots = {"max": 1, "halted": None, "holders": {"npu-b": {"run": "other", "since": maintenance_record.rfc3339(bench.world.clock.now())}}}
+    slots = {
+        "max": 1,
+        "halted": None,
+        "holders": {"npu-b": {"run": "other", "since": maintenance_record.rfc3339(bench.world.clock.now())}},
+    }
     lease = {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(slots)}}}
     bench.world.put("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance", lease)
     over = []
 
     def beat():
-        record = {"run": "other", "generation": 1, "reason": "upgrade", "heartbeat": maintenance_record.rfc3339(bench.world.clock.now())}
+        record = {
+            "run": "other",
+            "generation": 1,
+            "reason": "upgrade",
+            "heartbeat": maintenance_record.rfc3339(bench.world.clock.now()),
+        }
         if not over:
             bench.world.touch("npu-b", lambda node: node["metadata"]["annotations"].update({RECORD: json.dumps(record)}))
             bench.world.clock.at(10, beat)
@@ -424,8 +439,20 @@ def test_a_halt_holds_for_recoveries_too():
     bench = Wedged()
     bench.world.put(
         "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance",
-        {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps(
-            {"max": 1, "holders": {}, "halted": {"who": "x", "why": "Two nodes are lost.", "when": "2026-01-01T00:00:00Z"}})}}},
+        {
+            "metadata": {
+                "name": "npu-maintenance",
+                "annotations": {
+                    "npuops.ascend/slots": json.dumps(
+                        {
+                            "max": 1,
+                            "holders": {},
+                            "halted": {"who": "x", "why": "Two nodes are lost.", "when": "2026-01-01T00:00:00Z"},
+                        }
+                    )
+                },
+            }
+        },
     )
     outcome = bench.run()
     assert outcome["outcome"] == "halted" and "Two nodes are lost" in outcome["reason"]

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, Order, Policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
@@ -58,7 +60,12 @@ class Fleet:
 
     def untouched(self, name):
         host, node = self.world.hosts[name], self.world.node(name)
-        return host.boots == 0 and host.next is None and not node["spec"].get("unschedulable") and RECORD not in node["metadata"]["annotations"]
+        return (
+            host.boots == 0
+            and host.next is None
+            and not node["spec"].get("unschedulable")
+            and RECORD not in node["metadata"]["annotations"]
+        )
 
 
 def test_a_bad_driver_is_tried_on_one_node():
@@ -282,7 +289,7 @@ def test_thirty_that_wait_for_a_slot(monkeypatch):
     names = ["npu-%02d" % number for number in range(31)]
     fleet = Fleet(names)
     fleet.asked = []
-    monkeypatch.setattr("test_cycle_together.FakeCluster", lambda world: Counting(world, fleet.asked))
+    monkeypatch.setattr(sys.modules[__name__], "FakeCluster", lambda world: Counting(world, fleet.asked))
     first = FakeCluster(fleet.world)
 
     def works():
@@ -303,6 +310,6 @@ def test_thirty_that_wait_for_an_approval(monkeypatch):
     names = ["npu-%02d" % number for number in range(30)]
     fleet = Fleet(names)
     fleet.asked = []
-    monkeypatch.setattr("test_cycle_together.FakeCluster", lambda world: Counting(world, fleet.asked))
+    monkeypatch.setattr(sys.modules[__name__], "FakeCluster", lambda world: Counting(world, fleet.asked))
     cycles = [fleet.cycle(name, auto=False, approval_wait=600) for name in names]
     assert asked_in_a_minute(fleet, cycles) <= 30 * 6

@@ -112,7 +112,7 @@ def test_an_eviction_that_fails_is_tried_for_as_long_as_the_drain_may_last(api, 
     started = bench.world.clock.now()
     outcome = bench.run()
     assert outcome["outcome"] == "deferred"
-    assert 'web-5d4f) cannot go: The Kubernetes API' in outcome["reason"]
+    assert "web-5d4f) cannot go: The Kubernetes API" in outcome["reason"]
     assert 'failed calling webhook "guard.example.com"' in outcome["reason"]
     assert 120 <= bench.world.clock.now() - started < 150
     assert not any("Trying again" in sentence for _step, sentence in bench.said)
@@ -222,8 +222,8 @@ def test_pods_that_cannot_be_listed_give_the_node_back(api, bench):
 def test_an_outage_still_is_one(api, bench):
     """No answer to a Node either: waited for, and then the run ends, as before."""
     api.put(PODS, pod("web", node="npu-a"))
-    bench.world.on_write = lambda _path, body: body.get("spec", {}).get("unschedulable") and setattr(
-        bench.world, "dark_until", bench.world.clock.now() + 10_000
+    bench.world.on_write = lambda _path, body: (
+        body.get("spec", {}).get("unschedulable") and setattr(bench.world, "dark_until", bench.world.clock.now() + 10_000)
     )
     with pytest.raises(kube_client.NpuError, match="run again, which goes on with it") as caught:
         bench.run()

@@ -95,7 +95,9 @@ def test_the_kubelet_writes_in_between(api, log):
     assert maintenance_record.state(item(api)) == "wait-for-jobs-required" and item(api)["status"]["phase"] == "x"
 
 
-@pytest.mark.parametrize("change", [{"labels": {"a": "b"}}, {"annotations": {"a": "b"}}, {"cordon": True}], ids=lambda change: next(iter(change)))
+@pytest.mark.parametrize(
+    "change", [{"labels": {"a": "b"}}, {"annotations": {"a": "b"}}, {"cordon": True}], ids=lambda change: next(iter(change))
+)
 def test_the_kubelet_writes_between_two_writes_of_one_second(api, log, change):
     """Both write the same record: that it is there does not say that the rest is."""
     begin(log)
@@ -103,8 +105,12 @@ def test_the_kubelet_writes_between_two_writes_of_one_second(api, log, change):
     once(api, lambda: edit(api, lambda found: found["status"].update(phase="x")))
     log.step(maintenance_record.JOBS, **change)
     found = item(api)
-    there = {"labels": found["metadata"]["labels"], "annotations": found["metadata"]["annotations"], "cordon": found["spec"].get("unschedulable")}
-    (kind, wanted), = change.items()
+    there = {
+        "labels": found["metadata"]["labels"],
+        "annotations": found["metadata"]["annotations"],
+        "cordon": found["spec"].get("unschedulable"),
+    }
+    ((kind, wanted),) = change.items()
     assert there[kind] is True if kind == "cordon" else there[kind]["a"] == wanted["a"]
 
 
@@ -173,7 +179,9 @@ def test_the_end_with_a_lost_answer(api, log):
 
     api.answer = proxy
     text = maintenance_record.ended(log.record, "success", log.now())
-    log.write(lambda _found, _record: Change(None, {maintenance_record.LABEL_STATE: None}, {maintenance_record.ANNOTATION_LAST: text}))
+    log.write(
+        lambda _found, _record: Change(None, {maintenance_record.LABEL_STATE: None}, {maintenance_record.ANNOTATION_LAST: text})
+    )
     assert log.record is None and maintenance_record.state(item(api)) is None
     assert maintenance_record.last(item(api))["outcome"] == "success"
 

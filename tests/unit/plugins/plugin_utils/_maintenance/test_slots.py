@@ -183,7 +183,13 @@ def test_the_first_of_its_kind_goes_alone(world, slots):
 
 def test_the_first_one_ended_well_and_its_run_was_killed_before_it_gave_the_slot_back(world, slots):
     slots.take("npu-a", "dead", 3, pool="910B new")
-    ended = {"run": "dead", "generation": 1, "ended": maintenance_record.rfc3339(world.clock.now()), "outcome": "success", "to": {"release": "new"}}
+    ended = {
+        "run": "dead",
+        "generation": 1,
+        "ended": maintenance_record.rfc3339(world.clock.now()),
+        "outcome": "success",
+        "to": {"release": "new"},
+    }
     annotate(world, "npu-a", **{LAST: json.dumps(ended)})
     assert slots.take("npu-b", "run-2", 3, pool="910B new") is None
     assert world.slots()["proved"] == ["910B new"]
@@ -297,9 +303,19 @@ def test_the_lease_is_deleted_in_between(world, slots):
     assert list(world.slots()["holders"]) == ["npu-a"]
 
 
-@pytest.mark.parametrize("text", [
-    "{", "[]", '{"halted": {"who": 1}}', '{"max": "x"}', '{"proved": [1]}', '{"proved": 1}', '{"holders": []}',
-    '{"holders": {"npu-a": "run"}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"halted": {"who": 1}}',
+        '{"max": "x"}',
+        '{"proved": [1]}',
+        '{"proved": 1}',
+        '{"holders": []}',
+        '{"holders": {"npu-a": "run"}}',
+    ],
+)
 def test_an_edited_lease(world, slots, text):
     slots.take("npu-a", "run-1", 1)
     world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = text

@@ -69,8 +69,15 @@ class Host:
 
     def start(self, task, **variables):
         text = python_runtime.script_for(SCRIPT, task, **variables)
-        process = subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=self.env, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            ["sh", "-s"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.env,
+            text=True,
+            start_new_session=True,
+        )
         process.stdin.write(text)
         process.stdin.close()
         process.stdin = None
@@ -92,8 +99,13 @@ class Host:
     @property
     def leftovers(self):
         """Everything of ours but the runtimes."""
-        return sorted(str(path.relative_to(self.fs)) for base in (self.top, self.fs / "run/npuops/python") if base.exists()
-                      for path in base.iterdir() if path.name.startswith(".") or path.name in ("hosts", "image"))
+        return sorted(
+            str(path.relative_to(self.fs))
+            for base in (self.top, self.fs / "run/npuops/python")
+            if base.exists()
+            for path in base.iterdir()
+            if path.name.startswith(".") or path.name in ("hosts", "image")
+        )
 
 
 def end_of(process):

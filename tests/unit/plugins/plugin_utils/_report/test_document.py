@@ -46,9 +46,19 @@ def test_a_node_that_was_recovered():
     assert report_table.problem(document(made, None, "recovery")) is None
 
 
-@pytest.mark.parametrize(("verdict", "status"), [
-    ("answers-again", "passed"), ("too-soon", "skipped"), ("in-upgrade", "skipped"), ("awaiting-approval", "skipped"),
-    ("skipped", "skipped"), ("given-up", "failed"), ("not-ready", "failed"), ("blocked", "failed")])
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [
+        ("answers-again", "passed"),
+        ("too-soon", "skipped"),
+        ("in-upgrade", "skipped"),
+        ("awaiting-approval", "skipped"),
+        ("skipped", "skipped"),
+        ("given-up", "failed"),
+        ("not-ready", "failed"),
+        ("blocked", "failed"),
+    ],
+)
 def test_a_wedged_node_that_was_not_recovered(verdict, status):
     """Only what needs a person fails the run, with the command to go on."""
     made = rows(("npu-a", None, None, dict(planned("npu-a"), verdict=verdict, reasons=["So it is."]), node("npu-a")))
@@ -88,8 +98,14 @@ def test_what_a_run_that_was_killed_has_done_is_told():
     assert report_table.problem(document(made)) is None
 
 
-@pytest.mark.parametrize("last", [
-    record(run="r0", ended="2026-11-19T10:00:00Z"), record(run="r0", outcome="rolled-back"), record(run="r0", to={"version": "25.4.0"})])
+@pytest.mark.parametrize(
+    "last",
+    [
+        record(run="r0", ended="2026-11-19T10:00:00Z"),
+        record(run="r0", outcome="rolled-back"),
+        record(run="r0", to={"version": "25.4.0"}),
+    ],
+)
 def test_older_and_other_maintenances_are_not_told(last):
     (made,) = rows(("npu-a", None, None, planned("npu-a", "up-to-date"), node("npu-a", last=last)))
     assert (made.result()["earlier"], made.result()["reason"]) == (None, None)
@@ -99,9 +115,12 @@ def test_a_node_that_was_emptied_in_vain():
     """It was cordoned for a while: that is not 'not begun'."""
     last = record(outcome="halted", unschedulable=False, times={"cordon-required": TIMES["cordon-required"]})
     untouched = dict(last, unschedulable=None)
-    made = rows(*(
-        (name, "halted", "The roll-out is halted.", planned(name), node(name, last=record, state="upgrade-required"))
-        for name, record in (("npu-a", last), ("npu-b", untouched))))
+    made = rows(
+        *(
+            (name, "halted", "The roll-out is halted.", planned(name), node(name, last=record, state="upgrade-required"))
+            for name, record in (("npu-a", last), ("npu-b", untouched))
+        )
+    )
     assert [(row.outcome, row.result()["status"]) for row in made] == [("given back", "not-begun"), ("not begun", "not-begun")]
     told = report_table.problem(document(made, reports.HALTED))
     assert "npu-a: given back, it was being emptied when the roll-out was halted; it was not rebooted" in told
@@ -110,7 +129,8 @@ def test_a_node_that_was_emptied_in_vain():
 def test_check_mode_tells_what_the_plan_says():
     made = rows(
         ("npu-a", "check-mode", None, planned("npu-a"), node("npu-a")),
-        ("npu-b", "check-mode", None, planned("npu-b", "blocked", ["a budget"]), node("npu-b")))
+        ("npu-b", "check-mode", None, planned("npu-b", "blocked", ["a budget"]), node("npu-b")),
+    )
     assert [(row.outcome, row.result()["status"]) for row in made] == [("ready", "skipped"), ("blocked", "skipped")]
     assert report_table.problem(document(made)) is None
 
@@ -158,7 +178,9 @@ def test_who_waits_for_approval_does_not_fail_the_run():
     why = "its reboot is not approved"
     made = rows(("npu-a", "awaiting-approval", why, planned("npu-a"), node("npu-a", state="approval-required")))
     assert report_table.problem(document(made, None, "upgrade")) is None
-    assert report_table.table(document(made))[-1].endswith("kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite")
+    assert report_table.table(document(made))[-1].endswith(
+        "kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite"
+    )
 
 
 def test_a_record_of_another_run_is_not_this_ones():
@@ -213,7 +235,15 @@ def test_the_run_as_a_whole():
     assert made["halted"] == reports.HALTED and made["approve"] is None
     assert made["go_on"] == "ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
     nothing = reports.nothing_due(2)
-    assert [nothing[key] for key in ("started", "ended", "seconds", "from", "to", "go_on", "approve")] == [None, None, 0, [], [], None, None]
+    assert [nothing[key] for key in ("started", "ended", "seconds", "from", "to", "go_on", "approve")] == [
+        None,
+        None,
+        0,
+        [],
+        [],
+        None,
+        None,
+    ]
     assert nothing["written"] == "2026-11-21T19:40:00Z"
 
 
@@ -229,7 +259,12 @@ def test_the_timeline_has_every_step_without_gaps():
         "cordon", "wait-for-jobs", "pod-deletion", "drain", "reboot", "validation", "uncordon",
     ]  # fmt: skip
     assert [step["began"] for step in steps[1:]] + ["2026-11-21T10:01:22Z"] == [step["ended"] for step in steps]
-    assert steps[4] == {"step": "reboot-required", "part": "REBOOT", "began": "2026-11-21T10:00:12Z", "ended": "2026-11-21T10:01:12Z"}
+    assert steps[4] == {
+        "step": "reboot-required",
+        "part": "REBOOT",
+        "began": "2026-11-21T10:00:12Z",
+        "ended": "2026-11-21T10:01:12Z",
+    }
 
 
 def test_the_order_is_that_of_the_times():
@@ -239,7 +274,9 @@ def test_the_order_is_that_of_the_times():
 
 def test_a_record_that_somebody_edited():
     assert report_document.timeline({"times": {"cordon-required": "yesterday", "reboot-required": 5}, "ended": None}) == []
-    assert report_document.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []
+    assert (
+        report_document.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []
+    )
 
 
 def test_printable():

@@ -43,7 +43,9 @@ def test_what_others_wrote_can_be_written(tmp_path):
 
 def test_a_run_does_not_leave_the_directory(tmp_path):
     report = dict(reports.success(1), run="../../etc/x")
-    assert os.listdir(tmp_path) == [] and write(tmp_path / "a", report)["json"] == str(tmp_path / "a" / "npu-upgrade-..-..-etc-x.json")
+    assert os.listdir(tmp_path) == [] and write(tmp_path / "a", report)["json"] == str(
+        tmp_path / "a" / "npu-upgrade-..-..-etc-x.json"
+    )
 
 
 def test_again(tmp_path):

@@ -106,7 +106,9 @@ def test_a_page_that_needs_nothing_else(case):
     assert dict(reader.attributes)["content"] == "default-src 'none'; style-src 'unsafe-inline'"
     assert "http://" not in text.replace("url(http://x)", "")
     styles = [value for name, value in reader.attributes if name == "style"]
-    assert all(re.fullmatch(r"((left|width|--share):[0-9.]+%|--name:[0-9]+ch|--intervals:[0-9]+)(;|$).*", value) for value in styles)
+    assert all(
+        re.fullmatch(r"((left|width|--share):[0-9.]+%|--name:[0-9]+ch|--intervals:[0-9]+)(;|$).*", value) for value in styles
+    )
 
 
 def test_what_others_wrote_stays_text():
@@ -208,7 +210,11 @@ def test_no_part_that_nobody_had():
 def test_those_that_failed_stand_out_with_their_reason():
     root = page(reports.halted())
     rows = list(tables(root)["Timeline"].find("tbody"))
-    assert [row.find("th").text for row in rows if "bad" in row.get("class") and row.find("th") is not None] == ["npu-d", "npu-b", "npu-c"]
+    assert [row.find("th").text for row in rows if "bad" in row.get("class") and row.find("th") is not None] == [
+        "npu-d",
+        "npu-b",
+        "npu-c",
+    ]
     reasons = {rows[number - 1].find("th").text: texts(row) for number, row in enumerate(rows) if "why" in row.get("class").split()}
     assert reasons["npu-b"] == reports.WHY and reasons["npu-c"] == "It did not come back." and "npu-a" not in reasons
     assert {row.find("td").get("colspan") for row in classed(root, "why")} == {"8"}
@@ -236,7 +242,8 @@ def test_the_banner_of_approvals():
 
 
 @pytest.mark.parametrize(
-    "case, state", [("success", "Done"), ("halted", "Halted"), ("awaiting", "Waits for approval"), ("nothing due", "Nothing was due")]
+    "case, state",
+    [("success", "Done"), ("halted", "Halted"), ("awaiting", "Waits for approval"), ("nothing due", "Nothing was due")],
 )
 def test_the_run_in_a_word(case, state):
     root = page(CASES[case]())
@@ -252,7 +259,11 @@ def test_counts():
 
 def test_who_approved():
     table = tables(page(reports.halted()))["Approvals"]
-    assert [texts(cell) for cell in table.find("tbody/tr")] == ["chen.wei, with kubectl-annotate, AWX job 12", "21 Nov 2026 09:40:11 UTC", "npu-a"]
+    assert [texts(cell) for cell in table.find("tbody/tr")] == [
+        "chen.wei, with kubectl-annotate, AWX job 12",
+        "21 Nov 2026 09:40:11 UTC",
+        "npu-a",
+    ]
     assert "Approvals" not in tables(page(reports.success(2)))
 
 
