@@ -46,6 +46,7 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "node": {"type": "str", "required": True},
         "run": {"type": "str", "required": True},
+        "previous": {"type": "dict"},
         "until": {"type": "str", "choices": list(maintenance_cycle.UNTIL), "default": "done"},
         "reason": {
             "type": "str",
@@ -80,6 +81,9 @@ class ActionModule(ClusterAction):
         return super().run(tmp, task_vars)
 
     def act(self, params):
+        ended = maintenance_outcome.handed_on(params["previous"])
+        if ended:
+            return ended
         if self.check_mode:
             return {"outcome": maintenance_outcome.CHECK_MODE, "msg": "Would take %s through its maintenance" % params["node"]}
         if self._connection.transport == "local":

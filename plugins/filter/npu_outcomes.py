@@ -40,9 +40,6 @@ _value:
   elements: dict
 """
 
-# The calls of one maintenance, in their order.
-_CALLS = ("__npu_begun", "__npu_validated", "__npu_returned")
-
 
 def npu_outcomes(names, hostvars):
     """See DOCUMENTATION."""
@@ -53,11 +50,8 @@ def _outcome(variables):
     staged = variables["__npu_staged"] if "__npu_staged" in variables else {}
     if staged.get("failed") or staged.get("unreachable"):
         return {"outcome": "failed", "reason": "its driver could not be staged: %s" % staged.get("msg")}
-    results = [variables[name] for name in _CALLS if name in variables]
-    results = [result for result in results if not result.get("skipped")]
-    if not results:
-        return {"outcome": None, "reason": None}
-    last = results[-1]
+    # The last step of its maintenance; one that is skipped hands on what the one before said.
+    last = variables["__npu_step"] if "__npu_step" in variables else {}
     failed = last.get("failed") or last.get("unreachable")
     return {
         "outcome": last.get("outcome") or ("failed" if failed else None),

@@ -50,13 +50,20 @@ options:
     description:
       - How far to go. A node that is further already is left there, with RV(outcome=under-way).
       - V(cordon) takes a slot and writes the record; nothing else is changed.
+      - V(drain) stops when the node is cordoned.
       - V(reboot) stops when the pods are gone and only the reboot is due.
-      - V(validation) stops when the new driver has validated. Until it is confirmed, which comes next, any reboot ends on the
+      - V(validate) stops when the host is back.
+      - V(confirm) stops when the new driver has validated. Until it is confirmed, which comes next, any reboot ends on the
         driver before.
       - V(done) goes to the end.
     type: str
-    choices: [cordon, reboot, validation, done]
+    choices: [cordon, drain, reboot, validate, confirm, done]
     default: done
+  previous:
+    description:
+      - The result of the task before, when the maintenance is made of several. If that one ended it, for whatever reason, nothing
+        is done, the task is skipped, and RV(outcome), RV(reason) and RV(step) are those of the one before.
+    type: dict
   reason:
     description:
       - Why, for people and records.

@@ -22,12 +22,16 @@ PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles")
 STUB = """
 import json, os, pathlib
 from ansible.plugins.action import ActionBase
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import handed_on
 
 
 class ActionModule(ActionBase):
     _requires_connection = False
 
     def run(self, tmp=None, task_vars=None):
+        ended = handed_on(self._task.args.get("previous"))
+        if ended:
+            return ended
         directory = pathlib.Path(os.environ["SCRIPTED"])
         name, host = %r, task_vars["inventory_hostname"]
         told = {"module": name, "host": host, "arguments": self._task.args}

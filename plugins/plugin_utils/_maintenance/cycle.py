@@ -53,7 +53,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work im
 __all__ = ["UNTIL", "Cycle", "Order", "Policy", "Recovery", "Upgrade"]
 
 # What ``until`` may say, and the step that is due then.
-_STOPS = {"cordon": maintenance_record.CORDON, "reboot": maintenance_record.REBOOT, "validation": maintenance_record.VALIDATION}
+# Where a call may end: before which step.
+_STOPS = {
+    "cordon": maintenance_record.CORDON,
+    "drain": maintenance_record.JOBS,
+    "reboot": maintenance_record.REBOOT,
+    "validate": maintenance_record.VALIDATION,
+    "confirm": maintenance_record.VALIDATION,
+}
 UNTIL = (*_STOPS, "done")
 
 MOST_ATTEMPTS = 3
@@ -131,7 +138,7 @@ class Cycle:
         if until not in _STOPS or step == maintenance_record.ROLLBACK or self._fails(step) or self._work.clears:
             return None
         at, stop = ORDER.index(step), ORDER.index(_STOPS[until])
-        if at < stop or (at == stop and until == "validation" and not self._work.marked(VALIDATED)):
+        if at < stop or (at == stop and until == "confirm" and not self._work.marked(VALIDATED)):
             return None
         return self._work.outcome(UNDER_WAY)
 

@@ -27,3 +27,21 @@ class NotDue(Exception):
     def __init__(self, outcome, reason=None):
         super().__init__(reason or outcome)
         self.outcome, self.reason = outcome, reason
+
+
+# What the steps after the last one still say.
+_OF_THE_END = ("step", "seconds", "blockers", "api_unreachable", "no_slot")
+
+
+def handed_on(previous):
+    """The result of a step that is skipped, because the step with the result ``previous`` ended the maintenance; or None."""
+    if not previous or previous.get("outcome") == UNDER_WAY:
+        return None
+    failed = previous.get("failed") or previous.get("unreachable")
+    return {
+        **{name: previous[name] for name in _OF_THE_END if name in previous},
+        "outcome": previous.get("outcome") or (FAILED if failed else None),
+        "reason": previous.get("reason") or (previous.get("msg") if failed else None),
+        "msg": "The maintenance of the node ended with the step before",
+        "skipped": True,
+    }

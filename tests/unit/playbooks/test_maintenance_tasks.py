@@ -44,6 +44,43 @@ def test_what_is_in_maintenance_already_needs_no_slot(tmp_path):
     assert [host for host, _arguments in scripted.calls("npu_maintenance")] == ["a", "b"]
 
 
+UNDER_WAY = {"outcome": "under-way"}
+STEPS = ["cordon", "drain", "reboot", "validate", "confirm", "done"]
+# The steps that come before the tasks of the user's.
+BEFORE_HOOK = {"before": 1, "after": 5}
+
+
+def test_a_node_goes_through_all_steps(tmp_path):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY] * 5 + [{"outcome": "done"}]}})
+    done = scripted.run([play(scripted, True)], {"a": {}})
+    assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == STEPS, done.stdout
+    assert done.returncode == 0 and "skipping" not in done.stdout.partition("End the run if")[0]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_the_steps_after_the_last_one_are_skipped(tmp_path, number):
+    """What ended it is told by the step that ended it, and reaches the retry at the end of the run."""
+    deferred = {"outcome": "deferred", "reason": "a budget"}
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"a": [UNDER_WAY] * number + [deferred], "*": [{"outcome": "done"}]}})
+    retry = {
+        "hosts": "{{ groups['__npu_deferred'] | default([]) }}",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.debug": {"msg": "<<{{ inventory_hostname }}: {{ __npu_step.reason }}>>"}}],
+    }
+    done = scripted.run([play(scripted, True), retry], dict.fromkeys("ab", {}))
+    calls = [(host, arguments["until"]) for host, arguments in scripted.calls("npu_maintenance")]
+    assert calls == [("a", until) for until in STEPS[: number + 1]] + [("b", "cordon")], done.stdout
+    assert "<<a: a budget>>" in done.stdout and "<<b" not in done.stdout
+
+
+def test_a_retried_node_begins_again(tmp_path):
+    """What the first try left in the variables of the play ends nothing."""
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"a": [{"outcome": "deferred"}, UNDER_WAY, {"outcome": "done"}]}})
+    done = scripted.run([play(scripted, True), play(scripted, True)], {"a": {}})
+    calls = [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")]
+    assert calls == ["cordon", "cordon", "drain"], done.stdout
+
+
 # As ssh to a host that is down.
 UNREACHABLE_SSH = """#!/bin/sh
 echo 'ssh: connect to host a port 22: Connection refused' >&2
@@ -63,7 +100,15 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     ssh = tmp_path / "ssh"
     ssh.write_text(UNREACHABLE_SSH, encoding="utf-8")
     ssh.chmod(0o755)
-    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
+    scripted = Scripted(
+        tmp_path,
+        {
+            "npu_maintenance": {
+                "a": [UNDER_WAY] * BEFORE_HOOK[hook] + [{"outcome": "failed", "failed": True}],
+                "*": [UNDER_WAY] * 5 + [{"outcome": "done"}],
+            }
+        },
+    )
     variables = {"npu_upgrade_hook_" + hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
     report = {
         "hosts": "npu_nodes",
@@ -73,10 +118,12 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     done = scripted.run([play(scripted, True), report], dict.fromkeys("abc", variables))
     text = done.stdout
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
-    assert [call[0] for call in calls] == ["a", "a", "b", "b", "c", "c"], text
-    assert calls[1][1] == "done" and calls[1][2].startswith("npu_upgrade_hook_%s failed: " % hook), calls
-    assert re.search(r"\b2\b", calls[1][2]), "it is not the limit of the variable: " + calls[1][2]
-    assert not any(call[2] for call in calls[2:])
+    failed = [call for call in calls if call[2]]
+    assert len(failed) == 1 and failed[0][2].startswith("npu_upgrade_hook_%s failed: " % hook), calls
+    assert re.search(r"\b2\b", failed[0][2]), "it is not the limit of the variable: " + failed[0][2]
+    # The step after the hook is the one that is told, and what it makes of it is the end of that node.
+    assert calls.index(failed[0]) == BEFORE_HOOK[hook] and failed[0][0] == "a"
+    assert [call[0] for call in calls] == ["a"] * (BEFORE_HOOK[hook] + 1) + ["b"] * 6 + ["c"] * 6, text
     assert "<<a went on>>" not in text and "<<b went on>>" in text
     assert "<<report>>" in text and done.returncode == 0
 
@@ -85,6 +132,6 @@ def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):
     hooks = tmp_path / "hook.yml"
     waits = {"ansible.builtin.wait_for": {"timeout": 3}, "delegate_to": "localhost", "connection": "local", "timeout": 60}
     hooks.write_text(json.dumps([waits]), encoding="utf-8")
-    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "under-way"}, {"outcome": "done"}]}})
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY, {"outcome": "done"}]}})
     scripted.run([play(scripted, True)], {"a": {"npu_upgrade_hook_before": str(hooks), "npu_upgrade_hook_timeout": 1}})
     assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""]

@@ -397,7 +397,7 @@ def test_the_node_is_back_but_not_on_this_host():
 
     bench.world.clock.at(60, another("boot-elsewhere"))
     bench.world.clock.at(200, another(None))
-    assert bench.run(until="validation")["outcome"] == "under-way"
+    assert bench.run(until="confirm")["outcome"] == "under-way"
     assert bench.world.clock.now() - 1_700_000_000 >= 200
 
 
@@ -536,7 +536,7 @@ class Smoke:
 
 def test_smoke_pod():
     bench = Bench(smoke=Smoke())
-    assert bench.run(until="validation")["step"] == "validation-required"
+    assert bench.run(until="confirm")["step"] == "validation-required"
     assert bench.host.good == OLD and bench.smoke.runs == 1 and bench.cordoned
     assert bench.run()["outcome"] == "done" and bench.smoke.runs == 1
     bench.assert_upgraded()
@@ -552,7 +552,7 @@ def test_smoke_pod_fails():
 
 def test_power_cycled_between_validation_and_confirmation():
     bench = Bench()
-    bench.run(until="validation")
+    bench.run(until="confirm")
     bench.host.go_down()
     ready = []
 
@@ -617,7 +617,7 @@ def test_node_deleted_during_the_reboot():
     """The kubelet registers it again; labels and cordon come back with the record."""
     bench = Bench(labels={"accelerator": "huawei-Ascend910"})
     bench.world.clock.at(20, lambda: bench.world.objects.pop(NODES + "/npu-a"))
-    assert bench.run(until="validation")["outcome"] == "under-way"
+    assert bench.run(until="confirm")["outcome"] == "under-way"
     assert bench.cordoned and bench.record["uid"] == bench.node["metadata"]["uid"] == "uid-2"
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded()
@@ -752,7 +752,7 @@ def test_api_away_for_good():
 def test_a_person_who_cordons_anew_in_the_middle_keeps_the_cordon():
     """After the reboot nobody begins again because of that; but the cordon is theirs now."""
     bench = Bench()
-    assert bench.run(until="validation")["outcome"] == "under-way" and bench.cordoned
+    assert bench.run(until="confirm")["outcome"] == "under-way" and bench.cordoned
     cordon(bench, False)
     cordon(bench, True)
     assert bench.run()["outcome"] == "done"
@@ -968,7 +968,7 @@ def test_step_by_step():
     assert bench.run(until="reboot")["step"] == "reboot-required"
     assert bench.cordoned and bench.host.boots == 0 and bench.record["boot_id"] is None
     assert bench.run(until="cordon")["outcome"] == "under-way"
-    assert bench.run(until="validation")["step"] == "validation-required"
+    assert bench.run(until="confirm")["step"] == "validation-required"
     assert bench.host.boots == 1 and bench.host.good == OLD
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded()
@@ -978,14 +978,14 @@ def test_step_by_step():
 def test_a_hook_fails_before_the_reboot():
     bench = Bench()
     bench.run(until="cordon")
-    outcome = bench.run(until="validation", order={"failure": "hook: no backup"})
+    outcome = bench.run(until="confirm", order={"failure": "hook: no backup"})
     assert outcome["outcome"] == "failed" and outcome["reason"] == "hook: no backup"
     assert_given_back(bench, "failed")
 
 
 def test_a_hook_fails_after_validation():
     bench = Bench()
-    bench.run(until="validation")
+    bench.run(until="confirm")
     outcome = bench.run(order={"failure": "hook: slow"})
     assert outcome["outcome"] == "failed" and "hook: slow" in outcome["reason"]
     assert_rolled_back(bench)

@@ -28,7 +28,7 @@ def elsewhere(bench, release=NEW, is_node=True):
 @pytest.mark.parametrize("is_node", [True, False])
 def test_what_validates_on_another_host_does_not_confirm_this_node(is_node):
     bench = Bench()
-    assert bench.run(until="validation")["outcome"] == "under-way"
+    assert bench.run(until="confirm")["outcome"] == "under-way"
     own, other = elsewhere(bench, is_node=is_node)
     bench.wait(300)
     began = bench.world.clock.now()

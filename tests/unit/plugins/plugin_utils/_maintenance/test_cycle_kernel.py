@@ -50,7 +50,7 @@ def test_a_trial_of_the_other_release_that_ended_is_not_tried_again():
 
 def test_killed_after_it_came_back_with_the_other_release():
     bench = changing(NEW_2, OLD_2)
-    assert bench.run(until="validation")["outcome"] == "under-way"
+    assert bench.run(until="confirm")["outcome"] == "under-way"
     bench.wait(300)
     assert bench.run(run="run-2")["outcome"] == "done" and bench.host.boots == 1
 

@@ -291,32 +291,26 @@ def outcome(**variables):
     return {key: val for key, val in npu_outcomes(["h"], {"h": variables})[0].items() if key != "name"}
 
 
-def test_the_last_call_counts():
-    under_way, skipped = {"outcome": "under-way"}, {"skipped": True}
-    done = {"outcome": "done", "reason": None, "msg": "done"}
-    assert outcome(__npu_begun=under_way, __npu_validated=under_way, __npu_returned=done) == {
-        "outcome": "done",
-        "reason": None,
-    }
+def test_the_last_step_counts():
+    assert outcome(__npu_step={"outcome": "done", "reason": None, "msg": "done"}) == {"outcome": "done", "reason": None}
     deferred = {"outcome": "deferred", "reason": "a budget"}
-    assert outcome(__npu_begun=deferred, __npu_validated=skipped, __npu_returned=skipped) == deferred
-    assert outcome(__npu_begun=skipped, __npu_validated=skipped, __npu_returned=deferred) == deferred
+    assert outcome(__npu_step=dict(deferred, skipped=True, msg="ended with the step before")) == deferred
 
 
 def test_a_call_that_broke():
-    assert outcome(__npu_begun={"failed": True, "msg": "a bug"}) == {"outcome": "failed", "reason": "a bug"}
+    assert outcome(__npu_step={"failed": True, "msg": "a bug"}) == {"outcome": "failed", "reason": "a bug"}
     refused = {"failed": True, "outcome": "failed", "reason": "wrong alias", "msg": "wrong alias"}
-    assert outcome(__npu_begun=refused) == {"outcome": "failed", "reason": "wrong alias"}
+    assert outcome(__npu_step=refused) == {"outcome": "failed", "reason": "wrong alias"}
 
 
 def test_no_call_was_made():
     assert outcome() == {"outcome": None, "reason": None}
-    assert outcome(__npu_begun={"skipped": True}, __npu_staged={"changed": True}) == {"outcome": None, "reason": None}
+    assert outcome(__npu_step={"skipped": True}, __npu_staged={"changed": True}) == {"outcome": None, "reason": None}
 
 
 @pytest.mark.parametrize("result", [{"failed": True, "msg": "no space"}, {"unreachable": True, "msg": "no space"}])
 def test_staging_failed(result):
-    assert outcome(__npu_staged=result, __npu_begun={"skipped": True}) == {
+    assert outcome(__npu_staged=result, __npu_step={"skipped": True}) == {
         "outcome": "failed",
         "reason": "its driver could not be staged: no space",
     }
