@@ -51,7 +51,7 @@ from collections.abc import Mapping
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import is_empty
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.role_options import role_options
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import role_options
 
 # What npu_maintenance takes as its policy.
 MAINTENANCE = (

@@ -52,7 +52,7 @@ _value:
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.role_options import role_options
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import role_options
 
 
 def npu_survey(variables, questions, defaults=None):

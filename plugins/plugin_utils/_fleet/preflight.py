@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import compon
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 
 READY, SKIPPED, BLOCKED, UNREACHABLE = "ready", "skipped", "blocked", "unreachable"
 
@@ -51,141 +52,6 @@ CONFIG_DEFAULTS = {
 
 # What the registry's answer depends on, besides the reference.
 _OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
-
-# Every variable a user may set; anything else that begins with npu_ is a mistake. A test holds it against the roles.
-KNOWN_VARIABLES = frozenset("npu_" + key for key in CONFIG_DEFAULTS) | frozenset(
-    (
-        "npu_hosts",
-        "npu_kubernetes_auth",
-        "npu_namespace",
-        "npu_image_pull_secrets",
-        "npu_image_pull_policy",
-        "npu_tolerations",
-        "npu_status_file",
-        "npu_status_expect_failure",
-        "npu_uninstall_force",
-        "npu_uninstall_device_plugin_labels",
-        "npu_wait_timeout",
-        "npu_daemonset_max_unavailable",
-        "npu_validate_timeout",
-        "npu_plan_fail",
-        "npu_driver_image_build",
-        "npu_driver_chip",
-        "npu_driver_ready_timeout",
-        "npu_driver_keep_release",
-        "npu_runtime_library_path",
-        "npu_runtime_restart",
-        "npu_runtime_restart_parallel",
-        "npu_runtime_restart_timeout",
-        "npu_device_plugin_enabled",
-        "npu_device_plugin_version",
-        "npu_device_plugin_image",
-        "npu_device_plugin_accelerators",
-        "npu_device_plugin_driver_path",
-        "npu_device_plugin_datatrace_dir",
-        "npu_device_plugin_admission_policy",
-        "npu_device_plugin_kubelet_pods",
-        "npu_node_agent_enabled",
-        "npu_node_agent_image",
-        "npu_node_agent_driver_path",
-        "npu_node_agent_probe_interval",
-        "npu_node_agent_probe_timeout",
-        "npu_node_agent_probe_failures",
-        "npu_node_agent_admission_policy",
-        "npu_node_agent_scrapers",
-        "npu_node_agent_monitoring",
-        "npu_node_agent_monitoring_labels",
-        "npu_exporter_enabled",
-        "npu_exporter_version",
-        "npu_exporter_image",
-        "npu_exporter_driver_path",
-        "npu_exporter_service_monitor",
-        "npu_exporter_service_monitor_labels",
-        "npu_exporter_scrapers",
-        "npu_upgrade_auto",
-        "npu_upgrade_max_parallel",
-        "npu_upgrade_wait_for_jobs",
-        "npu_upgrade_pod_deletion",
-        "npu_upgrade_drain",
-        "npu_upgrade_reboot",
-        "npu_upgrade_on_blocked",
-        "npu_upgrade_canary",
-        "npu_upgrade_max_failures",
-        "npu_upgrade_retry",
-        "npu_upgrade_clear_halt",
-        "npu_upgrade_approval_wait",
-        "npu_upgrade_approval_max_age",
-        "npu_upgrade_smoke_pod",
-        "npu_upgrade_smoke_timeout",
-        "npu_upgrade_hook_before",
-        "npu_upgrade_hook_after",
-        "npu_upgrade_hook_timeout",
-        "npu_upgrade_stage_parallel",
-        "npu_upgrade_heartbeat_limit",
-        "npu_upgrade_plan_file",
-        "npu_upgrade_report_dir",
-        "npu_upgrade_workloads",
-        "npu_heal_auto",
-        "npu_heal_min_uptime",
-        "npu_heal_attempts",
-        "npu_heal_max_parallel",
-        "npu_heal_storm_percent",
-        "npu_heal_storm_window",
-        "npu_heal_old_approvals",
-        "npu_heal_watch",
-        "npu_heal_watch_interval",
-        "npu_heal_service_hosts",
-        "npu_heal_service_state",
-        "npu_heal_service_name",
-        "npu_heal_service_user",
-        "npu_heal_service_directory",
-        "npu_heal_service_inventory",
-        "npu_heal_service_command",
-        "npu_heal_service_arguments",
-        "npu_heal_service_environment",
-        "npu_awx_controller",
-        "npu_awx_prefix",
-        "npu_awx_organization",
-        "npu_awx_labels",
-        "npu_awx_execution_environment",
-        "npu_awx_execution_environment_image",
-        "npu_awx_execution_environment_pull",
-        "npu_awx_execution_environment_credential",
-        "npu_awx_project_url",
-        "npu_awx_project_branch",
-        "npu_awx_project_credential",
-        "npu_awx_registry_credential",
-        "npu_awx_registry_username",
-        "npu_awx_registry_password",
-        "npu_awx_kubernetes_credential",
-        "npu_awx_kubernetes_host",
-        "npu_awx_kubernetes_token",
-        "npu_awx_kubernetes_ca",
-        "npu_awx_kubernetes_verify_ssl",
-        "npu_awx_machine_credential",
-        "npu_awx_machine_username",
-        "npu_awx_machine_ssh_key",
-        "npu_awx_machine_become_method",
-        "npu_awx_machine_become_password",
-        "npu_awx_extra_credentials",
-        "npu_awx_update_secrets",
-        "npu_awx_inventory_variables",
-        "npu_awx_inventory_source_path",
-        "npu_awx_inventory_cache_timeout",
-        "npu_awx_forks",
-        "npu_awx_verbosity",
-        "npu_awx_job_timeout",
-        "npu_awx_become",
-        "npu_awx_ask_auto",
-        "npu_awx_ask_variables",
-        "npu_awx_roles",
-        "npu_awx_survey_defaults",
-        "npu_awx_approval_timeout",
-        "npu_awx_rollback_approval_timeout",
-        "npu_awx_heal_rrule",
-        "npu_awx_install_rrule",
-    )
-)
 
 # Accelerator label values that the device plugin of MindCluster v7.3 has a DaemonSet for.
 PLUGIN_ACCELERATORS = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
@@ -302,8 +168,8 @@ def inspect(hosts, nodes, resolve, plugin_enabled=True, explicit=False):
 def unknown_variables(names):
     """A sentence for each of the variables ``names`` that this collection does not know."""
     sentences = []
-    for name in sorted(set(names) - KNOWN_VARIABLES):
-        near = difflib.get_close_matches(name, KNOWN_VARIABLES, 1, 0.75)
+    for name in sorted(set(names) - known_variables()):
+        near = difflib.get_close_matches(name, known_variables(), 1, 0.75)
         sentences.append("unknown variable %s%s" % (name, ": did you mean %s?" % near[0] if near else ""))
     return sentences
 

@@ -16,8 +16,8 @@ import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import KNOWN_VARIABLES
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 from awx_stub import PASSWORD, TOKEN, USER, AwxStub
 
 CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
@@ -295,7 +295,7 @@ def test_awx_has_the_surveys_of_the_data(scene, name):
 def test_every_question_is_a_variable_of_the_collection():
     asked = {variable for variables in SURVEYS.values() for variable in variables}
     assert asked == set(QUESTIONS)
-    assert asked <= KNOWN_VARIABLES
+    assert asked <= known_variables()
     assert not [variable for variable in asked if re.search("password|token|secret|key", variable)]
 
 

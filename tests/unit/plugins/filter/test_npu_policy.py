@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_policy import MAINTENANCE, npu_policy, specs
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import KNOWN_VARIABLES
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 
 ROLE = os.path.join(os.path.dirname(__file__), *[os.pardir] * 4, "roles", "npu_upgrade")
 DEFAULTS = {
@@ -100,4 +100,4 @@ def test_the_role_says_each_default_once_more():
 
 
 def test_no_setting_is_called_unknown():
-    assert set(specs()) <= KNOWN_VARIABLES
+    assert set(specs()) <= known_variables()

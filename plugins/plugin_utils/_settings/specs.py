@@ -1,0 +1,42 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of the collection, as the argument specs of its roles and playbooks.yml beside this file document them.
+
+What may be set, its type, default and choices stand there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import yaml
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ROLES = os.path.join(_HERE, *[os.pardir] * 3, "roles")
+
+
+@functools.lru_cache(maxsize=None)
+def role_options(role):
+    """By name, the options of the role's entry point main."""
+    return _read(os.path.join(_ROLES, role, "meta", "argument_specs.yml"))["argument_specs"]["main"]["options"]
+
+
+@functools.lru_cache(maxsize=None)
+def playbook_options():
+    """By name, the options that belong to playbooks and to no role."""
+    return _read(os.path.join(_HERE, "playbooks.yml"))["options"]
+
+
+@functools.lru_cache(maxsize=None)
+def known_variables():
+    """The names of all variables that a user may set. Anything else that begins with npu_ is a mistake."""
+    roles = [role for role in os.listdir(_ROLES) if os.path.isdir(os.path.join(_ROLES, role, "meta"))]
+    return frozenset(playbook_options()).union(*(role_options(role) for role in roles))
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as stream:
+        # The C loader takes a tenth of the time, where PyYAML has it.
+        return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

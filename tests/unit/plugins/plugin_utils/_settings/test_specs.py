@@ -1,0 +1,55 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings have one source: every variable that playbooks and roles use is documented there, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from paths import CHECKOUT
+
+ROLES = sorted(path.parent.parent.name for path in (CHECKOUT / "roles").glob("*/meta/argument_specs.yml"))
+# Names of modules and filters, which stand in playbooks like variables.
+PLUGINS = {
+    path.stem for folder in ("modules", "filter", "test", "inventory") for path in (CHECKOUT / "plugins" / folder).glob("*.py")
+}
+# Groups that the inventory plugin makes, and what is a prefix or a word of a comment.
+OTHERS = {"npu_nodes", "npu_inference", "npu_not_ready", *ROLES}
+
+
+def options():
+    return [*specs.playbook_options().items(), *(item for role in ROLES for item in specs.role_options(role).items())]
+
+
+def test_all_roles_and_playbooks_count():
+    assert len(ROLES) >= 9
+    for role in ROLES:
+        assert set(specs.role_options(role)) <= specs.known_variables()
+    assert {"npu_hosts", "npu_upgrade_max_parallel"} <= specs.known_variables()
+
+
+@pytest.mark.parametrize(("name", "option"), options())
+def test_each_has_a_type_and_says_what_it_is(name, option):
+    assert name.startswith("npu_") and option["type"] and option["description"]
+
+
+def test_what_belongs_to_a_role_is_not_a_playbooks():
+    assert not set(specs.playbook_options()) & {name for role in ROLES for name in specs.role_options(role)}
+
+
+def test_playbooks_use_nothing_that_is_not_documented():
+    used = set()
+    for path in [*(CHECKOUT / "playbooks").rglob("*.yml"), *(CHECKOUT / "roles").glob("*/tasks/*.yml")]:
+        used |= set(re.findall(r"(?<![\w.$-])npu_[a-z0-9_]+(?!\w)", path.read_text(encoding="utf-8")))
+    used = {name for name in used if not name.endswith("_")} - PLUGINS - OTHERS
+    assert used <= specs.known_variables()
+
+
+def test_what_preflight_reads_of_a_host_is_documented():
+    for name, default in CONFIG_DEFAULTS.items():
+        option = dict(options())["npu_" + name]
+        assert option.get("default") in (default, None, "", []), name
