@@ -88,3 +88,22 @@ apt_install() {
         as_root apt-get -q -y -o DPkg::Lock::Timeout=600 --no-install-recommends install "${missing[@]}"
     ) 9>/tmp/npuops-apt.lock
 }
+
+# all_files: what git knows, without links to nowhere, and what was removed and not yet committed.
+all_files() {
+    git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done
+}
+
+# begins_with REGEX: the files whose first line is like that.
+begins_with() {
+    # shellcheck disable=SC2016 # awk expands it
+    all_files | tr '\n' '\0' | xargs -0 awk -v regex="$1" 'FNR == 1 { if ($0 ~ regex) print FILENAME; nextfile }'
+}
+
+# python_files: Python of every kind, *.py and what its first line says.
+python_files() {
+    {
+        all_files | grep '\.py$'
+        begins_with '^#!.*python'
+    } | sort -u
+}

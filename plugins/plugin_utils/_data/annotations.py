@@ -92,7 +92,7 @@ def slots(text):
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = shape.load(text, LIMIT)
     halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=_word)
-    holder = fields(["run"], run=shape.text(256), since=_word, reason=_word, pool=optional(shape.text(512)))
+    holder = fields(["run"], run=shape.text(256), since=_word, reason=_word, pool=optional(shape.text(512)), aside=flag)
     proved = optional(listing(shape.text(512), 1000))
     fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
     return told

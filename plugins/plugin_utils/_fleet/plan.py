@@ -333,7 +333,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
     if entry.verdict is not None:
         return
     if wishes.reason == maintenance_record.ROLLBACK_REASON:
-        problem = _previous(entry) or _not_of(wave, entry)
+        problem = _previous(entry) or _back_already(entry, wishes) or _not_of(wave, entry)
         if problem:
             entry.verdict, entry.notes = SKIPPED, entry.notes + [problem]
             return
@@ -588,6 +588,20 @@ def _record_of(entry):
 def _withdrawn_by_rollback(last):
     """A second rollback must not go on to the upgrade before."""
     return last.get("outcome") == "withdrawn" and last.get("withdrawn_for") == maintenance_record.ROLLBACK_REASON
+
+
+def _back_already(entry, wishes):
+    """Why a host whose upgrade failed is not taken to the release before the one that it went back to by itself, or None."""
+    if entry.node is None or entry.requested or wishes.retry or maintenance_record.state(entry.node) != maintenance_record.FAILED:
+        return None
+    last = maintenance_record.last(entry.node)
+    came_from, went_to = last.get("from") or {}, last.get("to") or {}
+    if last.get("reason") != maintenance_record.UPGRADE_REASON or came_from.get("release") != entry.loaded_release:
+        return None
+    return "is back on %s already: its upgrade to %s failed; -e npu_upgrade_retry=true takes it to the release before" % (
+        entry.loaded_version,
+        went_to.get("version"),
+    )
 
 
 def _not_of(wave, entry):

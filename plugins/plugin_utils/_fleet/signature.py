@@ -110,7 +110,7 @@ def _fits(key, signature, payload):
         return _verifies(key, signature, payload, None)
     # Older cosign took SHA-256 for every curve, newer ones take the hash that is as long as the key.
     own = {384: SHA384, 521: SHA512}.get(key.curve.key_size, SHA256)
-    return any(_verifies(key, signature, payload, ec.ECDSA(algorithm())) for algorithm in {SHA256, own})
+    return any(_verifies(key, signature, payload, ec.ECDSA(algorithm())) for algorithm in dict.fromkeys((SHA256, own)))
 
 
 def _verifies(key, signature, payload, ecdsa):

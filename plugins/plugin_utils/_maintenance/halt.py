@@ -43,10 +43,12 @@ def ways_out(halted):
     """What to do now."""
     playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
     if halted.get("node"):
-        told = "When that is repaired, finish %s first: %s. To go on without it: %s -e npu_upgrade_clear_halt=true" % (
+        told = "When that is repaired, finish %s first: %s. To go on without it: %s --limit 'npu_nodes:!%s'%s" % (
             halted["node"],
             playbook,
             playbook,
+            halted["node"],
+            " -e npu_upgrade_clear_halt=true",
         )
     else:
         told = "When that is repaired, go on with %s -e npu_upgrade_clear_halt=true" % playbook

@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_wa
 
 LEASE = "npu-maintenance"
 ANNOTATION = "npuops.ascend/slots"
+ASIDE = "aside"  # of a holder: people go on without the node
 # Seconds of silence after which a holder that has no record is taken for dead.
 HOLDER_LIMIT = 60
 # Kinds that are remembered as proved.
@@ -88,7 +89,7 @@ class Slots:
             if holders and (why or _first_of(slots, pool) or slots["max"] != maximum):
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
-            if not recovers and _upgrades(holders) and slots["max"] != maximum:
+            if not recovers and _upgrades(_counted(holders)) and slots["max"] != maximum:
                 raise Refused(
                     "Another run works with %s, this one was started with %s, and the number is the cluster's: wait"
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
@@ -186,10 +187,17 @@ class Slots:
         return maintenance_halt.text(halted) if maintenance_halt.binds(halted, reason) else None
 
     def clear_halt(self):
-        """Returns what was cleared ({who, why, when, ...}), or None."""
+        """Returns what was cleared ({who, why, when, ...}), or None.
+
+        Whoever ends a halt goes on without the node that was its reason and still stands in the middle of its maintenance. It is
+        set aside: it takes nobody's slot and is no longer the first of its kind, until a run goes on with it.
+        """
 
         def decide(slots):
             cleared, slots["halted"] = slots["halted"], None
+            node = (cleared or {}).get("node")
+            if node in slots["holders"]:
+                slots["holders"][node][ASIDE] = True
             return cleared
 
         return self._write(decide)
@@ -283,14 +291,14 @@ def _first_of(slots, pool):
     """A Wait for the first node of this kind, or None."""
     if not pool or pool in _proved(slots):
         return None
-    first = {name: holder for name, holder in slots["holders"].items() if holder.get("pool") == pool}
+    first = {name: holder for name, holder in _counted(slots["holders"]).items() if holder.get("pool") == pool}
     text = "%s is the first of its kind and not confirmed yet: %s"
     return Wait(text % (", ".join(sorted(first)), _holders_text(first)), first) if first else None
 
 
 def _room(slots, maximum, recoveries):
     """(the number of slots in force, why there is none free or None)."""
-    holders = slots["holders"]
+    holders = _counted(slots["holders"])
     # Recoveries alone do not say how many an upgrade may take.
     number = slots["max"] if recoveries is not None and _upgrades(holders) else maximum
     if number and len(holders) >= number:
@@ -300,6 +308,11 @@ def _room(slots, maximum, recoveries):
         text = "as many nodes are in recovery as npu_heal_max_parallel allows (%d): %s"
         return number, Wait(text % (recoveries, _holders_text(recovering)), recovering)
     return number, None
+
+
+def _counted(holders):
+    """Those that nobody has set aside."""
+    return {name: holder for name, holder in holders.items() if not holder.get(ASIDE)}
 
 
 def _upgrades(holders):

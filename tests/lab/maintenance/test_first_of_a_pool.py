@@ -12,8 +12,7 @@ import pytest
 from lab import CHECKOUT
 from observer import LAST, STATE
 from patience import PATIENCE
-from rollout import NPU_NODES, make_driver, proof, reboot, reset, upgrade, version_of, watch
-from test_cases import slots, untouched
+from rollout import NPU_NODES, make_driver, proof, reboot, reset, slots, untouched, upgrade, version_of, watch
 
 MODEL, DISGUISED = "npu-a", ("npu-b", "npu-c")
 CHIPS, RESOURCE = "8", "huawei.com/Ascend910"
@@ -58,7 +57,7 @@ def test_a_bad_driver_is_tried_on_one_node_of_three(alike):
     old = version_of(alike, MODEL)
     with watch(alike) as observer:
         text = upgrade(alike, expect=1, npu_driver_version="25.5.3", npu_upgrade_max_parallel=3)
-    failed, = (name for name, node in observer.now().items() if node.labels.get(STATE) == "upgrade-failed")
+    (failed,) = (name for name, node in observer.now().items() if node.labels.get(STATE) == "upgrade-failed")
     others = [name for name in NPU_NODES if name != failed]
     # Into the bad driver and back again, and no other node was so much as cordoned.
     assert proof(alike, observer, {failed: 2}, old, 3, halted=True) == []
@@ -69,4 +68,6 @@ def test_a_bad_driver_is_tried_on_one_node_of_three(alike):
     assert told["outcome"] == "rolled-back" and "drv_pcie_host" in told["failure"]
     why = slots(alike)["halted"]["why"]
     assert f"The upgrade of {failed} to 25.5.3 failed" in why and why in text, text[-4000:]
-    alike.wait_for(lambda: alike.node(failed)["status"]["allocatable"].get(RESOURCE) == CHIPS, PATIENCE, "all chips are allocatable again")
+    alike.wait_for(
+        lambda: alike.node(failed)["status"]["allocatable"].get(RESOURCE) == CHIPS, PATIENCE, "all chips are allocatable again"
+    )

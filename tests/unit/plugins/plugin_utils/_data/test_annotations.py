@@ -170,8 +170,13 @@ def looks(made):
     hosts = [host("a"), host("b")]
     recovery = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
     snapshot = fleet_snapshot.Snapshot(nodes, {}, eviction.Budgets(()))
-    tools = fleet_plan.Tools(resolve=lambda *_args: NEW_DIGEST, size=lambda *_args: 1, support=lambda *_args: ([], []),
-                        confirm=lambda _pods: [], now=NOW)  # fmt: skip
+    tools = fleet_plan.Tools(
+        resolve=lambda *_args: NEW_DIGEST,
+        size=lambda *_args: 1,
+        support=lambda *_args: ([], []),
+        confirm=lambda _pods: [],
+        now=NOW,
+    )
     slots = {"max": 1, "halted": None, "holders": {}}
     plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.Wishes(eviction.Policy.of(), auto=True, retry=True), tools)
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]

@@ -598,6 +598,22 @@ def test_a_second_rollback_does_not_go_forward_again():
     assert only(backward(), nodes=nodes, reason="rollback", retry=True).verdict == "ready"
 
 
+def test_a_node_that_went_back_by_itself_goes_no_further_back():
+    """Its previous release is the one before the one that it went back to, or the one that has just failed on it."""
+    driver = {"version": NEW, "release": NEW_RELEASE}
+    last = record(reason="upgrade", outcome="failure", to={"version": "26.0", "release": "26.0-x"}, **{"from": driver})
+    failed = {"npuops.ascend/last-maintenance": json.dumps(last)}
+    state = {"npu.openfuyao.com/driver-upgrade-state": "upgrade-failed"}
+    entry = only(backward(), nodes=nodes_of("a", labels=state, annotations=failed), reason="rollback")
+    assert entry.verdict == "skipped" and "is back on 25.5.2 already: its upgrade to 26.0 failed" in entry.notes[0]
+    retry = only(backward(), nodes=nodes_of("a", labels=state, annotations=failed), reason="rollback", retry=True)
+    assert retry.verdict == "ready"
+    # That it is back must be true.
+    other = json.dumps(dict(last, **{"from": {"version": OLD, "release": OLD_RELEASE}}))
+    nodes = nodes_of("a", labels=state, annotations={"npuops.ascend/last-maintenance": other})
+    assert only(backward(), nodes=nodes, reason="rollback").verdict == "failed"
+
+
 def wave_record(reason, loaded, ended, **changes):
     version = {"version": loaded.partition("-")[0], "release": loaded}
     text = record(reason=reason, outcome="success", ended=ended, to=version, **changes)

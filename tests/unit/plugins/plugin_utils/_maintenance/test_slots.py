@@ -46,6 +46,30 @@ def test_as_many_as_there_are(slots):
     assert [slots.take(name, "run-1", 2) is None for name in ("npu-a", "npu-b", "npu-c")] == [True, True, False]
 
 
+def test_going_on_without_the_node_that_was_the_reason_of_a_halt(world, slots):
+    """It keeps what is written of it, but takes nobody's slot and is no longer the first of its kind."""
+    assert slots.take("npu-a", "run-1", 1, pool="a2 new") is None
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    with pytest.raises(Halted, match="To go on without it: .* --limit 'npu_nodes:!npu-a' -e npu_upgrade_clear_halt=true"):
+        slots.take("npu-b", "run-2", 1, pool="a2 new")
+    slots.clear_halt()
+    assert slots.take("npu-b", "run-2", 1, pool="a2 new") is None
+    assert world.slots()["holders"]["npu-a"]["run"] == "run-1"
+    # The next one is the first of the kind now, and has the only slot.
+    assert slots.take("npu-c", "run-2", 1, pool="a2 new").startswith("all 1 slot taken: npu-b")
+    # A run that goes on with it has it among its own again.
+    slots.give("npu-b", "run-2")
+    slots.hold("npu-a", "run-3", pool="a2 new")
+    assert slots.take("npu-b", "run-3", 1, pool="a2 new").startswith("all 1 slot taken: npu-a (run run-3")
+
+
+def test_a_halt_that_names_no_node_sets_none_aside(world, slots):
+    slots.take("npu-a", "run-1", 1)
+    slots.halt("run-1", "npu-b failed.")
+    slots.clear_halt()
+    assert slots.take("npu-c", "run-2", 1).startswith("all 1 slot taken: npu-a")
+
+
 def test_unlimited(world, slots):
     assert [slots.take(name, "run-1", 0) for name in ("npu-a", "npu-b", "npu-c")] == [None] * 3
     assert world.slots()["max"] == 0
