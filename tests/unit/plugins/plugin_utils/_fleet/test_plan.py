@@ -785,6 +785,15 @@ def test_a_pool_is_proved_by_a_node_that_has_the_driver():
     assert plan.entries[0].pool == plan.entries[1].pool
 
 
+def test_a_host_that_does_not_answer_is_of_the_kind_that_its_node_says():
+    """It is the first of its kind, and the others wait for it."""
+    nodes = under_way("upgrade", "new", **TRIED)
+    nodes["a"]["metadata"]["labels"] = {"npuops.ascend/chip": "910B"}
+    nodes.update(nodes_of("b"))
+    plan = make([unreachable(), host("b")], nodes=nodes)
+    assert plan.entries[0].verdict == "in-flight" and plan.entries[0].pool == plan.entries[1].pool
+
+
 def test_why_it_is_halted_stands_there_once():
     why = "The upgrade of a to 25.5.2 failed: npu-smi lists 7 chips. It is back on the old driver."
     nodes = nodes_of("a", "b", labels={"npu.openfuyao.com/driver-upgrade-state": "upgrade-failed"})
