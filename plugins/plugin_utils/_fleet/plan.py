@@ -124,7 +124,9 @@ class Entry:
         """Nodes that are alike: the first of each shows whether the release works there."""
         wanted = self.target or (self.record or {}).get("to") or {"release": (self.facts.get("upgrade") or {}).get("trial")}
         # A host that does not answer is of the kind that its Node has been labelled with.
-        family = self.checked.family.get("name") or (kube_client.labels(self.node).get(kube_client.LABEL_CHIP) if self.node else None)
+        family = self.checked.family.get("name") or (
+            kube_client.labels(self.node).get(kube_client.LABEL_CHIP) if self.node else None
+        )
         return "%s %s" % (family, wanted.get("release"))
 
     @property
