@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A way out of a halt: the command as docs/upgrade.md and the halted run itself print it, in a shell, as a user runs it."""
+"""The ways out of a halt: each command as docs/upgrade.md or the halted run itself prints it, in a shell, as a user runs it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import subprocess
 import pytest
 import yaml
 from lab import CHECKOUT
-from observer import LAST, LEASE, STATE
+from observer import LAST, LEASE, RECORD, STATE, left_behind
 from patience import PATIENCE, RUN_PATIENCE
-from rollout import NAMESPACE, TAKEOVER, proof, reset, slots, target, untouched, upgrade, version_of, watch
+from rollout import NAMESPACE, TAKEOVER, last, proof, reset, slots, target, untouched, upgrade, version_of, watch
 
 NODE, OTHER = "npu-a", "npu-b"
 UPGRADE = "ansible-playbook -i my-fleet npuops.ascend.upgrade"
+# For runs that wait for a host which is not to come back.
+SOON = " -e '{npu_upgrade_reboot: {timeout: 10}}'"
 
 
 class Fleet:
@@ -29,6 +31,7 @@ class Fleet:
         self.new = target(lab, NODE, OTHER)
         self.old = version_of(lab, NODE)
         self.message = ""  # what the last halted run said
+        self._halt = ""  # the Lease's annotation
         tasks = [
             {
                 "name": "Look at the node",
@@ -66,13 +69,25 @@ class Fleet:
         assert (done.returncode == 0) == succeeds, f"{line}\nexit status {done.returncode}\n{done.stdout[-6000:]}"
         return " ".join(done.stdout.split())
 
-    def halted_by_failure(self) -> None:
-        """NODE went back to the old driver, and the roll-out is halted."""
+    def halted_by_failure(self, anew: bool = False) -> None:
+        """NODE went back to the old driver, and the roll-out is halted. The halt is put back where another test has ended it."""
+        if self._halt and not anew and self.state(NODE) == "upgrade-failed" and version_of(self.lab, NODE) == self.old:
+            self.put_back()
+            return
         self.begin()
         self.broken.touch()
         self.message = self.run(UPGRADE, succeeds=False)
         assert self.state(NODE) == "upgrade-failed" and version_of(self.lab, NODE) == self.old, self.message[-4000:]
+        self._halt = json.dumps(slots(self.lab))
         self.message += " " + self.run(UPGRADE, succeeds=False)  # which touches nothing
+
+    def halted_and_upgraded(self) -> None:
+        """Both nodes have the new driver, and then it was halted."""
+        if {version_of(self.lab, NODE), version_of(self.lab, OTHER)} != {self.new}:
+            self.halted_by_failure()
+            self.broken.unlink(missing_ok=True)
+            self.run(documented("try the failed node again, too"))
+        self.put_back()
 
     def begin(self) -> None:
         reset(self.lab)
@@ -80,12 +95,17 @@ class Fleet:
         self.lab.kubectl("delete", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found")
         self.lab.kubectl("annotate", "node", NODE, OTHER, f"{LAST}-")
 
+    def put_back(self) -> None:
+        self.lab.kubectl("annotate", "lease", LEASE, "-n", NAMESPACE, "--overwrite", f"npuops.ascend/slots={self._halt}")
+
     def state(self, node: str) -> str | None:
         return self.lab.node(node)["metadata"]["labels"].get(STATE)
 
     def ways_out(self, begin: str) -> str:
         """The command that stands in what the halted run said after these words."""
-        found = re.search(re.escape(begin) + r" (ansible-playbook npuops\.ascend\.\w+(?: -e \w+=\w+)*)", self.message)
+        found = re.search(
+            re.escape(begin) + r" (ansible-playbook npuops\.ascend\.\w+(?: --limit '[^']*')?(?: -e \w+=\w+)*)", self.message
+        )
         assert found, f"it does not say {begin!r}: {self.message[-4000:]}"
         return found[1]
 
@@ -95,6 +115,12 @@ def documented(wanted: str) -> str:
     lines = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
     (row,) = (line for line in lines if line.startswith(f"| {wanted} |"))
     return re.search("`(ansible-playbook [^`]*)`", row)[1]
+
+
+def documented_plan() -> str:
+    """The command of the guide that looks, and touches nothing."""
+    text = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8")
+    return re.search(r"^ *\$ (ansible-playbook \S+ \S+ npuops\.ascend\.plan)$", text, re.MULTILINE)[1]
 
 
 def without_inventory(line: str) -> str:
@@ -107,8 +133,11 @@ def fleet(lab, installed, tmp_path_factory):
     yield Fleet(lab, tmp_path_factory.mktemp("fleet"))
 
 
+# --- the new driver failed on one node ---
+
+
 def test_go_on_with_the_other_nodes(fleet):
-    fleet.halted_by_failure()
+    fleet.halted_by_failure(anew=version_of(fleet.lab, OTHER) != fleet.old)
     line = documented("go on with the other nodes")
     assert fleet.ways_out("go on with") == without_inventory(line)
     with watch(fleet.lab) as observer:
@@ -117,3 +146,89 @@ def test_go_on_with_the_other_nodes(fleet):
     assert untouched(observer, NODE) == []
     assert (fleet.state(NODE), version_of(fleet.lab, NODE)) == ("upgrade-failed", fleet.old)
     assert slots(fleet.lab)["halted"] is None
+
+
+def test_try_the_failed_node_again(fleet):
+    fleet.halted_by_failure()
+    fleet.broken.unlink(missing_ok=True)
+    before = version_of(fleet.lab, OTHER)
+    line = documented("try the failed node again, too")
+    assert fleet.ways_out("go on with:") == without_inventory(line)
+    with watch(fleet.lab) as observer:
+        fleet.run(line)
+    assert proof(fleet.lab, observer, {NODE: 1, OTHER: 0 if before == fleet.new else 1}, fleet.new) == []
+
+
+def test_go_back(fleet):
+    """On one node, then on all: the first stays back then. The halt remains, so that nobody goes forward again by accident."""
+    fleet.halted_and_upgraded()
+    with watch(fleet.lab) as observer:
+        fleet.run(documented("go back on one that has the new driver"))
+    assert proof(fleet.lab, observer, {OTHER: 1}, fleet.old, halted=True) == []
+    assert untouched(observer, NODE) == []
+    line = documented("go back on all nodes")
+    assert fleet.ways_out("To go back instead:") == without_inventory(line)
+    with watch(fleet.lab) as observer:
+        fleet.run(line)
+        fleet.run(UPGRADE, succeeds=False)
+    assert proof(fleet.lab, observer, {NODE: 1}, fleet.old, halted=True) == []
+    assert untouched(observer, OTHER) == []
+    assert {version_of(fleet.lab, node) for node in (NODE, OTHER)} == {fleet.old}
+
+
+# --- one node stands in the middle of its maintenance ---
+
+
+@pytest.fixture
+def middle(fleet):
+    fleet.begin()
+    fleet.broken.unlink(missing_ok=True)
+    yield fleet
+    fleet.lab.fault(NODE, "clear")
+
+
+def halt_in_the_middle(fleet, line: str = UPGRADE) -> None:
+    """NODE does not come back from its reboot."""
+    fleet.lab.fault(NODE, "no-return")
+    text = fleet.run(line + SOON, succeeds=False)
+    assert slots(fleet.lab)["halted"]["node"] == NODE, text[-4000:]
+    fleet.message = fleet.run(documented_plan())
+    assert last(fleet.lab, OTHER) == {}
+
+
+def comes_back(fleet) -> None:
+    fleet.lab.fault(NODE, "clear")
+    fleet.lab.wait_for(lambda: fleet.lab.ssh(NODE, "true", check=False).returncode == 0, PATIENCE, f"{NODE} is back")
+
+
+def test_finish_the_node_first(middle):
+    """The halt ends with its maintenance, and the others follow."""
+    with watch(middle.lab) as observer:
+        halt_in_the_middle(middle)
+        comes_back(middle)
+        middle.run(middle.ways_out(f"finish {NODE} first:"))
+    assert proof(middle.lab, observer, {NODE: 1, OTHER: 1}, middle.new) == []
+
+
+def test_go_on_without_the_node(middle):
+    """It stays as it is, and the other one gets the new driver."""
+    with watch(middle.lab) as observer:
+        halt_in_the_middle(middle)
+        middle.run(middle.ways_out("To go on without it:"))
+        assert proof(middle.lab, observer, {OTHER: 1}, middle.new, max_parallel=2, only=OTHER) == []
+        node = observer.now()[NODE]
+        assert node.cordoned and node.record["step"] == "reboot-required"
+        comes_back(middle)
+        middle.run(UPGRADE)
+    assert proof(middle.lab, observer, {NODE: 1, OTHER: 1}, middle.new, max_parallel=2) == []
+
+
+def test_go_back_instead(middle):
+    with watch(middle.lab) as observer:
+        halt_in_the_middle(middle)
+        comes_back(middle)
+        middle.run(middle.ways_out("To go back instead:"))
+    assert {version_of(middle.lab, node) for node in (NODE, OTHER)} == {middle.old}
+    assert untouched(observer, OTHER) == []
+    assert [line for line in left_behind(observer.now("node").values(), None) if not line.startswith(OTHER)] == []
+    assert RECORD not in middle.lab.node(NODE)["metadata"]["annotations"] and not observer.now()[NODE].cordoned
