@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, plan

@@ -10,10 +10,9 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
@@ -72,8 +71,8 @@ class ActionModule(HostsAction):
         found = None
         if wishes.park:
             # What is parked needs no eviction, and no room elsewhere.
-            found = drain_workloads.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
-            missing += drain_workloads.missing_permissions(cluster, found.workloads)
+            found = workload_kinds.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
+            missing += workload_kinds.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
         plan = fleet_plan.make(params["hosts"], snapshot, slots, wishes, _tools(cluster, snapshot, may_evict))
         if found:

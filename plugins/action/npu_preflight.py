@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import time
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.hosts import HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, plan

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host import HostAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
 
 
 class ActionModule(HostAction):

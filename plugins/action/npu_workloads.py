@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
@@ -50,8 +50,8 @@ class ActionModule(ClusterAction):
         """The workloads that still have pods at the limit."""
         timeout = settings_values.number("timeout", params["timeout"], 300, "a number of seconds")
         spared = kube_selectors.parse(params["spare"], "spare")
-        found = drain_workloads.find(cluster, params["resources"], params["namespace"], spared)
-        drain_workloads.require_permissions(cluster, found.workloads)
+        found = workload_kinds.find(cluster, params["resources"], params["namespace"], spared)
+        workload_kinds.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
         if found.workloads and not self.check_mode:
             life.begin()

@@ -10,7 +10,7 @@ import contextlib
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.

@@ -9,8 +9,8 @@ Fields that this version does not know are kept; a field that it knows must have
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data import shape
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.shape import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,
     fields,
     flag,
@@ -25,9 +25,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.shape import (
 LIMIT = 128 * 1024
 _FAILURE = 8 * 1024
 
-_word = optional(shape.text(256))
+_word = optional(schema.text(256))
 # Of pods, hosts and hooks.
-_told = optional(shape.text(64 * 1024))
+_told = optional(schema.text(64 * 1024))
 _driver = optional(fields(version=_word, release=_word, digest=_word))
 
 # What a run needs of a record that it goes on with.
@@ -36,7 +36,7 @@ _WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step
 
 def parse(text, steps, reasons):
     """The record in the text of an annotation. ``steps``, ``reasons``: those that there are. Raises Misfit."""
-    record = shape.load(text, LIMIT)
+    record = schema.load(text, LIMIT)
     # A version that changes what these fields mean gives its records another format.
     fields(["run", "generation"], format=one_of(1))(record, "")
     _form(steps, reasons)(record, "")
@@ -45,7 +45,7 @@ def parse(text, steps, reasons):
 
 def _form(steps, reasons):
     return fields(
-        run=shape.text(256),
+        run=schema.text(256),
         generation=number(),
         first_generation=number(),
         heartbeat=_word,
@@ -63,7 +63,7 @@ def _form(steps, reasons):
         withdrawn_for=_word,
         times=table(_word, 100),
         failure=_told,
-        recoveries=listing(shape.text(64), 1000),
+        recoveries=listing(schema.text(64), 1000),
         job=optional(fields(id=_word, url=_told, user=_word, workflow=_word)),
         **{"from": _driver, "to": _driver},
     )
@@ -83,25 +83,25 @@ def bounded(record):
 
 def wedge(text):
     """{reason, since, boot_id} of the agent's annotation. Raises Misfit: somebody else wrote it."""
-    told = shape.load(text, LIMIT)
-    fields(["reason", "since"], reason=shape.text(LIMIT), since=_word, boot_id=_word)(told, "")
+    told = schema.load(text, LIMIT)
+    fields(["reason", "since"], reason=schema.text(LIMIT), since=_word, boot_id=_word)(told, "")
     return told
 
 
 def slots(text):
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
-    told = shape.load(text, LIMIT)
+    told = schema.load(text, LIMIT)
     halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=_word)
-    holder = fields(["run"], run=shape.text(256), since=_word, reason=_word, pool=optional(shape.text(512)), aside=flag)
-    proved = optional(listing(shape.text(512), 1000))
+    holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
+    proved = optional(listing(schema.text(512), 1000))
     fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
     return told
 
 
 def mark(text, off):
     """{run, since, uid, restore} of a parked workload. ``off``: the value that it has while parked. Raises Misfit."""
-    told = shape.load(text, LIMIT)
-    fields(["run", "since", "uid", "restore"], run=shape.text(256), since=shape.text(64), uid=shape.text(256))(told, "")
+    told = schema.load(text, LIMIT)
+    fields(["run", "since", "uid", "restore"], run=schema.text(256), since=schema.text(64), uid=schema.text(256))(told, "")
     value, path = told["restore"], "restore"
     for _depth in range(8):
         if not isinstance(value, dict):

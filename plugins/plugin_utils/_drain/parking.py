@@ -14,13 +14,13 @@ import shlex
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workloads as drain_workloads
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
 # A label to find them by, and an annotation with the memory.
-MARK = drain_workloads.PARKED
+MARK = workload_kinds.PARKED
 _POLL_SECONDS = 1.0
 # Seconds before what failed is tried again, after all others.
 _ROUNDS = (5.0, 10.0, 20.0)
@@ -225,7 +225,7 @@ class Parking:
                 return
             except kube_client.Conflict:
                 item = self._cluster.get(workload.path)
-                workload = item and drain_workloads.Workload(workload.kind, item)
+                workload = item and workload_kinds.Workload(workload.kind, item)
             except kube_client.NotFound:
                 return
 
@@ -289,7 +289,7 @@ class Parking:
 
 
 def notes(found, resources):
-    """What a plan tells of the _drain.workloads.Found that are parked for ``resources``: a list of one sentence, or none."""
+    """What a plan tells of the _drain.workload_kinds.Found that are parked for ``resources``: a list of one sentence, or none."""
     workloads = found.asking(resources)
     if not workloads:
         return []
@@ -338,9 +338,9 @@ def run_of(workload):
 
 def _all_parked(cluster, outcome):
     found = []
-    for kind in drain_workloads.stopping(_kinds(cluster, outcome)):
+    for kind in workload_kinds.stopping(_kinds(cluster, outcome)):
         try:
-            items = list(drain_workloads.each(cluster, kind, label_selector=MARK + "=true"))
+            items = list(workload_kinds.each(cluster, kind, label_selector=MARK + "=true"))
         except kube_client.Unreachable as exc:
             if kind.built_in:
                 raise
@@ -355,14 +355,14 @@ def _all_parked(cluster, outcome):
             else:
                 outcome.unseen.append(text)
         else:
-            found += [drain_workloads.Workload(kind, item) for item in items]
+            found += [workload_kinds.Workload(kind, item) for item in items]
     return found
 
 
 def _kinds(cluster, outcome):
     """All kinds; those that Kubernetes itself has, when no more can be learnt."""
     try:
-        return drain_workloads.discover(cluster)
+        return workload_kinds.discover(cluster)
     except kube_client.Refused as exc:
         outcome.unlisted.append("/apis: which custom resources there are cannot be learnt: %s" % exc.message.rstrip("."))
         return {}
@@ -391,8 +391,8 @@ def _still_running(cluster, workloads):
     for workload in workloads:
         wanted.setdefault(workload.kind, set()).add(workload.path)
     for kind, paths in wanted.items():
-        for item in drain_workloads.each(cluster, kind, label_selector=MARK + "=true"):
-            workload = drain_workloads.Workload(kind, item)
+        for item in workload_kinds.each(cluster, kind, label_selector=MARK + "=true"):
+            workload = workload_kinds.Workload(kind, item)
             if workload.path in paths and workload.stopped and workload.still_running():
                 found.append(workload)
     return found

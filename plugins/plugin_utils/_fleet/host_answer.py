@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.shape import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,
     anything,
     fields,

@@ -10,7 +10,7 @@ the Node counts: a step, or a slot with paused components, tells whose cordon it
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host as maintenance_host
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue
@@ -33,7 +33,7 @@ class Adoption:
         if order.release is None:
             stays = order.reason == maintenance_record.UPGRADE_REASON
         else:
-            stays = maintenance_host.runs(view, order.release)
+            stays = maintenance_reboot.runs(view, order.release)
         tried, before = _driver(driver), _driver(good)
         self._slots.hold(order.node, order.run, pool=self._work.pool(tried) if stays else None)
 
@@ -84,7 +84,7 @@ class Adoption:
         order, node = self._order, self._log.node
         if order.release is None:
             raise NotDue(WITHDRAWN, "Nothing is left of its maintenance.")
-        if not maintenance_host.runs(view, order.release) or view["good"] != view["driver"]:
+        if not maintenance_reboot.runs(view, order.release) or view["good"] != view["driver"]:
             raise NotDue(
                 FAILED,
                 "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"

@@ -10,11 +10,17 @@ import random
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host as maintenance_host
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
+    TELL,
+    Skipped,
+    check_skip,
+    way,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     AWAITING,
@@ -25,12 +31,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     NotDue,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import (
-    TELL,
-    Skipped,
-    check_skip,
-    way,
-)
 
 # What the label says of a node with which a maintenance may begin: its host is asked then.
 _TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
@@ -167,7 +167,7 @@ class Beginning:
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._identified()
-        if not self._purpose.recovers and maintenance_host.on_trial(view):
+        if not self._purpose.recovers and maintenance_reboot.on_trial(view):
             self._adoption.adopt_trial(view, lost=False)
             return None
         self._purpose.check_host(self._log.node, view)
@@ -190,7 +190,7 @@ class Beginning:
         if not lost and (self._purpose.recovers or maintenance_record.state(node) in _TO_BEGIN):
             return False
         view = self._identified()
-        if maintenance_host.on_trial(view) and not self._purpose.recovers:
+        if maintenance_reboot.on_trial(view) and not self._purpose.recovers:
             self._adoption.adopt_trial(view, lost)
             return True
         if not lost and not view["next"]:
@@ -207,7 +207,7 @@ class Beginning:
     def _adopt_unapproved(self):
         """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
         view = None if self._purpose.recovers else self._work.host.peek()
-        if view is None or not maintenance_host.on_trial(view):
+        if view is None or not maintenance_reboot.on_trial(view):
             return False
         self._work.check_identity(view)
         self._adoption.adopt_trial(view, lost=False)

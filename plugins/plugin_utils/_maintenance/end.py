@@ -12,9 +12,9 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import way
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import AWAITING, DONE, FAILED, HALTED, WITHDRAWN
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import way
 
 
 class Ending:

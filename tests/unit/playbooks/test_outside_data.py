@@ -20,7 +20,7 @@ import ansible_collections.npuops.ascend as npuops_ascend
 import hostile
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host import HostAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
 from eviction_stub import EvictionApi, pod
 from fleet import NEW_RELEASE, OLD, OLD_RELEASE, host
 from kubernetes_stub import node

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.work import POLL, Invalid
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 

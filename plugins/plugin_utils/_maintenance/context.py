@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host import HostSide
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostSide
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED
 
 # The way forth.
