@@ -509,7 +509,7 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     assert awx.changes == []
     assert changed(output) > 7
     assert (
-        "These would be made or changed as well, once what is missing above is there: source of the inventory, job templates"
+        "Once the missing resources above exist, a run would also create or change: source of the inventory, job templates"
         in flat(output)
     )
 

@@ -57,7 +57,7 @@ def stage(tmp_path, layout, target, verdict="ready"):
     """What the play says, in check mode: this machine has no containerd. The host is this machine."""
     with open(os.path.join(PLACE, "playbooks", "_rollout.yml"), encoding="utf-8") as stream:
         plays = yaml.safe_load(stream)
-    play = next(play for play in plays if play.get("name") == "Stage the driver everywhere")
+    play = next(play for play in plays if play.get("name") == "Stage the driver on all hosts")
     play["hosts"] = "localhost"
     play["vars"] = {
         "__npu_plan": {"hosts": {"localhost": {"to": target, "verdict": verdict}}},
