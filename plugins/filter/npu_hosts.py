@@ -38,7 +38,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Look at the fleet
+- name: Gather the status of the fleet
   npuops.ascend.npu_status:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   delegate_to: localhost

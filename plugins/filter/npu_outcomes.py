@@ -27,7 +27,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Ask the cluster what became of the nodes
+- name: Gather the results from the cluster
   npuops.ascend.npu_report:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_outcomes(hostvars) }}"
   run_once: true

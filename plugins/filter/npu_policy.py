@@ -32,7 +32,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Take the node through its maintenance
+- name: Run the maintenance of the node
   npuops.ascend.npu_maintenance:
     policy: "{{ hostvars[inventory_hostname] | npuops.ascend.npu_policy }}"
 """

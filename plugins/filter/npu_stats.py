@@ -29,7 +29,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Hand on how it came out
+- name: Publish the result
   ansible.builtin.set_stats:
     data:
       npuops_plan: "{{ __npu_plan | npuops.ascend.npu_stats('plan') }}"

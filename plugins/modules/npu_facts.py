@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_facts
-short_description: Look at an NPU host before anything is changed on it
+short_description: Gather facts about an NPU host
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Tells the Ascend chips of a host by their PCI IDs, and what else decides whether and how a driver can be installed
-    on it. Names that C(npu-smi) prints are not used, and but for O(validate) C(npu-smi) is not called.
-  - What somebody must repair before an installation is in RV(npu.problems), as sentences. The module itself does not
+  - Identifies the Ascend chips of a host by their PCI IDs, and gathers what decides whether and how a driver can be installed
+    on it. Names that C(npu-smi) prints are not used, and C(npu-smi) is called with O(validate) only.
+  - RV(npu.problems) lists what must be fixed before an installation, as sentences. The module does not
     fail because of it.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -35,7 +35,7 @@ options:
     default: image
   upgrade:
     description:
-      - Also tell what an upgrade of the driver depends on, RV(npu.upgrade).
+      - Also gather what an upgrade of the driver depends on, RV(npu.upgrade).
     type: bool
     default: false
   validate:
@@ -56,11 +56,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at the host
+- name: Gather facts from the host
   npuops.ascend.npu_facts:
   register: host
 
-- name: Show what is in it
+- name: Show the facts
   ansible.builtin.debug:
     msg: "{{ host.npu.chip_count }} chips, {{ host.npu.kernel_key }}, {{ host.npu.problems }}"
 """
@@ -97,7 +97,7 @@ npu:
           description: Its version.
           type: str
         pretty_name:
-          description: Both for people.
+          description: Distribution and version as one string.
           type: str
     kernel_key:
       description: The kernel's word in the tag of a driver image.

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_heal
-short_description: Say which wedged nodes are to be recovered now, and why others are not
+short_description: Plan which wedged nodes to recover
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Reads the nodes of the cluster and judges those whose driver no longer answers (annotation C(npuops.ascend/wedged), which
-    the node agent sets), those whose recovery was begun and did not end, and those that a recovery had left cordoned and that
-    answer again.
+  - Reads the nodes of the cluster and evaluates those whose driver no longer responds (annotation C(npuops.ascend/wedged), which
+    the node agent sets), those whose recovery started and did not end, and those that a recovery left cordoned and that
+    respond again.
   - Changes nothing. The recovery itself is M(npuops.ascend.npu_maintenance) with
     O(npuops.ascend.npu_maintenance#module:reason=recovery).
   - Runs inside Ansible on the controller, whatever host the task is for.
@@ -27,7 +27,7 @@ extends_documentation_fragment:
   - npuops.ascend.heal
 options:
   approval_max_age:
-    description: Seconds after which an approval no longer counts, V(0) for never.
+    description: Seconds after which an approval expires, V(0) for never.
     type: int
     default: 0
 seealso:
@@ -35,7 +35,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask who is wedged
+- name: Plan the recovery of wedged nodes
   npuops.ascend.npu_heal:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
     recovery:
@@ -43,14 +43,14 @@ EXAMPLES = r"""
   run_once: true
   register: recovery
 
-- name: Show it
+- name: Show the plan
   ansible.builtin.debug:
     msg: "{{ recovery.table }}"
 """
 
 RETURN = r"""
 hosts:
-  description: By inventory name, every host whose node is not well.
+  description: Every host whose node is unhealthy, by inventory name.
   returned: success
   type: dict
   contains:
@@ -58,7 +58,7 @@ hosts:
       description: Name of the Node object.
       type: str
     since:
-      description: When it wedged, V(none) when it answers.
+      description: When it wedged, V(none) if it responds.
       type: str
     wedged:
       description: What the node agent saw.
@@ -78,10 +78,10 @@ hosts:
       type: list
       elements: str
     resource:
-      description: What the host offers, if its facts were given.
+      description: The resource that the host provides, if its facts are known.
       type: str
     chips:
-      description: How many of them.
+      description: Number of them.
       type: int
 order:
   description: The hosts that are due, in the order in which to recover them; none in a storm.
@@ -94,11 +94,11 @@ look_at:
   type: list
   elements: str
 storm:
-  description: Why no node may be touched at all, V(none) when they may.
+  description: Why no node may be recovered, V(none) if they may.
   returned: success
   type: str
 table:
-  description: The same for people.
+  description: The same as text.
   returned: success
   type: list
   elements: str

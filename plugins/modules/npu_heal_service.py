@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_heal_service
-short_description: The systemd service that keeps the playbook heal running
+short_description: Manage the systemd service that runs the heal playbook
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Installs, enables and starts a service that runs C(ansible-playbook npuops.ascend.heal) with
     O(npuops.ascend.npu_heal#role:main:npu_heal_watch=true), or removes it.
-  - The role P(npuops.ascend.npu_heal_service#role) is how it is used.
-  - Everything that would keep the service from working is told at once, before anything is changed.
-  - A unit that is not ours is never touched.
+  - Use it through the role P(npuops.ascend.npu_heal_service#role).
+  - Reports everything that would keep the service from working at once, before any change.
+  - Never changes a unit that this module did not create.
   - A running service is stopped before its unit is changed, so that a call that is interrupted can be repeated.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -63,13 +63,13 @@ options:
     default: []
   arguments:
     description:
-      - Further arguments of C(ansible-playbook), taken as they are. Those that make it ask somebody for something are refused.
+      - Further arguments of C(ansible-playbook), taken as they are. Arguments that prompt for input are refused.
     type: list
     elements: str
     default: []
   environment:
     description:
-      - Environment variables of the service. Names that end as those of secrets do are refused, as everybody can read a unit.
+      - Environment variables of the service. Names that look like secrets are refused, because everybody can read a unit.
     type: dict
     default: {}
 notes:
@@ -79,7 +79,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Go on watching for wedged nodes
+- name: Run the service that watches for wedged nodes
   npuops.ascend.npu_heal_service:
     user: ansible
     directory: /home/ansible/my-fleet
@@ -87,7 +87,7 @@ EXAMPLES = r"""
     environment:
       KUBECONFIG: /home/ansible/.kube/config
 
-- name: Do not
+- name: Remove the service
   npuops.ascend.npu_heal_service:
     state: absent
 """
@@ -99,7 +99,7 @@ path:
   type: str
   sample: /etc/systemd/system/npuops-heal.service
 msg:
-  description: What was done, or that nothing had to be.
+  description: What was done, or that nothing was necessary.
   returned: always
   type: str
 """

@@ -12,12 +12,12 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Looks at the nodes every O(interval) seconds as M(npuops.ascend.npu_heal) does, and shows what changed.
+  - Checks the nodes every O(interval) seconds like M(npuops.ascend.npu_heal), and shows what changed.
   - When a node is due, starts the C(ansible-playbook) command that this task runs in once more, with
-    C(npu_heal_watch=false), shows its output, and watches on when it has ended. What could not be done is tried again
-    after twice the time, at most every ten minutes.
-  - Does not end by itself. In check mode it looks once.
-  - A node that none of O(hosts) stands for makes it start that command as well, because the command reads the inventory anew.
+    C(npu_heal_watch=false), shows its output, and continues to watch when it has ended. A failed recovery is retried
+    with a doubling interval of at most ten minutes.
+  - Runs until it is stopped. In check mode it checks once.
+  - A node without a host in O(hosts) also starts that command, because the command reloads the inventory.
   - The command must not ask for passwords.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -30,18 +30,18 @@ attributes:
   check_mode:
     support: partial
     details:
-      - Looks once and returns what M(npuops.ascend.npu_heal) does.
+      - Checks once and returns the same as M(npuops.ascend.npu_heal).
   diff_mode:
     support: none
   idempotent:
     support: full
 options:
   approval_max_age:
-    description: Seconds after which an approval no longer counts, V(0) for never.
+    description: Seconds after which an approval expires, V(0) for never.
     type: int
     default: 0
   interval:
-    description: Seconds between two looks.
+    description: Seconds between two checks.
     type: int
     default: 30
 seealso:
@@ -49,7 +49,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Watch the nodes, until somebody stops this
+- name: Watch the nodes
   npuops.ascend.npu_heal_watch:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars, asked=false) }}"
     recovery:
@@ -59,7 +59,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 table:
-  description: In check mode, what there is to be done, for people.
+  description: In check mode, the plan as text.
   returned: in check mode
   type: list
   elements: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_maintenance
-short_description: Take one node through its maintenance, from cordon to uncordon
+short_description: Run the maintenance of one node, from cordon to uncordon
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -68,15 +68,15 @@ options:
     description:
       - Why, for people and records.
       - With V(recovery), a node that is wedged (annotation C(npuops.ascend/wedged)) is rebooted with the driver it has, within the
-        bounds of O(recovery). One that answers again before the reboot is left alone. There is no way back, so a node that is not
-        in order afterwards stays cordoned.
+        bounds of O(recovery). A node that responds again before the reboot is not touched. There is no rollback, so a node that
+        is not healthy afterwards stays cordoned.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade
   target:
     description:
-      - What the node shall run. Once the reboot is intended, the record on the node counts instead.
-      - Required unless O(reason=recovery), which does without.
+      - The driver that the node is to run. Once the reboot is committed, the record on the node counts instead.
+      - Required unless O(reason=recovery).
     type: dict
     suboptions:
       version:
@@ -91,14 +91,14 @@ options:
         description: Digest of its image.
         type: str
   resource:
-    description: What the node offers, such as V(huawei.com/Ascend910). Without it, that is not waited for.
+    description: The resource that the node advertises, such as V(huawei.com/Ascend910). Without it, chips are not waited for.
     type: str
   chips:
-    description: How many of O(resource) the node must offer in the end.
+    description: How many of O(resource) the node must advertise in the end.
     type: int
     default: 0
   policy:
-    description: The variables C(npu_upgrade_*), under the names they have there without that prefix.
+    description: The variables C(npu_upgrade_*), without that prefix.
     type: dict
     default: {}
     suboptions:
@@ -107,7 +107,7 @@ options:
         type: bool
         default: false
       max_parallel:
-        description: Nodes of the cluster in maintenance at once, V(0) for any number.
+        description: Maximum number of nodes of the cluster in maintenance at once, V(0) for no limit.
         type: int
         default: 1
       wait_for_jobs:
@@ -123,11 +123,11 @@ options:
         type: dict
         default: {}
       reboot_timeout:
-        description: Seconds for the host to come back, V(0) for any number.
+        description: Seconds to wait for the host to come back, V(0) for no limit.
         type: int
         default: 1800
       max_failures:
-        description: Number of failed nodes with which the rollout is halted, V(0) for never.
+        description: Number of failed nodes that halts the rollout, V(0) for never.
         type: int
         default: 1
       approval_wait:
@@ -135,16 +135,16 @@ options:
         type: int
         default: 0
       approval_max_age:
-        description: Seconds after which an approval no longer counts, V(0) for never.
+        description: Seconds after which an approval expires, V(0) for never.
         type: int
         default: 0
       smoke_pod:
         description:
-          - Path of the manifest of a Pod that must run to its end on the node before its driver is confirmed. It gets a name
-            of its own, a toleration of the cordon, and an affinity to the node.
+          - Path of the manifest of a Pod that must complete on the node before the driver is confirmed. It gets a unique name,
+             a toleration of the cordon, and an affinity to the node.
         type: path
       smoke_timeout:
-        description: Seconds until it must have, V(0) for any number.
+        description: Seconds to wait for the smoke pod to complete, V(0) for no limit.
         type: int
         default: 300
   namespace:
@@ -161,29 +161,29 @@ options:
     choices: [hook, env, none]
   failure:
     description:
-      - Why the node shall not go on, such as what a hook of yours found. Before the reboot it is given back; after it, it goes
-        back to the driver before.
+      - Why the maintenance must not continue, such as the failure of a hook. Before the reboot the node is given back; after it, it
+        rolls back to the previous driver.
     type: str
   pool:
     description:
-      - Nodes with the same name here are alike, and get the same. One of them goes first; no other one is cordoned, whatever
-        O(policy.max_parallel) is, before it is confirmed. When it fails, the next one is tried alone.
+      - Nodes with the same value are of the same kind and have the same target. One of them goes first; whatever
+        O(policy.max_parallel) is, no other is cordoned before that one is confirmed. If it fails, the next one is tried alone.
       - By default, the O(resource) and the release.
     type: str
   proved:
-    description: Whether a node of the O(pool) has its O(target) already, so that none of them needs to go first.
+    description: Whether a node of the O(pool) already runs the O(target), so that none of them must go first.
     type: bool
     default: false
   in_flight:
     description:
-      - Nodes with which this run goes on. While one of them is the reason of a halt, the others of the run wait until it is done.
+      - Nodes whose maintenance this run continues. While one of them is the cause of a halt, the others wait until it is done.
     type: list
     elements: str
     default: []
   heartbeat_limit:
     description:
-      - Seconds of silence after which another run is taken for dead. They are counted from where this one looks first, by its own
-        monotonic clock; what another machine takes for the time does not count.
+      - Seconds without a heartbeat after which another run counts as dead. They are counted from the first look of this run, by
+        its own monotonic clock; clocks of other machines do not matter.
     type: int
     default: 90
 seealso:
@@ -192,7 +192,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Take the node through its upgrade
+- name: Upgrade the node
   npuops.ascend.npu_maintenance:
     node: "{{ npu_node_name | default(inventory_hostname) }}"
     run: "{{ run_id }}"
@@ -205,7 +205,7 @@ EXAMPLES = r"""
       auto: true
   register: maintenance
 
-- name: Say where it stands
+- name: Show the outcome
   ansible.builtin.debug:
     msg: "{{ maintenance.outcome }}: {{ maintenance.reason }}"
 """
@@ -213,14 +213,14 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due, as host and Node say.
+    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due.
     - V(withdrawn), what another run had begun was given back before its reboot, and nothing else is wanted of the node.
     - V(awaiting-approval), nobody approved the reboot; the node is in service.
-    - V(deferred), something keeps the node from being emptied; it is in service again and due still.
+    - V(deferred), something blocks the drain; the node is in service again and still due.
     - V(failed), it did not work. After the reboot the node has the label state C(upgrade-failed); before, it is in service again.
-    - V(halted), nothing may be begun until a person has looked. V(busy), another run has the node.
-    - Of recoveries, V(answers-again), the chips do and nothing was done. V(too-soon), the host has booted just now. V(given-up), it
-      was rebooted often enough. V(failed), the reboot did not help and the node stays cordoned.
+    - V(halted), no maintenance may start until a person has looked. V(busy), another run has the node.
+    - For recoveries, V(answers-again), the chips respond again and nothing was done. V(too-soon), the host has just booted.
+      V(given-up), it was rebooted too often. V(failed), the reboot did not help and the node stays cordoned.
     - V(check-mode), nothing was tried.
   returned: always
   type: str
@@ -229,16 +229,16 @@ step:
   returned: always
   type: str
 reason:
-  description: Why, and what to do, for a person; V(none) when all went well.
+  description: Why, and what to do; V(none) on success.
   returned: always
   type: str
 blockers:
-  description: What keeps the node from being emptied, one entry per pod or process, each with a C(text) for people.
+  description: What blocks the drain, one entry per pod or process, each with a C(text).
   returned: always
   type: list
   elements: dict
 api_unreachable:
-  description: Whether it ended because the Kubernetes API did not answer for ten minutes. No other node has a chance then.
+  description: Whether it ended because the Kubernetes API did not answer for ten minutes. Then no other node can succeed.
   returned: failure
   type: bool
 seconds:

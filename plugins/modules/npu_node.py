@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_node
-short_description: Labels and annotations of many nodes in one call
+short_description: Manage labels and annotations of many nodes in one call
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Brings labels and annotations of nodes about, and leaves all others as they are.
+  - Sets or removes labels and annotations of nodes, and keeps all others.
   - Reads all nodes in pages and writes only those that differ, each with one patch that carries the resourceVersion,
-    so that nobody's concurrent change is lost.
-  - The label C(npuops.ascend/components) is left alone on a node with the annotation C(npuops.ascend/maintenance) and
+    so that no concurrent change is lost.
+  - The label C(npuops.ascend/components) is not changed on a node with the annotation C(npuops.ascend/maintenance) and
     on a node where it is V(paused).
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -25,7 +25,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
 options:
   nodes:
-    description: The nodes and what they shall carry.
+    description: The nodes with their labels and annotations.
     type: list
     elements: dict
     required: true

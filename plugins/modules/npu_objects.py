@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_objects
-short_description: Bring a list of Kubernetes objects about in one call
+short_description: Manage a list of Kubernetes objects in one call
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Does for several objects what M(kubernetes.core.k8s) does with C(apply=true), with the code of kubernetes.core.
-  - It is for the roles of this collection, which run again and again over objects that are as they should be. It costs
-    a tenth of a run of M(kubernetes.core.k8s), names each object that changes, and shows a diff of each. In check mode
-    it also works in a namespace that is not there yet.
+  - It is for the roles of this collection, which often run over unchanged objects. It takes
+    a tenth of the time of M(kubernetes.core.k8s), names each object that changes, and shows a diff of each. In check mode
+    it also works in a namespace that does not exist yet.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -29,7 +29,7 @@ options:
     required: true
   state:
     description:
-      - Whether they shall be there. Fields that a definition does not name stay as they are, unless an earlier
+      - Whether the objects must exist. Fields that a definition does not name stay as they are, unless an earlier
         definition named them.
     type: str
     choices: [present, absent]
@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: What changed, or would in check mode.
+  description: What changed, or would change in check mode.
   returned: success
   type: list
   elements: str

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_pending
-short_description: Label every node that is due for a driver upgrade, in one go
+short_description: Label all nodes that are due for a driver upgrade
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
-    of them is touched. So a run that ends early does not look finished.
-  - Takes the label from nodes that are no longer due, and slots from nodes that a run which was killed had finished.
-  - A node under maintenance is left alone, and so is a step that another run has reached.
+    of them is changed. So a run that ends early does not look finished.
+  - Removes the label from nodes that are no longer due, and releases stale slots of killed runs.
+  - Does not change nodes under maintenance, or a step that another run has reached.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -41,7 +41,7 @@ options:
     type: raw
   clear_halt:
     description:
-      - Whether to end a halt of the roll-out first. A boolean; an empty string means V(false).
+      - Whether to clear a halt of the roll-out first. A boolean; an empty string means V(false).
     type: raw
   namespace:
     description: Where the Lease C(npu-maintenance) is, in which the halt is.
@@ -50,7 +50,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Mark the nodes that are due
+- name: Label the nodes that are due
   npuops.ascend.npu_pending:
     due: "{{ plan.due_nodes }}"
     settled: "{{ plan.settled_nodes }}"
@@ -59,7 +59,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 freed:
-  description: The nodes whose slot a run had left that was killed. None in check mode.
+  description: The nodes whose stale slot was released. None in check mode.
   returned: success
   type: list
   elements: str
@@ -69,7 +69,7 @@ nodes:
   type: list
   elements: str
 cleared:
-  description: The halt that was ended, with C(who), C(why) and C(when); V(none) when there was none or it was not to be ended.
+  description: The halt that was cleared, with C(who), C(why) and C(when); V(none) if there was none or it was not to be cleared.
   returned: success
   type: dict
 """

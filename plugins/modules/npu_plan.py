@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_plan
-short_description: Plan a driver upgrade or rollback of the whole fleet before anything is touched
+short_description: Plan a driver upgrade or rollback of the whole fleet
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Judges all hosts in one call from what they said (M(npuops.ascend.npu_facts) with O(npuops.ascend.npu_facts#module:upgrade),
+  - Evaluates all hosts in one call, from their facts (M(npuops.ascend.npu_facts) with O(npuops.ascend.npu_facts#module:upgrade),
     M(npuops.ascend.npu_validate)), one look at the cluster, and the registry.
   - Changes nothing. Evictions are tried with C(dryRun=All) only.
   - Runs inside Ansible on the controller, whatever host the task is for.
@@ -30,7 +30,7 @@ options:
     type: str
     default: npu-operator
   reason:
-    description: Where the hosts shall go, to the configured driver or to their previous one.
+    description: Whether the hosts move to the configured driver or to their previous one.
     type: str
     choices: [upgrade, rollback]
     default: upgrade
@@ -41,7 +41,7 @@ options:
     description: Nodes in maintenance at once, V(0) is without limit. V(1) by default. For the estimated time.
     type: raw
   approval_max_age:
-    description: Seconds after which an approval counts no more, V(0) is without limit. V(0) by default.
+    description: Seconds after which an approval expires, V(0) for never. V(0) by default.
     type: raw
   wait_for_jobs:
     description: Pods that are waited for, with the keys C(selector) and C(timeout) in seconds.
@@ -62,23 +62,23 @@ options:
     type: raw
   workloads:
     description:
-      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods are in nobody's way and need no room
+      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods block no node and need no capacity
         elsewhere.
       - V(leave) by default.
     type: raw
   canary:
-    description: Whether the run goes no further than the first node of each pool. V(false) by default.
+    description: Whether the run takes only the first node of each pool. V(false) by default.
     type: raw
   on_blocked:
     description:
-      - What goes into RV(refusal). V(report) refuses nothing. V(refuse) does when the plan is not green. V(defer) only does for
-        what stops every node.
+      - What sets RV(refusal). V(report) never does. V(refuse) does if the plan is not green. V(defer) only does for
+        what blocks every node.
       - V(report) by default.
     type: raw
 """
 
 EXAMPLES = r"""
-- name: Look at the hosts
+- name: Gather facts from the hosts
   npuops.ascend.npu_facts:
     upgrade: true
   register: __npu_facts
@@ -89,7 +89,7 @@ EXAMPLES = r"""
   run_once: true
   register: plan
 
-- name: Show it
+- name: Show the plan
   ansible.builtin.debug:
     msg: "{{ plan.table }}"
   run_once: true
@@ -97,7 +97,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 green:
-  description: Whether nothing is in the way of any host.
+  description: Whether no host is blocked.
   returned: always
   type: bool
 summary:
@@ -109,21 +109,21 @@ problem:
   returned: always
   type: str
 refusal:
-  description: Why the run should not go on, by O(on_blocked); null when it may.
+  description: Why the run must stop, as set by O(on_blocked); null if it may continue.
   returned: always
   type: str
 table:
-  description: The plan as aligned lines for people.
+  description: The plan as aligned lines of text.
   returned: always
   type: list
   elements: str
 order:
-  description: Inventory names of the hosts that something is done with, the first one first.
+  description: Inventory names of the hosts to process, in order.
   returned: always
   type: list
   elements: str
 deferred:
-  description: Inventory names of the blocked hosts that could be tried last, because only pods are in the way.
+  description: Inventory names of the blocked hosts that can be retried last, because only pods block them.
   returned: always
   type: list
   elements: str
@@ -138,15 +138,15 @@ settled_nodes:
   type: list
   elements: str
 counts:
-  description: How many hosts have which verdict.
+  description: Number of hosts per verdict.
   returned: always
   type: dict
 estimate_seconds:
-  description: How long the whole will take, by what past maintenances took; null without any.
+  description: Estimated duration of the run, from past maintenances; null without any.
   returned: always
   type: int
 capacity:
-  description: What the nodes that take pods have, by resource, each with allocatable, requested and free.
+  description: Capacity of the schedulable nodes by resource, each with allocatable, requested and free.
   returned: always
   type: dict
 max_parallel:
@@ -171,12 +171,12 @@ halted:
   returned: always
   type: dict
 cluster_reasons:
-  description: What stops every node.
+  description: What blocks every node.
   returned: always
   type: list
   elements: str
 cluster_notes:
-  description: What a person should know about the cluster.
+  description: Notes about the cluster.
   returned: always
   type: list
   elements: str
@@ -197,31 +197,31 @@ hosts:
       description: Name of the Node object.
       type: str
     reasons:
-      description: Why nothing can be done with it now.
+      description: Why the host cannot be processed now.
       type: list
       elements: str
     deferrable:
-      description: Whether only pods are in the way.
+      description: Whether only pods block the host.
       type: bool
     blockers:
       description: The pods that cannot leave, each with kind, pod, owner, budget (with its numbers) and text.
       type: list
       elements: dict
     notes:
-      description: What a person should know about it.
+      description: Notes about the host.
       type: list
       elements: str
     order:
-      description: Its place, from 1; null when nothing is done with it.
+      description: Its place in the order, from 1; null if it is not processed.
       type: int
     canary:
-      description: Whether it is the first of its kind, and shows whether the driver works there.
+      description: Whether it is the first of its kind, which proves the driver for the others.
       type: bool
     later:
       description: Whether it is due, but not in this run, with O(canary).
       type: bool
     pool:
-      description: Hosts with the same value are alike.
+      description: Hosts with the same value are of the same kind.
       type: str
     family:
       description: Chip family.
@@ -230,28 +230,28 @@ hosts:
       description: Chip family as in the tag of an image.
       type: str
     resource:
-      description: What pods ask for.
+      description: The resource that pods request.
       type: str
     chips:
       description: Number of chips.
       type: int
     from:
-      description: The driver that runs, version and release.
+      description: The running driver, with version and release.
       type: dict
     to:
-      description: The driver that shall run, with version, release, digest and image. Null when that is not known.
+      description: The target driver, with version, release, digest and image. Null if unknown.
       type: dict
     profile:
       description: Tag of the driver image.
       type: str
     requested:
-      description: Whether a label asks for maintenance also at the same version.
+      description: Whether a label requests maintenance even at the same version.
       type: bool
     wedged:
-      description: Whether its driver does not answer any more.
+      description: Whether its driver no longer responds.
       type: bool
     evictions:
-      description: How many pods would leave, by C(npu) and C(other), and how many of these are waited for, C(jobs).
+      description: Number of pods to evict, C(npu) and C(other), and of those to wait for, C(jobs).
       type: dict
     state:
       description: Its label C(npu.openfuyao.com/driver-upgrade-state).

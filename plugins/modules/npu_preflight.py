@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_preflight
-short_description: Judge every NPU host before anything is changed on any of them
+short_description: Check every NPU host before any of them is changed
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Compares what the hosts said (M(npuops.ascend.npu_facts)) with the cluster and the registry, for all hosts in one
+  - Compares the facts of the hosts (M(npuops.ascend.npu_facts)) with the cluster and the registry, for all hosts in one
     call.
   - Checks that each host is the node it claims to be (boot ID), that the node is C(Ready), that the driver image of
     each host's profile is in the registry, that the configuration has no unknown variables, and that the Kubernetes
     user may do what install needs.
-  - Fails when anything is wrong with any host, and lists everything at once.
-  - Runs inside Ansible on the controller, whatever host the task is for. The registry is asked from there too.
+  - Fails if any host has a problem, and lists all problems at once.
+  - Runs inside Ansible on the controller, whatever host the task is for. It also queries the registry from there.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
@@ -43,14 +43,14 @@ options:
     type: bool
     default: true
   node_agent_image:
-    description: The node agent's image. It is an error if it is not given and the agent will be deployed.
+    description: The image of the node agent. Required if the agent will be deployed.
     type: str
   node_agent_probe_interval:
-    description: Seconds between two of its looks at the chips.
+    description: Seconds between two probes of the chips by the node agent.
     type: int
     default: 60
   node_agent_probe_timeout:
-    description: Seconds that one may take. It is an error if that is not less than O(node_agent_probe_interval).
+    description: Seconds that a probe may take. Must be less than O(node_agent_probe_interval).
     type: int
     default: 30
   rollout_max_unavailable:
@@ -62,7 +62,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Judge all hosts
+- name: Run the preflight checks
   npuops.ascend.npu_preflight:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   run_once: true
@@ -71,7 +71,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hosts:
-  description: The verdict on each host, by inventory name.
+  description: The result for each host, by inventory name.
   returned: success
   type: dict
   contains:
@@ -79,7 +79,7 @@ hosts:
       description: V(ready), or V(skipped) for a host without a chip.
       type: str
     notes:
-      description: What a person should know about the host.
+      description: Notes about the host.
       type: list
       elements: str
     node_name:
@@ -92,7 +92,7 @@ hosts:
       description: Number of chips.
       type: int
     resource:
-      description: What pods ask for.
+      description: The resource that pods request.
       type: str
     accelerator:
       description: Value of the node label C(accelerator).
@@ -120,7 +120,7 @@ no_chip:
   type: list
   elements: str
 plan:
-  description: What install will do with each host, for people.
+  description: What install will do with each host, as text.
   returned: success
   type: list
   elements: str
@@ -137,7 +137,7 @@ kubelet_pods:
   returned: success
   type: bool
 blocked:
-  description: Inventory names of the hosts that are not in order.
+  description: Inventory names of the hosts with problems.
   returned: failure
   type: list
   elements: str

@@ -78,7 +78,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 python:
-  description: Whether a Python that was brought is on the host now.
+  description: Whether the Python that install added is on the host now.
   returned: success
   type: bool
 runtime:
@@ -87,7 +87,7 @@ runtime:
   type: str
   sample: 0.1.0-3c1f9f0a7c52
 msg:
-  description: What was done, or that nothing had to be.
+  description: What was done, or that nothing was necessary.
   returned: always
   type: str
 """

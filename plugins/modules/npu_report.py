@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_report
-short_description: Say what became of the nodes of an upgrade, rollback or recovery
+short_description: Report the results of an upgrade, rollback or recovery
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Puts together what the plan was, what the tasks of this run said, and what the nodes say of their maintenance now.
-  - Does not fail by itself; RV(problem) is what the playbook fails with.
-  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for whatever shows test
-    results) and as one HTML page with a timeline per node, which needs nothing else, not even a network.
+  - Combines the plan, the results of the tasks of this run, and the current state of the nodes.
+  - Does not fail; the playbook fails with RV(problem).
+  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for tools that show test
+    results) and as a self-contained HTML page with a timeline per node.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -25,20 +25,20 @@ attributes:
   check_mode:
     support: full
     details:
-      - Only what O(directory) asks for is ever written, and that not in check mode.
+      - Writes only the files in O(directory), and none in check mode.
   diff_mode:
     support: none
   idempotent:
     support: none
     details:
-      - With O(directory), the files are written each time; they tell when.
+      - With O(directory), the files are written each time, with a timestamp.
 options:
   run:
     description: ID of this run, as M(npuops.ascend.npu_maintenance) had it.
     type: str
     required: true
   reason:
-    description: What the run was to do, for the command with which to go on.
+    description: The purpose of the run, for the command that continues it.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade
@@ -47,7 +47,7 @@ options:
     type: dict
     required: true
   hosts:
-    description: What the tasks said, as P(npuops.ascend.npu_outcomes#filter) collects it.
+    description: The results of the tasks, as P(npuops.ascend.npu_outcomes#filter) collects them.
     type: list
     elements: dict
     required: true
@@ -57,13 +57,13 @@ options:
         type: str
         required: true
       outcome:
-        description: How far the host's maintenance came; without it, the plan's verdict counts.
+        description: The outcome of the host's maintenance; without it, the verdict of the plan counts.
         type: str
       reason:
         description: Why.
         type: str
   workloads:
-    description: What M(npuops.ascend.npu_workloads) returned when it parked and restored; becomes part of RV(report).
+    description: The results of M(npuops.ascend.npu_workloads) for parking and restoring; part of RV(report).
     type: dict
     default: {}
     suboptions:
@@ -101,7 +101,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask the cluster what became of the nodes
+- name: Gather the results from the cluster
   npuops.ascend.npu_report:
     run: "{{ run_id }}"
     plan: "{{ plan }}"
@@ -110,7 +110,7 @@ EXAMPLES = r"""
   run_once: true
   register: report
 
-- name: Show it
+- name: Show the report
   ansible.builtin.debug:
     msg: "{{ report.table }}"
   run_once: true
@@ -124,7 +124,7 @@ table:
   elements: str
 problem:
   description:
-    - Which nodes did not get there, why, and the command with which to go on; and why the files could not be written.
+    - Which nodes did not succeed, why, and the command with which to go on; and why the files could not be written.
       V(none) when all is well.
   returned: always
   type: str
@@ -168,7 +168,7 @@ report:
       description: When the first maintenance of the run began; V(none) when no node was taken.
       type: str
     ended:
-      description: When the last one ended, or was last heard of.
+      description: When the last one ended, or its last heartbeat.
       type: str
     seconds:
       description: From the one to the other.
@@ -243,7 +243,7 @@ report:
               description: When.
               type: str
             ended:
-              description: When the next one began; of the last one, when the node was last heard of.
+              description: When the next one began; of the last one, the last heartbeat of the node.
               type: str
         approval:
           description: Who approved the reboot, with which program, when, and the AWX job; V(none) without approval.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_status
-short_description: The NPU fleet in one table
+short_description: Show the status of the NPU fleet
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Puts together what the hosts said and what the cluster says about their nodes.
-  - Hosts that are down, nodes that are not C(Ready), and NPU nodes that no host stands for are in the table too.
+  - Combines the facts of the hosts with the status of their nodes in the cluster.
+  - Hosts that are down, nodes that are not C(Ready), and NPU nodes without a host are in the table too.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -32,19 +32,19 @@ options:
     type: str
     default: npu-operator
   wait_timeout:
-    description: Seconds to wait until every host is V(ready), while anything still gets better.
+    description: Seconds to wait for every host to be V(ready), while there is progress.
     type: int
     default: 0
 """
 
 EXAMPLES = r"""
-- name: Look at the fleet
+- name: Gather the status of the fleet
   npuops.ascend.npu_status:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   run_once: true
   register: fleet
 
-- name: Show it
+- name: Show the fleet
   ansible.builtin.debug:
     msg: "{{ fleet.table }}"
   run_once: true
@@ -70,7 +70,7 @@ fleet:
       description: Chip family.
       type: str
     resource:
-      description: What pods ask for.
+      description: The resource that pods request.
       type: str
     driver_wanted:
       description: Configured driver version, or V(preinstalled).
@@ -91,7 +91,7 @@ fleet:
       description: V(running) or V(failing), null without a pod.
       type: str
     allocatable:
-      description: How many chips the node offers.
+      description: Number of allocatable chips of the node.
       type: int
     checks:
       description: The checks of M(npuops.ascend.npu_validate).
@@ -104,11 +104,11 @@ fleet:
       description: Why.
       type: str
 storm:
-  description: Why no wedged node is recovered at all, V(none) when they are.
+  description: Why no wedged node is recovered, V(none) if they are.
   returned: success
   type: str
 table:
-  description: The same as aligned lines for people.
+  description: The same as aligned lines of text.
   returned: success
   type: list
   elements: str

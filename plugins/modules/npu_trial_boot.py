@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_trial_boot
-short_description: Reboot an NPU host into a driver release on trial, and say what became of it
+short_description: Reboot an NPU host into a driver release on trial
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - The host's part of M(npuops.ascend.npu_maintenance), which calls it. Rarely used alone.
+  - The host part of M(npuops.ascend.npu_maintenance), which calls it. Rarely used by itself.
   - A release is tried by one boot. Until it is confirmed, any further boot ends on the release that was good before.
-  - Each run of a maintenance has a generation. Once a host has seen one, it refuses what smaller ones ask for.
+  - Each run of a maintenance has a generation. Once a host has seen one, it refuses requests of smaller ones.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -28,12 +28,12 @@ attributes:
 options:
   state:
     description:
-      - V(view) looks only.
+      - V(view) changes nothing.
       - V(rebooted) reboots the host, unless O(boot_id) is no longer the ID of its boot. However often it is called, a boot ends
-        once. The answer comes before the host goes down.
+        once. The module returns before the host goes down.
       - V(confirmed) takes O(release), which must be the driver of this boot, as good. The good one becomes C(previous).
-      - V(withdrawn) sees to it that the next boot tries nothing, whatever runs with a smaller O(generation) ask for from then on.
-        A reboot that is on its way takes place.
+      - V(withdrawn) ensures that the next boot tries nothing, whatever runs with a smaller O(generation) request from then on.
+        A reboot that has started takes place.
     type: str
     choices: [view, rebooted, confirmed, withdrawn]
     default: view
@@ -49,7 +49,7 @@ options:
     default: 0
   boot_id:
     description:
-      - The boot that shall end. Required with O(state=rebooted).
+      - The boot to end. Required with O(state=rebooted).
       - With O(state=confirmed), the boot whose driver was validated; another one is refused.
     type: str
   generation:
@@ -58,8 +58,8 @@ options:
     type: int
   release:
     description:
-      - What the next boot tries, with O(state=rebooted). Without it the host is rebooted to what is good, and nothing is tried.
-      - What is taken as good, with O(state=confirmed); required there.
+      - What the next boot tries, with O(state=rebooted). Without it the host reboots into the good release, and nothing is tried.
+      - The release to confirm as good, with O(state=confirmed); required there.
     type: str
   refuse_held:
     description:
@@ -72,11 +72,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: What would the next boot try?
+- name: Show what the next boot would try
   npuops.ascend.npu_trial_boot:
   register: boot
 
-- name: Take back what the next boot would try
+- name: Withdraw the release of the next boot
   npuops.ascend.npu_trial_boot:
     state: withdrawn
     generation: "{{ boot.view.generation }}"

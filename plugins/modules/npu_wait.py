@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_wait
-short_description: Wait until DaemonSets run and nodes offer their chips, or say why they do not
+short_description: Wait for DaemonSets to run and nodes to advertise their chips
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Waits until the newest generation of every DaemonSet is ready on every node it should run on, and until the nodes
     offer their chips as allocatable resources.
-  - When that does not come, fails with the reason of each node, taken from the pods' states, Events and last log
+  - On timeout, fails with the reason for each node, taken from the pods' states, Events and last log
     lines. An image that does not exist, or that may not be pulled, fails at once.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -42,7 +42,7 @@ options:
         type: list
         elements: str
   nodes:
-    description: The nodes that shall offer chips.
+    description: The nodes that must advertise chips.
     type: list
     elements: dict
     default: []
@@ -60,7 +60,7 @@ options:
         type: int
         required: true
   timeout:
-    description: Seconds to wait while nothing moves; every pod that becomes ready starts them anew.
+    description: Seconds to wait without progress; every pod that becomes ready restarts them.
     type: int
     default: 300
 """
@@ -98,10 +98,10 @@ daemonsets:
       description: Number of nodes that should run it.
       type: int
     ready:
-      description: Number of nodes that do.
+      description: Number of nodes that run it.
       type: int
 nodes:
-  description: What the cluster says of each node, by name, as input for P(npuops.ascend.npu_table#filter).
+  description: The status of each node in the cluster, by name, as input for P(npuops.ascend.npu_table#filter).
   returned: success, not in check mode
   type: dict
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_withdraw
-short_description: Take nodes out of the cluster's NPU service
+short_description: Remove nodes from the NPU service of the cluster
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -15,11 +15,11 @@ description:
   - Removes the labels and annotations of this collection from nodes, waits until the pods of device plugin, exporter and
     node agent have left them, and deletes what the device plugin wrote about their chips, the ConfigMap
     C(mindx-dl-deviceinfo-<node>) in C(kube-system).
-  - Of MindCluster's labels (C(accelerator), C(workerselector) and others) those go that this collection put on the node. The API
-    server remembers who did. C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned) are people's and stay.
-  - What the device plugin wrote on the nodes stays, too, and RV(left) tells; O(device_plugin_labels) removes it.
-  - Looks at all hosts first. Changes nothing at all while pods use the NPUs of one of them, while one of them is under
-    maintenance, could not be looked at, or is not the node it claims to be.
+  - Of MindCluster's labels (C(accelerator), C(workerselector) and others) it removes those that this collection set, as
+    recorded by the API server. C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned) belong to users and stay.
+  - What the device plugin wrote on the nodes stays too, and is listed in RV(left); O(device_plugin_labels) removes it.
+  - Checks all hosts first. Changes nothing while pods use the NPUs of one of them, while one of them is under
+    maintenance, could not be checked, or is not the node it claims to be.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -43,18 +43,18 @@ options:
     type: str
     default: npu-operator
   force:
-    description: Whether to go on although pods use the NPUs, or a maintenance is under way.
+    description: Whether to continue although pods use the NPUs, or a maintenance is under way.
     type: bool
     default: false
   device_plugin_labels:
     description:
-      - Whether to remove the labels and annotations that MindCluster's device plugin writes on its node and never takes away, once
+      - Whether to remove the labels and annotations that MindCluster's device plugin writes on its node and never removes, once
         its pod is gone.
-      - These go by their name, because nobody else writes them - the labels C(node.kubernetes.io/npu.chip.name),
+      - These are removed by name, because nothing else writes them - the labels C(node.kubernetes.io/npu.chip.name),
         C(mind-cluster/npu-chip-memory), C(infer-card-type), C(huawei.com/Ascend910-Recover) and
         C(huawei.com/Ascend910-NetworkRecover), the annotations C(baseDeviceInfos) and C(superPodID).
-      - The labels C(servertype) and C(accelerator-type) and the annotations C(serverIndex), C(serverType) and C(ResetInfo) go only
-        where the API server knows that the device plugin set them last.
+      - The labels C(servertype) and C(accelerator-type) and the annotations C(serverIndex), C(serverType) and C(ResetInfo) are
+        removed only where the API server recorded that the device plugin set them last.
     type: bool
     default: false
   timeout:
@@ -66,7 +66,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Take the nodes out of service
+- name: Remove the nodes from service
   npuops.ascend.npu_withdraw:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   run_once: true
@@ -75,12 +75,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 done:
-  description: What was done, or would be in check mode.
+  description: The changes made, or those that would be made in check mode.
   returned: success
   type: list
   elements: str
 left:
-  description: Sentences on what the device plugin wrote on a node and this module left, by inventory name.
+  description: What the device plugin wrote on a node and this module left, as sentences, by inventory name.
   returned: success
   type: dict
 nodes:
@@ -93,7 +93,7 @@ remaining:
   type: list
   elements: str
 last:
-  description: Whether none does.
+  description: Whether no node does.
   returned: success
   type: bool
 service_monitors:

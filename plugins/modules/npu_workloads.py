@@ -7,23 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_workloads
-short_description: Park the workloads that use NPUs, and restore them to exactly what they were
+short_description: Park and restore the workloads that use NPUs
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Parks every workload whose pods ask for one of O(resources). Deployments, StatefulSets, ReplicaSets, ReplicationControllers and
+  - Parks every workload whose pods request one of O(resources). Deployments, StatefulSets, ReplicaSets, ReplicationControllers and
     custom resources with a C(scale) subresource are set to zero replicas; Jobs and CronJobs are suspended.
   - A custom resource is recognised by a pod template in its specification, or by the pods that it owns, directly or through other
     objects. Of objects that own each other the topmost is parked. A CronJob is parked, and its running Jobs as well.
-  - DaemonSets, pods without a controller and custom resources without a C(scale) subresource are left alone, and so is what has no
-    replicas or is suspended already.
-  - What a workload was is written on the workload, in the annotation C(npuops.ascend/parked), with a label of the same name. It is
-    written in the same request that stops the workload, and taken away in the request that restores it. So it can be restored
-    from anywhere, whatever became of the controller that parked it.
-  - Each request names the version of the object that was read. If somebody else was faster, the object is read and judged again.
-  - If a parked workload is neither at zero (or suspended) nor what it was before, somebody changed it meanwhile. Then it is left as
-    it is, label and annotation are taken away, and RV(left) tells.
+  - DaemonSets, pods without a controller and custom resources without a C(scale) subresource are not parked, nor are workloads
+    without replicas or already suspended.
+  - The previous state of a workload is stored on the workload, in the annotation C(npuops.ascend/parked), with a label of the
+    same name. It is set by the same request that stops the workload, and removed by the request that restores it. So it can be
+    restored from anywhere, even if the controller that parked it is gone.
+  - Each request names the version of the object that was read. On a conflict, the object is read and evaluated again.
+  - If a parked workload is neither at zero (or suspended) nor what it was before, somebody has changed it. Then it is not
+    restored, label and annotation are removed, and RV(left) lists it.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -33,14 +33,14 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(parked) parks and waits until no pod is left that was not told to end.
-      - V(restored) restores everything that is parked in the cluster, by whichever run; but not what was parked by another run
-        that is at work.
+      - V(parked) parks and waits until all pods are gone or terminating.
+      - V(restored) restores everything that is parked in the cluster, by any run; except what was parked by another run
+        that is still running.
     type: str
     choices: [parked, restored]
     required: true
   resources:
-    description: The extended resources that count, such as V(huawei.com/Ascend910). For O(state=parked).
+    description: The extended resources, such as V(huawei.com/Ascend910). For O(state=parked).
     type: list
     elements: str
     default: []
@@ -58,41 +58,41 @@ options:
     default: ""
   timeout:
     description:
-      - Seconds to wait for the pods of parked workloads, 0 for any time. Those that still have some are in RV(waiting); it is no
-        failure. V(300) by default.
+      - Seconds to wait for the pods of parked workloads, 0 for no limit. Those that still have some are in RV(waiting); this is
+        not a failure. V(300) by default.
     type: raw
   heartbeat_limit:
     description:
-      - How many seconds to wait for a sign of life of another run that has parked something. Without any it is taken for dead, and
-        what it had parked is restored. V(90) by default.
+      - Seconds to wait for a heartbeat of another run that has parked workloads. Without one it counts as dead, and
+        its workloads are restored. V(90) by default.
     type: raw
 notes:
-  - A HorizontalPodAutoscaler does nothing to a workload with zero replicas, and goes on when it is restored, see
+  - A HorizontalPodAutoscaler ignores a workload with zero replicas, and resumes when it is restored, see
     U(https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/).
-  - A Job that is suspended loses its pods and starts anew when it is restored; its deadline begins again as well, see
+  - A Job that is suspended loses its pods and starts over when it is restored; so does its deadline, see
     U(https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job).
   - A CronJob without C(startingDeadlineSeconds) whose time passed while it was parked starts a Job as soon as it is restored, see
     U(https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-suspension).
   - Which field of a custom resource its C(scale) subresource stands for is read from its CustomResourceDefinition, see
     U(https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource).
     The field is set in the object itself, in one request with the annotation.
-  - Kubernetes copies annotations of a Deployment to its ReplicaSets and does not take them away there. Without the label they mean
-    nothing.
-  - Something that keeps a workload as it should be, such as Argo CD or an operator of its own, may scale it up again. Then its pods
-    are evicted as ever, and RV(left) tells in the end.
+  - Kubernetes copies annotations of a Deployment to its ReplicaSets and does not remove them there. Without the label they have no
+    effect.
+  - A controller that reconciles a workload, such as Argo CD or another operator, may scale it up again. Then its pods
+    are evicted as usual, and RV(left) lists it in the end.
 seealso:
   - module: npuops.ascend.npu_plan
 """
 
 EXAMPLES = r"""
-- name: Park the training
+- name: Park the workloads that use NPUs
   npuops.ascend.npu_workloads:
     state: parked
     resources:
       - huawei.com/Ascend910
   run_once: true
 
-- name: Restore whatever is parked
+- name: Restore all parked workloads
   npuops.ascend.npu_workloads:
     state: restored
   run_once: true
@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 parked:
-  description: What is parked now, or would be, of what O(resources) asks for.
+  description: The workloads of O(resources) that are parked now, or would be.
   returned: success
   type: list
   elements: dict
@@ -120,7 +120,7 @@ restored:
   elements: dict
   contains: *entry
 left:
-  description: What was left as it is.
+  description: What was not changed.
   returned: success
   type: list
   elements: dict
@@ -132,10 +132,10 @@ left:
       description: Why.
       type: str
     repair:
-      description: Whether a person has to see to it, because it is still parked.
+      description: Whether a person must restore it, because it is still parked.
       type: bool
     command:
-      description: With what a person restores it; null when there is nothing to restore, or nobody knows what it was.
+      description: The command that restores it; null if there is nothing to restore, or its previous state is unknown.
       type: str
 waiting:
   description: Parked workloads that still had pods after O(timeout).
@@ -143,7 +143,7 @@ waiting:
   type: list
   elements: str
 unseen:
-  description: Kinds that could not be looked at, with the reason.
+  description: Kinds that could not be checked, with the reason.
   returned: success
   type: list
   elements: str
@@ -152,7 +152,7 @@ problem:
   returned: success
   type: str
 lines:
-  description: All of this for people.
+  description: All of this as text.
   returned: success
   type: list
   elements: str

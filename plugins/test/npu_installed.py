@@ -21,7 +21,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Refuse to run without awx.awx
+- name: Fail if awx.awx is not installed
   ansible.builtin.assert:
     that: "'awx.awx' is npuops.ascend.npu_installed"
     fail_msg: "Install it: ansible-galaxy collection install awx.awx"

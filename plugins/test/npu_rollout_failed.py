@@ -29,7 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Whether it names nodes that did not get there, or says that the roll-out is halted.
+  description: Whether it names nodes that did not succeed, or says that the roll-out is halted.
   type: bool
 """
 
