@@ -85,7 +85,7 @@ class ActionModule(ClusterAction):
         if ended:
             return ended
         if self.check_mode:
-            return {"outcome": maintenance_outcome.CHECK_MODE, "msg": "Would take %s through its maintenance" % params["node"]}
+            return {"outcome": maintenance_outcome.CHECK_MODE, "msg": "Would run the maintenance of %s" % params["node"]}
         if self._connection.transport == "local":
             raise NpuError(
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
@@ -112,7 +112,7 @@ class ActionModule(ClusterAction):
             if isinstance(value, int) and value < 0:
                 raise NpuError("npu_upgrade_%s is %d; it must be 0 or more" % (name, value))
         if params["heartbeat_limit"] < 1:
-            text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would be taken for dead"
+            text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would count as dead"
             raise NpuError(text % params["heartbeat_limit"])
         pods = eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
         order = maintenance_cycle.Order(

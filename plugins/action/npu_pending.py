@@ -45,7 +45,7 @@ class ActionModule(ClusterAction):
         }
         told = ["cleared the halt of %(when)s: %(why)s" % cleared] if cleared else []
         if freed:
-            told.append("slots that a run which was killed had left: %s" % ", ".join(freed))
+            told.append("released stale slots of: %s" % ", ".join(freed))
         if changes:
             told.append("driver-upgrade-state of %s" % ", ".join(result["nodes"]))
         if told:

@@ -47,13 +47,13 @@ class ActionModule(ActionBase):
             return {"python": False, "runtime": host.current, "msg": "None of the paths is there: no Python is needed"}
         if not params["image"]:
             raise NpuError(
-                "This host has no Python of its own (ansible_python_interpreter is %s), and npu_node_agent_image, which one "
-                "would be brought from, is not set" % INTERPRETER
+                "This host has no Python of its own (ansible_python_interpreter is %s), and npu_node_agent_image, the "
+                "image that provides one, is not set" % INTERPRETER
             )
         name = python_runtime.name_of(params["image"])
         if host.current == name:
-            return {"python": True, "runtime": name, "msg": "the Python of %s is there" % params["image"]}
-        msg = "bring the Python of %s" % params["image"]
+            return {"python": True, "runtime": name, "msg": "the Python of %s is installed" % params["image"]}
+        msg = "install the Python of %s" % params["image"]
         result = {"changed": True, "python": True, "runtime": name, "msg": msg, "diff": _diff(host.current, name)}
         if self._task.check_mode:
             return dict(result, python=host.current is not None, runtime=host.current)
@@ -64,7 +64,9 @@ class ActionModule(ActionBase):
         status, output, error = self._send("look", traces="\n".join(traces))
         host = python_runtime.Host(output)
         if status or not host.answered:
-            raise NpuError("This host's shell does not do what it is told (exit status %s): %s" % (status, error or output))
+            raise NpuError(
+                "The shell of this host does not run commands as expected (exit status %s): %s" % (status, error or output)
+            )
         return host
 
     def _remove(self, host):
@@ -72,8 +74,8 @@ class ActionModule(ActionBase):
         if changed and not self._task.check_mode:
             status, output, error = self._send("remove")
             if status:
-                raise NpuError("The Python that was brought to this host cannot be removed: %s" % (error or output))
-        msg = "remove the Python that was brought" if changed else "no Python was brought"
+                raise NpuError("The Python that install added to this host cannot be removed: %s" % (error or output))
+        msg = "remove the Python that install added" if changed else "install added no Python"
         result = {"changed": changed, "python": False, "runtime": None, "msg": msg}
         return dict(result, diff=_diff(host.current, None)) if changed else result
 

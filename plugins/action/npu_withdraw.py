@@ -43,7 +43,7 @@ class ActionModule(ClusterAction):
             "nodes": {one.name: one.node_name for one in departures if one.node is not None},
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": kube_client.has_resource(cluster, *ADMISSION_POLICIES),
-            "msg": "; ".join(done) or "the nodes carry nothing of npuops.ascend",
+            "msg": "; ".join(done) or "nothing of npuops.ascend is on the nodes",
         }
         if self.diff_mode:
             result["diff"] = {"before": {"to_remove": done} if done else {}, "after": {}}

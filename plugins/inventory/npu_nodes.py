@@ -191,7 +191,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         troubles = {}
         named, unnamed = fleet_inventory.by_name(nodes)
         for name in unnamed:
-            self.display.warning("%s: %r is no name of a Node that can be a host of Ansible. It is left out." % (self.NAME, name))
+            self.display.warning("%s: %r is not a valid name of an Ansible host. The node is skipped." % (self.NAME, name))
         for host in fleet_inventory.hosts(named, wishes):
             self._add_host(host)
             if host.trouble:

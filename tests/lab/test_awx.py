@@ -64,7 +64,7 @@ def test_the_jobs_before_a_workflows_approval_hand_on_what_there_is_to_know(jobs
 
 
 def test_a_relaunched_job_goes_on_where_the_dead_one_stood(jobs, observed):
-    assert "goes on with the maintenance that the run awx-%d left" % jobs["killed"]["number"] in jobs["first nodes"]["output"]
+    assert "continues the maintenance that the run awx-%d left" % jobs["killed"]["number"] in jobs["first nodes"]["output"]
     node = next(name for name in NPU_NODES if name + "  " in jobs["killed"]["output"])
     record = lasts(observed, node)[-2]  # the last one is the rollback
     assert record["run"] == "awx-%d" % jobs["first nodes"]["number"] and record["outcome"] == "success"

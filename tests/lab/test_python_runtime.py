@@ -202,7 +202,7 @@ def test_a_lost_runtime_is_told_and_comes_back(lab):
     assert re.search(rf"{HOST}.*no Python is there yet.*Run npuops\.ascend\.install", told), result.stdout
     assert lab.ssh(HOST, f"test -e {INTERPRETER}", check=False).returncode != 0
     check = lab.playbook("install", "--check")
-    assert f"{HOST}: has no Python: bring the Python of" in " ".join(check.stdout.split()), check.stdout
+    assert f"{HOST}: has no Python: install the Python of" in " ".join(check.stdout.split()), check.stdout
     assert lab.ssh(HOST, f"test -e {TOP}", check=False).returncode != 0
     lab.playbook("install", f"--limit={HOST}")
     lab.playbook("validate")

@@ -41,12 +41,12 @@ def unwritable(path):
     if path in image_ctr.mount_points():
         return (
             "%s is a mount point of its own (it is bind-mounted), so it cannot be replaced. Change enable_cdi in the file that "
-            "is mounted there, then repeat" % path
+            "is mounted there, then run again" % path
         )
     if "ro" in host_facts.mount_options(host_facts.nearest(os.path.dirname(path))):
         return (
             "%s is on a file system mounted read-only. Change enable_cdi where this file comes from, for example in the "
-            "host's image, then repeat" % path
+            "host's image, then run again" % path
         )
     return None
 

@@ -88,12 +88,12 @@ class Switch:
         if self.before.cri_disabled:
             raise NpuError(
                 "%s switches the CRI plugin off (disabled_plugins), as Docker's package does: this containerd cannot "
-                "serve Kubernetes. Remove cri from that list and restart containerd, then repeat" % self._disabling()
+                "serve Kubernetes. Remove cri from that list and restart containerd, then run again" % self._disabling()
             )
         if not self.before.knows_cdi:
             raise NpuError(
                 "containerd %s on this host knows no CDI (its configuration has no enable_cdi). Upgrade containerd "
-                "to 1.7 or newer, then repeat" % self.daemon.version()
+                "to 1.7 or newer, then run again" % self.daemon.version()
             )
 
     def would_change(self, restart=True):

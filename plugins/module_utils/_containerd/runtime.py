@@ -107,14 +107,14 @@ def find(fs=""):
     if problem:
         raise NpuError(
             "containerd's program %s can be changed by others than root, so it is not run: %s. Let it and the directories "
-            "above it belong to root, with no write permission for others, then repeat" % (daemon.binary, problem),
+            "above it belong to root, with no write permission for others, then run again" % (daemon.binary, problem),
             runtime=runtime,
         )
     version = runtime["version"] or ""
     if re.match(r"(0|1\.[0-6])\.", version):
         raise NpuError(
             "containerd %s on this host knows no CDI. Upgrade containerd to 1.7 or newer (its package is often called "
-            "containerd.io), then repeat" % version,
+            "containerd.io), then run again" % version,
             runtime=runtime,
         )
     return daemon
@@ -200,7 +200,7 @@ def check_restartable(daemon):
     if daemon.unit is None:
         raise NpuError(
             "containerd (process %s) does not run as a systemd service, so it cannot be restarted from here. Restart "
-            "it as it was started, then repeat" % daemon.pid
+            "it as it was started, then run again" % daemon.pid
         )
     mode = systemd.show(daemon.unit, "KillMode").get("KillMode")
     if mode != "process":

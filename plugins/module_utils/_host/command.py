@@ -82,7 +82,7 @@ def _check_room(stream, program):
         os.ftruncate(stream.fileno(), end)
     except OSError as exc:
         raise NoVerdict(
-            "There is no room for the output of %s in %s (%s): make some, then repeat"
+            "There is no room for the output of %s in %s (%s): make some, then run again"
             % (program, tempfile.gettempdir(), exc.strerror)
         ) from None
 

@@ -126,7 +126,7 @@ def exclusive(path, timeout, what):
         if fd is not None:
             break
         if time.monotonic() >= deadline:
-            raise NpuError("Another run is %s on this host (it holds %s); wait for it, then repeat" % (what, path))
+            raise NpuError("Another run is %s on this host (it holds %s); wait for it, then run again" % (what, path))
         time.sleep(0.1)
     try:
         yield
@@ -164,7 +164,7 @@ def _check_directory(directory):
     if info.st_uid not in (0, os.geteuid()) or info.st_mode & 0o022:
         raise NoVerdict(
             "The directory %s can be changed by others than root (its owner has the user ID %d, its mode is %04o), and a lock "
-            "in it keeps nobody out: chown root and chmod go-w it, then repeat" % (directory, info.st_uid, info.st_mode & 0o7777)
+            "in it keeps nobody out: chown root and chmod go-w it, then run again" % (directory, info.st_uid, info.st_mode & 0o7777)
         )
 
 

@@ -133,7 +133,7 @@ def containerd(address, fs=""):
             raise NpuError(
                 "The container runtime's socket %s is not the host's: process %d listens on it, and it %s. Only root's own "
                 "containerd, which runs on the host itself, is used. Stop that process, or correct the address that the "
-                "kubelet has for its runtime, then repeat" % (address, pid, problem)
+                "kubelet has for its runtime, then run again" % (address, pid, problem)
             )
         # Others may stand in between: systemd, which listens for a service, or a proxy.
         if problem is None and "containerd" in (found.name, os.path.basename(found.program or "")):

@@ -466,7 +466,7 @@ class RegistryClient:
         if document is not None:
             return document
         raise RegistryError(
-            "Registry %s sent a %s that is no JSON object; is there a proxy or a web page in its place?" % (self.registry, what)
+            "Registry %s sent a %s that is not a JSON object; is there a proxy or a web page in its place?" % (self.registry, what)
         )
 
     def _basic(self):

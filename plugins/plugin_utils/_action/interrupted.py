@@ -51,7 +51,7 @@ class Notes:
         playbooks = sorted({state["playbook"] for state in left.values()})
         if told:
             told.append(
-                "What is cordoned stays cordoned, and nothing is lost. To go on with it: %s. To give it up: docs/upgrade.md,"
+                "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: docs/upgrade.md,"
                 ' "Following and repairing with kubectl alone".'
                 % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
             )

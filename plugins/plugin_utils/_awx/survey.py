@@ -102,5 +102,5 @@ def _description(option):
     default = option.get("default")
     shown = str(default).lower() if isinstance(default, bool) else default
     if shown in (None, ""):
-        return sentence + " No answer: what the inventory says."
-    return "%s No answer: what the inventory says, or else %s." % (sentence, shown)
+        return sentence + " Empty: the value of the inventory."
+    return "%s Empty: the value of the inventory, or else %s." % (sentence, shown)

@@ -19,7 +19,7 @@ class Misfit(ValueError):
 def load(text, most):
     """The JSON value in ``text`` of at most so many characters. Raises Misfit."""
     if not isinstance(text, str):
-        raise Misfit("it is %s, not a text" % _called(text))
+        raise Misfit("it is %s, not a string" % _called(text))
     if len(text) > most:
         raise Misfit("it has %d characters, which is more than %d" % (len(text), most))
     try:
@@ -27,19 +27,19 @@ def load(text, most):
     except RecursionError:
         raise Misfit("it is nested too deeply") from None
     except ValueError as exc:
-        raise Misfit("it is no JSON (%s)" % exc) from None
+        raise Misfit("it is not JSON (%s)" % exc) from None
 
 
 def _no_number(name):
     raise ValueError("%s is no number" % name)
 
 
-def text(most=1024, pattern=None, called="such a text"):
+def text(most=1024, pattern=None, called="such a string"):
     expression = re.compile(pattern) if pattern else None
 
     def shape(value, where):
         if not isinstance(value, str):
-            raise Misfit("%s is %s, not a text" % (where, _called(value)))
+            raise Misfit("%s is %s, not a string" % (where, _called(value)))
         if len(value) > most:
             raise Misfit("%s has %d characters, which is more than %d" % (where, len(value), most))
         if expression and not expression.fullmatch(value):
@@ -131,7 +131,7 @@ def _dictionary(value, where, most):
         raise Misfit("%s has %d entries, which is more than %d" % (where or "it", len(value), most))
     for name in value:
         if not isinstance(name, str):
-            raise Misfit("%s has a name that is no text" % (where or "it"))
+            raise Misfit("%s has a name that is not a string" % (where or "it"))
 
 
 def _inside(where, name):
@@ -148,5 +148,5 @@ def shown(value):
 def _called(value):
     if value is None:
         return "null"
-    kinds = {bool: "true or false", dict: "an object", list: "a list", str: "a text"}
+    kinds = {bool: "true or false", dict: "an object", list: "a list", str: "a string"}
     return next((told for kind, told in kinds.items() if isinstance(value, kind)), "a number")

@@ -310,7 +310,7 @@ class Budgets:
         covering = self.of(pod)
         if len(covering) > 1 and pod.phase != "Pending":
             names = ", ".join(budget.label for budget in covering)
-            why = "several PodDisruptionBudgets cover it (%s), which the eviction API refuses; leave one" % names
+            why = "several PodDisruptionBudgets cover it (%s), which the eviction API rejects; keep only one" % names
             return Blocker(BUDGETS_OVERLAP, pod, why, covering[0])
         for budget in covering:
             if not budget.allows(pod):
@@ -337,7 +337,7 @@ class Blocker:
     @property
     def text(self):
         owner = self.pod.owner_text
-        return "the pod %s%s cannot go: %s" % (self.pod.label, " (%s)" % owner if owner else "", self.why)
+        return "the pod %s%s cannot be evicted: %s" % (self.pod.label, " (%s)" % owner if owner else "", self.why)
 
     def result(self):
         return {
@@ -362,7 +362,7 @@ def told(blockers):
     for (why, owner), names in causes.items():
         shown = ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
         plural = "s" if len(names) > 1 else ""
-        parts.append("the pod%s %s%s cannot go: %s" % (plural, shown, " (%s)" % owner if owner else "", why))
+        parts.append("the pod%s %s%s cannot be evicted: %s" % (plural, shown, " (%s)" % owner if owner else "", why))
     return "; ".join(parts)
 
 
@@ -386,12 +386,12 @@ def objections(pods, policy, budgets, own_pod=None):
 
 def _objection(pod, policy, budgets, own_pod):
     if pod.kind == DAEMONSET and pod.requests:
-        why = "a DaemonSet puts it back at once, and it uses %s; keep the DaemonSet off this node" % _used(pod)
+        why = "a DaemonSet recreates it at once, and it uses %s; keep the DaemonSet off this node" % _used(pod)
         return Blocker(NPU_DAEMONSET, pod, why)
     if not policy.goes(pod):
         return None
     if own_pod and pod.name == own_pod:
-        return Blocker(OWN_RUN, pod, "it runs this very Ansible; run it on another node")
+        return Blocker(OWN_RUN, pod, "Ansible itself runs in it; run it on another node")
     if pod.terminating:
         return None
     return policy.objection(pod) or budgets.objection(pod)
@@ -528,7 +528,7 @@ class Drain:
                 return gone
             if left:
                 gone += self.evict_npu_pods() + self.evict_others()
-        why = "it tolerates the cordon and came back %d times; let its controller keep it off this node" % rounds
+        why = "it tolerates the cordon and came back %d times; configure its controller to keep it off this node" % rounds
         self._give_up([Blocker(RETURNING, pod, why) for pod in pods])
 
     def wait_components_gone(self, timeout):
@@ -583,7 +583,7 @@ class Drain:
         """Whether these go down with the host, all of them told to end and not able to."""
         if not self._leave_stuck or not all(pod.terminating for pod in pods):
             return False
-        self._say("does not wait any longer for %s: told to end, and cannot" % _names(pods))
+        self._say("no longer waits for %s: terminating, but stuck" % _names(pods))
         return True
 
     def _try(self, pod, attempt):
@@ -641,13 +641,13 @@ def _why_there(pod, attempt, budgets):
     if attempt is not None and attempt.last_refusal is not None and not attempt.accepted:
         return _refusal(pod, budgets, attempt.last_refusal)
     if attempt is not None and attempt.returned:
-        why = "it came onto the cordoned node while others were evicted: it tolerates the cordon"
+        why = "it was started on the cordoned node while others were evicted: it tolerates the cordon"
         return Blocker(RETURNING, pod, why)
     return _still_there(pod)
 
 
 def _still_there(pod):
-    why = "it was told to end, at the latest at %s, and still runs" % pod.terminating
+    why = "it was to terminate by %s and still runs" % pod.terminating
     return Blocker(TERMINATING, pod, why if pod.terminating else "it still runs")
 
 

@@ -81,7 +81,7 @@ def _repair(workload):
     field = ".".join(workload.kind.field) if workload.kind.field else "number of replicas"
     name = "%s %s" % (workload.kind.resource, workload.name)
     commands = ["kubectl%s %s %s %s-" % (where, verb, name, MARK) for verb in ("label", "annotate")]
-    return ". Set its %s to what it should be, then: %s" % (field, "; ".join(commands))
+    return ". Set its %s to the intended value, then: %s" % (field, "; ".join(commands))
 
 
 def _nested(path, value):
@@ -127,18 +127,18 @@ class Outcome:
             if entry["command"]:
                 lines.append("    by hand: %(command)s" % entry)
         if self.unlisted:
-            lines.append("There may be more that is parked:")
+            lines.append("More workloads may be parked:")
             lines += ["  " + sentence for sentence in self.unlisted]
         if not lines:
             return None
-        return "\n".join(lines + ["When that is repaired, any run of npuops.ascend.upgrade restores them."])
+        return "\n".join(lines + ["After fixing this, any run of npuops.ascend.upgrade restores them."])
 
     def lines(self):
         """For people."""
         words = [("parked", entry) for entry in self.parked] + [("restored", entry) for entry in self.restored]
         found = ["%s %s (%s)" % (word, entry["object"], shown(entry["was"])) for word, entry in words]
         found += ["left as it is: %(object)s: %(reason)s" % entry for entry in self.left]
-        return found + ["not looked at: %s" % sentence for sentence in self.unseen + self.unlisted]
+        return found + ["not checked: %s" % sentence for sentence in self.unseen + self.unlisted]
 
 
 def by_hand(workload):
@@ -312,7 +312,7 @@ def restore_all(cluster, parking, life, run, heartbeat_limit, say):
     free = []
     for workload in found:
         if run_of(workload) in busy:
-            why = "it was parked by the run %s, which is at work and will restore it" % run_of(workload)
+            why = "it was parked by the run %s, which is still running and will restore it" % run_of(workload)
             parking.outcome.leave(workload, why)
         else:
             free.append(workload)
@@ -364,7 +364,7 @@ def _kinds(cluster, outcome):
     try:
         return workload_kinds.discover(cluster)
     except kube_client.Refused as exc:
-        outcome.unlisted.append("/apis: which custom resources there are cannot be learnt: %s" % exc.message.rstrip("."))
+        outcome.unlisted.append("/apis: the custom resources cannot be listed: %s" % exc.message.rstrip("."))
         return {}
 
 

@@ -25,7 +25,7 @@ def read(text, namespace="default"):
     objects = kube_objects.parse(text)
     if len(objects) != 1 or objects[0]["kind"] != "Pod" or not isinstance(objects[0].get("spec"), dict):
         kinds = ", ".join(str(item["kind"]) for item in objects) or "nothing"
-        raise NpuError("npu_upgrade_smoke_pod must be the manifest of one Pod; there is %s in it" % kinds)
+        raise NpuError("npu_upgrade_smoke_pod must be the manifest of one Pod; it contains %s" % kinds)
     pod = objects[0]
     pod["metadata"].setdefault("namespace", namespace)
     return pod

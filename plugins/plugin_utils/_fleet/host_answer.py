@@ -84,7 +84,7 @@ def why_not(facts, validation=None):
         _VALIDATION(validation if validation is not None else {}, "validation")
     except Misfit as exc:
         return (
-            "what it says of itself cannot be its facts: %s. Look whether its address leads to the right host, and whether somebody"
-            " has changed its Python" % exc
+            "its facts are not valid: %s. Check that its address belongs to the right host, and that its Python was"
+            " not changed" % exc
         )
     return None

@@ -34,11 +34,11 @@ def twins(nodes):
 
 def _why(names, called, value):
     text = (
-        "the nodes %s say that they are one machine: their %s is %s. Find out which one is it. One that is gone left its Node"
-        " behind: kubectl delete node <name>" % (_listed(names), called, value)
+        "the nodes %s report the same machine: their %s is %s. Find out which one it is. If a machine is gone, delete its"
+        " Node: kubectl delete node <name>" % (_listed(names), called, value)
     )
     if called == "machine ID":
-        text += ". Hosts made of one image need an /etc/machine-id each (man machine-id), and then a restart of the kubelet"
+        text += ". Hosts cloned from one image need a unique /etc/machine-id each (man machine-id); restart the kubelet afterwards"
     return text
 
 
@@ -51,7 +51,7 @@ def same_host(boot_ids):
     told = {}
     for boot_id, names in reached.items():
         if len(names) > 1:
-            text = "the hosts %s are one machine: its boot ID is %s. Correct ansible_host, or leave one out"
+            text = "the hosts %s are the same machine: its boot ID is %s. Correct ansible_host, or exclude one"
             text %= (_listed(names), boot_id)
             told.update(dict.fromkeys(names, text))
     return told

@@ -209,7 +209,7 @@ def _address(node, wishes):
     told = node["annotations"].get(wishes.address_annotation) if wishes.address_annotation else None
     if told is not None:
         if _version(told) is None and not _DNS_NAME.fullmatch(told):
-            return None, "its annotation %s is no address: %r" % (wishes.address_annotation, told)
+            return None, "its annotation %s is not an address: %r" % (wishes.address_annotation, told)
         return told, None
     for kind in wishes.address_types:
         for entry in node["addresses"]:

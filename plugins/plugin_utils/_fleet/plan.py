@@ -256,10 +256,10 @@ class Plan:
             text = ("Nothing can be done on %s now" if stuck else "Nothing is due on %s") % nodes
         later = sum(entry.later for entry in self.entries)
         if later:
-            text += ", %d of them later: this run is for the first of each pool" % later
+            text += ", %d of them later: this run takes only the first of each pool" % later
         words = (
             (IN_FLIGHT, "in maintenance already"),
-            (ON_TRIAL, "on a trial that nobody confirmed"),
+            (ON_TRIAL, "on an unconfirmed trial"),
             (AWAITING, "awaiting approval"),
             (BLOCKED, "blocked"),
             (UNREACHABLE, "unreachable"),
@@ -270,7 +270,7 @@ class Plan:
         if due and self.estimate is not None:
             text += "; about %s" % duration(self.estimate)
         elif due:
-            text += "; how long it takes is not known before the first one"
+            text += "; duration unknown before the first one is done"
         return text + "."
 
     @property
@@ -282,9 +282,9 @@ class Plan:
         lines += ["  cluster: %s" % reason for reason in self.cluster_reasons]
         lines += ["  " + line for line in _shared((entry.name, entry.why) for entry in self.of(BLOCKED, UNREACHABLE))]
         if self.of(UNREACHABLE):
-            lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+            lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
         if any(entry.deferrable for entry in self.entries) and not self.cluster_reasons:
-            lines.append("To begin with the others, and try the blocked ones last: -e npu_upgrade_on_blocked=defer.")
+            lines.append("To start with the others and try the blocked ones last: -e npu_upgrade_on_blocked=defer.")
         return "\n".join(lines)
 
 
@@ -311,7 +311,7 @@ def make(hosts, snapshot, slots, wishes, tools):
     notes = _cluster_notes(entries, snapshot, slots, wishes)
     plan = Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
-        notes.append("as long as it is halted, this run only goes on with what is in maintenance already")
+        notes.append("while it is halted, this run only continues nodes already in maintenance")
     elif plan.held:
         cluster_reasons.append(maintenance_halt.text(plan.halted))
     return plan
@@ -353,7 +353,7 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
         last = maintenance_record.last(entry.node)
         entry.verdict = FAILED
         entry.reasons.append(
-            "%s; when that is repaired: -e npu_upgrade_retry=true" % one_line(last.get("failure") or "its last upgrade failed")
+            "%s; after fixing this: -e npu_upgrade_retry=true" % one_line(last.get("failure") or "its last upgrade failed")
         )
         return
     entry.reasons = reasons
@@ -383,10 +383,10 @@ def _settled(entry, wishes, now, wave, holders):
         entry.notes += entry.checked.notes
         return SKIPPED
     if entry.checked.config["driver_source"] == "preinstalled":
-        entry.notes.append("its driver is preinstalled; it is never upgraded by npuops.ascend")
+        entry.notes.append("its driver is preinstalled; npuops.ascend never upgrades it")
         return SKIPPED
     if maintenance_record.is_true(entry.labels, maintenance_record.LABEL_SKIP):
-        entry.notes.append("is left out by its label %s=true" % maintenance_record.LABEL_SKIP)
+        entry.notes.append("is excluded by its label %s=true" % maintenance_record.LABEL_SKIP)
         return SKIPPED
     return _left_behind(entry, wishes, holders) if entry.node is not None and _same_machine(entry) else None
 
@@ -396,9 +396,9 @@ def _left_behind(entry, wishes, holders):
     trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
     if trial and trial != good:
         entry.target = _of_trial(entry, wishes, trial, good)
-        entry.notes.append("runs %s on trial, which nobody confirmed; without that its next boot is with %s" % (trial, good))
+        entry.notes.append("runs %s on trial, unconfirmed; without confirmation its next boot uses %s" % (trial, good))
         if kube_client.LABEL_PRESENT not in entry.labels:
-            entry.notes.append("has not the labels of npuops.ascend.install (was the Node made anew?): run that afterwards")
+            entry.notes.append("lacks the labels of npuops.ascend.install (was the Node recreated?): run install afterwards")
         verdict = ON_TRIAL
     elif maintenance_record.is_lost(entry.node, lambda: holders) or entry.driver.get("next"):
         # A rollback takes nothing further back of which nobody knows how far it was.
@@ -444,16 +444,16 @@ def _in_flight(entry, wishes, now, wave):
     if record.get("reason") == maintenance_record.RECOVERY_REASON and (maintenance_record.intended(record) or not dead):
         # As pods that cannot leave now, it ends by itself.
         entry.blocker_text = (
-            "is in recovery by the run %s (step %s, last heard of at %s); if that run is dead: ansible-playbook npuops.ascend.heal"
+            "is in recovery by the run %s (step %s, last heartbeat %s); if that run is dead: ansible-playbook npuops.ascend.heal"
             % (record["run"], record.get("step"), record.get("heartbeat"))
         )
         return BLOCKED
-    entry.notes.append("step %s of run %s, last heard of at %s" % (record.get("step"), record["run"], record.get("heartbeat")))
+    entry.notes.append("step %s of run %s, last heartbeat %s" % (record.get("step"), record["run"], record.get("heartbeat")))
     intended = maintenance_record.intended(record)
     entry.target = _after_intent(entry, record, wishes) if intended else _before_intent(entry, record, wishes, wave)
     if maintenance_record.reason_of(record) != wishes.reason:
         what = "its %s to %s" % (maintenance_record.reason_of(record), (record.get("to") or {}).get("version") or "the same")
-        ends = " is ended first: back to the confirmed driver, unless it has confirmed its own"
+        ends = " is ended first: back to the confirmed driver, unless its own is confirmed"
         entry.notes.append(what + (ends if intended else " is given back first"))
     elif entry.target is None:
         entry.notes.append("is given back: it runs %s already" % entry.loaded_version)
@@ -526,7 +526,7 @@ def _previous(entry):
     upgrade = entry.facts.get("upgrade") or {}
     release = upgrade.get("previous")
     if not release:
-        return "has no previous release to go back to"
+        return "has no previous release to roll back to"
     manifest = (upgrade.get("staged") or {}).get(release)
     if manifest is None:
         entry.checked.reasons.append("its previous release %s is no longer complete on the host" % release)
@@ -621,7 +621,7 @@ def _not_of(wave, entry):
     back = last.get("reason") == maintenance_record.ROLLBACK_REASON
     if back or (last.get("run") == wave[1] and last.get("outcome") == "success"):
         return None
-    return "runs %s and was not part of the last upgrade, to %s; --limit takes it back by itself" % (
+    return "runs %s and was not part of the last upgrade, to %s; use --limit to roll back this host alone" % (
         entry.loaded_version,
         wave[0],
     )
@@ -640,7 +640,7 @@ def _is_there(entry, wishes):
 def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
     """Everything about a host that is due. Adds reasons and notes."""
     if not entry.driver.get("managed"):
-        entry.reasons.append("no driver of npuops.ascend is on it; npuops.ascend.install comes first")
+        entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
     _check_health(entry, validation)
     _check_space(entry, sizes)
     _check_support(entry, validation, tools)
@@ -650,10 +650,10 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
             entry.reasons.append(problem)
     for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
         if not holder.get("pod"):
-            entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and is not a pod's; end it" % holder)
+            entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and belongs to no pod; stop it" % holder)
     own = kube_client.boot_id(entry.node)
     if own and own == tools.own_boot_id:
-        entry.reasons.append("this very Ansible runs on it and would not survive the reboot; run it elsewhere")
+        entry.reasons.append("Ansible itself runs on it and would not survive the reboot; run it elsewhere")
     entry.registry = snapshot.registry_nodes.get(entry.node_name)
     if entry.registry:
         entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
@@ -666,30 +666,30 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
         entry.notes.append("will stay cordoned (%s=true)" % maintenance_record.LABEL_KEEP_CORDONED)
     elif maintenance_record.unschedulable(entry.node):
         entry.notes.append(
-            "is cordoned since neither driver worked; uncordoned if this one does"
+            "is cordoned because neither driver worked; uncordoned if this one works"
             if maintenance_record.left_cordoned(entry.node)
-            else "is cordoned already and will stay so"
+            else "is already cordoned and stays cordoned"
         )
 
 
 def _check_health(entry, validation):
     """An upgrade of a host that is ill would look as if the new driver were to blame."""
     if entry.wedged:
-        entry.notes.append("its driver does not answer any more (%s); the reboot ends that" % kube_client.ANNOTATION_WEDGED)
+        entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
     wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
     if wrong:
-        told = "its present driver does not validate: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
+        told = "its current driver fails validation: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
     elif validation.get("msg") and "checks" not in validation:
-        told = "its present driver could not be validated: %s" % one_line(validation.get("msg"))
+        told = "its current driver could not be validated: %s" % one_line(validation.get("msg"))
     else:
         return
     if entry.requested:
         entry.notes.append(told)
     else:
         entry.reasons.append(
-            "%s. If a reboot is the cure, ask for it: kubectl label node %s %s=true"
+            "%s. If a reboot helps, request it: kubectl label node %s %s=true"
             % (told.rstrip("."), entry.node_name, maintenance_record.LABEL_REQUESTED)
         )
 
@@ -697,9 +697,9 @@ def _check_health(entry, validation):
 def _trouble(entry, validation):
     """What is wrong with a host that has its driver already; an upgrade does nothing about it. [note], [] when all is well."""
     if entry.wedged:
-        return ["its driver does not answer any more (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
+        return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
     if validation.get("valid") is False:
-        return ["its driver does not validate: %s" % one_line(validation.get("msg"))]
+        return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
     return []
 
 
@@ -795,7 +795,7 @@ def _note_homeless(entry, room, pods):
     if homeless:
         names = ", ".join(pod.label for pod in homeless[:3]) + (" ..." if len(homeless) > 3 else "")
         entry.notes.append(
-            "%d of its %d pods that use NPUs find no room elsewhere now and will wait: %s" % (len(homeless), len(pods), names)
+            "%d of its %d pods that use NPUs fit on no other node now and will wait: %s" % (len(homeless), len(pods), names)
         )
 
 
@@ -894,7 +894,7 @@ def table(plan):
     if plan.halted:
         cluster.append(_halted(plan, why))
     notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes
-    for title, block in (("In the way:", cluster + why), ("To know:", notes)):
+    for title, block in (("Blockers:", cluster + why), ("Notes:", notes)):
         if block:
             lines += ["", title] + ["  " + text for text in block]
     return lines + ["", plan.summary]

@@ -194,7 +194,7 @@ def report(verdicts, cluster_reasons):
     lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
     lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
     if any(verdict.status == UNREACHABLE for verdict in verdicts):
-        lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+        lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
     return "\n".join(lines)
 
 
@@ -213,7 +213,7 @@ def _check_host(verdict, plugin_enabled):
         verdict.notes.append(verdict.host["pending"])
         return
     if not verdict.has_chips:
-        verdict.notes.append("has no Ascend chip; nothing is done there")
+        verdict.notes.append("has no Ascend chip; skipped")
         return
     verdict.reasons.extend(verdict.facts.get("problems") or [])
     _check_source(verdict)
@@ -225,7 +225,7 @@ def _check_host(verdict, plugin_enabled):
 def _check_source(verdict):
     source = verdict.config["driver_source"]
     if source in LATER_SOURCES:
-        verdict.reasons.append("npu_driver_source: %s does not work yet; use image or preinstalled" % source)
+        verdict.reasons.append("npu_driver_source: %s is not supported yet; use image or preinstalled" % source)
     elif source not in SOURCES:
         verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES)))
     verdict.wants_image = source == "image"
@@ -243,7 +243,7 @@ def _check_loaded(verdict):
         return
     if not driver.get("managed"):
         verdict.reasons.append(
-            "the driver %s is still loaded since it was uninstalled, configured is %s. Reboot the host, then repeat"
+            "the driver %s is still loaded after its removal, configured is %s. Reboot the host, then run again"
             % (driver["loaded_release"], wanted)
         )
         return
@@ -306,7 +306,7 @@ def _check_node(verdict, nodes, by_boot_id):
     paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
     if paused or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         verdict.components = "paused"
-        verdict.notes.append("is %s; its components are left as they are" % ("paused" if paused else "under maintenance"))
+        verdict.notes.append("is %s; its components are not changed" % ("paused" if paused else "under maintenance"))
 
 
 def _check_versions(verdict, info):
@@ -337,7 +337,7 @@ def _check_roots(candidates):
         for verdict in verdicts:
             verdict.reasons.append(
                 "one cluster needs one driver path, because the device plugin's and the exporter's DaemonSets mount"
-                " it from every host; here are %s. Set npu_driver_root alike" % told
+                " it from every host; found: %s. Set the same npu_driver_root" % told
             )
 
 
@@ -361,7 +361,7 @@ def _check_deployed(candidates, nodes, daemonsets):
             if verdict.family.get("accelerator") == accelerator and verdict.driver_path not in (None, path):
                 verdict.reasons.append(
                     "its driver is at %s, but %s (not in this run) already use the device plugin with %s; one family"
-                    " needs one driver path. Set npu_driver_root alike" % (verdict.driver_path, ", ".join(others), path)
+                    " needs one driver path. Set the same npu_driver_root" % (verdict.driver_path, ", ".join(others), path)
                 )
 
 
@@ -421,9 +421,7 @@ def _resolve_images(candidates, resolve, explicit=False):
             continue
         if explicit and not verdict.host["config"].get("driver_version"):
             # What install begins with is no answer to the question what a fleet that runs shall be moved to.
-            verdict.reasons.append(
-                "npu_driver_version is not set: an upgrade goes to the version that you name, in the inventory or with -e"
-            )
+            verdict.reasons.append("npu_driver_version is not set: set the version to upgrade to, in the inventory or with -e")
             continue
         try:
             reference, profile = image_reference(verdict.config, verdict.facts)
@@ -521,11 +519,11 @@ def agent_reasons(enabled, image, interval=60, timeout=30):
     if enabled and not image:
         reasons.append(
             "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
-            " pushed to your registry; npu_node_agent_enabled: false goes without"
+            " pushed to your registry; or set npu_node_agent_enabled: false"
         )
     if enabled and not 0 < timeout < interval:
         reasons.append(
-            "npu_node_agent_probe_timeout is %d and npu_node_agent_probe_interval %d: a probe has to end before the next one begins"
+            "npu_node_agent_probe_timeout is %d and npu_node_agent_probe_interval %d: a probe must end before the next one starts"
             % (timeout, interval)
         )
     return reasons

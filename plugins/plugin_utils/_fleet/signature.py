@@ -55,8 +55,8 @@ def verify(client, repository, digest, keys):
         if _is_about(payload, digest) and any(_fits(key, signature, payload) for key in loaded):
             return
     raise NpuError(
-        "The image %s is signed with none of npu_driver_signature_keys. Somebody else may have pushed it: do not use it before you"
-        " know who" % name
+        "The image %s is not signed with any of npu_driver_signature_keys. Somebody else may have pushed it: find out who before"
+        " you use it" % name
     )
 
 
@@ -83,7 +83,7 @@ def _load(key):
     try:
         return load_pem_public_key(text.encode("utf-8"))
     except (ValueError, UnsupportedAlgorithm):
-        raise NpuError("A key of npu_driver_signature_keys is no public key in PEM, as cosign.pub is one") from None
+        raise NpuError("A key of npu_driver_signature_keys is not a PEM public key, like cosign.pub") from None
 
 
 def _signature_of(layer):

@@ -86,7 +86,7 @@ def _maintenance_told(node, now):
     text = "%s%s by the run %s: %s" % (record.get("reason"), way, record["run"], step)
     text += " for %s" % duration(max(0, now - begun)) if begun is not None else ""
     # The clocks of two controllers may differ.
-    text += ", last heard of %s ago" % duration(max(0, now - beat)) if beat is not None else ""
+    text += ", last heartbeat %s ago" % duration(max(0, now - beat)) if beat is not None else ""
     return text + ("; %s" % one_line(record["failure"]) if record.get("failure") else "")
 
 
@@ -256,7 +256,7 @@ def _state(host, facts, row, view):
     if view["components"] == "paused":
         return "maintenance", "its components are paused"
     if view["wedged"]:
-        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, if it does not end by itself")
+        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, unless it recovers by itself")
     if facts.get("problems"):
         return "blocked", facts["problems"][0]
     wrong = _wrong(row["checks"])

@@ -70,7 +70,7 @@ def _operating_system(rows, facts, today, notes):
     row = _row(candidates, system.get("version_id") or "", lambda _row: True)
     if row is None:
         name = system.get("pretty_name") or "%s %s" % (system["id"], system.get("version_id"))
-        notes.append("runs %s, which is not among the systems that Huawei names (%s)" % (name, rows["os"][0]["source"]))
+        notes.append("runs %s, which Huawei does not list as supported (%s)" % (name, rows["os"][0]["source"]))
     else:
         _end_of_life(row, "%s %s" % (system["id"], row["version"]), today, notes)
 
@@ -81,7 +81,8 @@ def _release(component, name, version, today, notes):
     tested = component["tested"]
     if _numbers(version) > _numbers(tested["highest"]) or _numbers(version) < _numbers(tested["lowest"]):
         notes.append(
-            "runs %s %s; MindCluster names %s to %s (%s)" % (name, version, tested["lowest"], tested["highest"], tested["source"])
+            "runs %s %s; MindCluster supports %s to %s (%s)"
+            % (name, version, tested["lowest"], tested["highest"], tested["source"])
         )
     row = _row(component["releases"], version, lambda _row: True)
     if row is not None:
@@ -91,7 +92,7 @@ def _release(component, name, version, today, notes):
 def _end_of_life(row, name, today, notes):
     if row["end_of_life"] and row["end_of_life"] < today:
         source = row.get("end_of_life_source", row["source"])
-        notes.append("%s is not maintained any more since %s (%s)" % (name, row["end_of_life"], source))
+        notes.append("%s reached end of life on %s (%s)" % (name, row["end_of_life"], source))
 
 
 def _row(rows, version, fits):

@@ -71,7 +71,7 @@ class Leaving:
             reasons.append("the node %s is under maintenance; let that finish first" % self.node_name)
         if self.pods:
             reasons.append(
-                "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true goes on all the same, and "
+                "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true continues anyway, and "
                 "leaves what they have mounted" % ", ".join(self.pods)
             )
         return reasons
@@ -157,9 +157,9 @@ def refusal(departures, force):
     lines = ["  %s: %s" % (one.name, reason) for one in departures for reason in one.reasons(force)]
     if not lines:
         return None
-    lines.insert(0, "Nothing was taken back:")
+    lines.insert(0, "Nothing was removed:")
     if any(one.unreachable for one in departures):
-        lines.append("To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.")
+        lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
     return "\n".join(lines)
 
 
@@ -233,7 +233,7 @@ def _take(cluster, one, make_patch, check_mode, attempts=5):
                 raise
             one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
             continue
-        return "take %s from node %s" % (", ".join(_keys(patch)), one.node_name)
+        return "remove %s from node %s" % (", ".join(_keys(patch)), one.node_name)
     return None
 
 
@@ -258,7 +258,8 @@ def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
         if time.monotonic() >= deadline:
             told = ", ".join("%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods)
             raise NpuError(
-                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then repeat" % (timeout, told, namespace)
+                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then run again"
+                % (timeout, told, namespace)
             )
         time.sleep(interval)
 

@@ -42,8 +42,8 @@ class Guards:
             return None
         again = maintenance_record.rfc3339(maintenance_record.seconds_of(tried[-self.attempts]) + DAY)
         return (
-            "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. See to its chips. To try"
-            " once more now: kubectl annotate node %s %s-"
+            "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. Check its chips. To try"
+            " again now: kubectl annotate node %s %s-"
             % (_times(tried), self.attempts, again, node["metadata"]["name"], maintenance_record.ANNOTATION_LAST)
         )
 
@@ -51,7 +51,7 @@ class Guards:
         """The host has booted just now."""
         if uptime >= self.min_uptime:
             return None
-        text = "The host has been up for %d s only; it is rebooted when it has been for %d s (npu_heal_min_uptime)."
+        text = "The host has been up for %d s only; it is rebooted after %d s (npu_heal_min_uptime)."
         return text % (uptime, self.min_uptime)
 
     def storm(self, nodes, now):

@@ -167,21 +167,21 @@ def _judge(entry, host, guards, now, auto, approval_max_age):
             return IN_UPGRADE, "It is in %s by the run %s (step %s)." % told
         record = None  # left by a run that died: it is given back, and due still
     if host is None:
-        return NO_HOST, "None of the hosts of this run stands for it."
+        return NO_HOST, "It matches no host of this run."
     if record is not None:
         told = (record.get("step"), record["run"], record.get("heartbeat"))
-        return IN_FLIGHT, "Its recovery is at %s, by the run %s, last heard of at %s." % told
+        return IN_FLIGHT, "Its recovery is at %s, by the run %s, last heartbeat %s." % told
     if (host.get("config") or {}).get("driver_source") == "preinstalled":
         return SKIPPED, "Its driver is preinstalled; npuops.ascend does not reboot it."
     if maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_SKIP):
         return SKIPPED, "It has the label %s=true." % maintenance_record.LABEL_SKIP
     if host.get("unreachable") or host.get("error"):
-        return NOT_READY, "Its host cannot be asked: %s" % one_line(host.get("error"))
+        return NOT_READY, "Its facts could not be gathered: %s" % one_line(host.get("error"))
     ready, why = kube_client.node_ready(node)
     if not ready:
         return NOT_READY, "The node is not Ready: %s." % why
     if entry.wedge is None:
-        return GIVE_BACK, "Its chips answer again; its recovery had left it cordoned."
+        return GIVE_BACK, "Its chips respond again; its recovery had left it cordoned."
     return _judge_wedged(entry, host.get("facts") or {}, guards, now, auto, approval_max_age)
 
 

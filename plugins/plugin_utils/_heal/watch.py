@@ -90,7 +90,7 @@ class Watch:
         if plan.due:
             self._say("Recovers %s:" % _names(plan.due))
         if plan.strangers:
-            self._say("Reads the inventory anew, for %s:" % _names(plan.strangers))
+            self._say("Reloads the inventory, for %s:" % _names(plan.strangers))
         status = self._recover()
         self._tried, self._not_before = begin, self._clock.monotonic() + self._pause
         self._say("The recovery has ended with status %d; watches again." % status)
@@ -104,7 +104,7 @@ class Watch:
         self._refusals = self._refusals + 1 if _is_refusal(exc) else 0
         if self._refusals >= REFUSALS and (self._let_in or now - self._blind_since >= BLIND):
             raise NpuError(
-                "The watch ends: it cannot look at the nodes any more. %s The service (npuops.ascend.heal_service) starts it again"
+                "The watch stops: it can no longer read the nodes. %s The service (npuops.ascend.heal_service) starts it again"
                 " by itself; otherwise start it again with credentials that are valid." % sentence(exc.message)
             )
         if now - self._reminded >= BLIND:

@@ -112,7 +112,7 @@ def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
     """
     if _MISSING:
         raise NpuError(
-            "Ansible's Python, %s, lacks what talks to Kubernetes: %s. Install the Python package kubernetes for it"
+            "Ansible's Python, %s, lacks the Kubernetes client: %s. Install the Python package kubernetes for it"
             " (%s -m pip install kubernetes) and the collection kubernetes.core." % (sys.executable, _MISSING, sys.executable)
         )
     options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
@@ -161,7 +161,7 @@ class Cluster:
         try:
             return self._discovery.resource(kind, api_version).path(name=name, namespace=namespace)
         except ResourceNotFoundError:
-            raise NpuError("The cluster knows no %s of %s. Is its operator installed?" % (kind, api_version))
+            raise NpuError("The cluster has no %s of %s. Is its operator installed?" % (kind, api_version))
         except ApiException as exc:
             raise _refused(self.address, exc)
         except HTTPError as exc:

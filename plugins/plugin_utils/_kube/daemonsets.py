@@ -50,7 +50,7 @@ def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monot
         if snapshot.in_vain:
             raise NpuError(_message("The rollout cannot finish", snapshot.reasons()))
         if clock() >= deadline:
-            head = "The rollout did not finish, and nothing moved for %d s" % timeout
+            head = "The rollout did not finish, and made no progress for %d s" % timeout
             raise NpuError(_message(head, snapshot.reasons()))
         sleep(_POLL_SECONDS)
 
@@ -316,7 +316,7 @@ def why_pod_not_ready(pod, events, log_line):
         return "was rejected: %s" % (status.get("message") or status.get("reason"))
     for container in status.get("initContainerStatuses") or []:
         if container.get("name") == DRIVER_WAIT and "running" in (container.get("state") or {}):
-            return "waits for the driver of its host: journalctl -b -u npu-driver.service there says where it is"
+            return "waits for the driver of its host: journalctl -b -u npu-driver.service on that host shows its progress"
     for container in _statuses(pod):
         reason = _why_container_waits(container, warnings, log_line)
         if reason:

@@ -24,7 +24,7 @@ def parse(text):
     try:
         objects = [item for item in yaml.safe_load_all(text) if item]
     except yaml.YAMLError as exc:
-        raise NpuError("The definitions are no YAML: %s" % exc)
+        raise NpuError("The definitions are not valid YAML: %s" % exc)
     for item in objects:
         if not isinstance(item, dict) or not all((item.get("kind"), item.get("apiVersion"), _name(item)[1])):
             raise NpuError("This definition lacks apiVersion, kind or metadata.name: %r" % item)

@@ -88,7 +88,7 @@ class Adoption:
             raise NotDue(
                 FAILED,
                 "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
-                " takes it up. To leave it out: kubectl label node %s %s=true"
+                " upgrades it. To exclude it: kubectl label node %s %s=true"
                 % (
                     order.target.get("version"),
                     maintenance_record.LABEL_STATE,

@@ -127,7 +127,7 @@ class Beginning:
             )
         self._slots.hold(self._order.node, self._order.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
         if foreign:
-            self._work.say("goes on with the maintenance that the run %s left" % found["run"])
+            self._work.say("continues the maintenance that the run %s left" % found["run"])
 
     def _wait_for_silence(self, found):
         """Wait until nothing is heard of the run with this record, by the own monotonic clock: then it must be dead. What its
@@ -144,7 +144,7 @@ class Beginning:
             if left <= 0:
                 break
             if not told:
-                text = "the run %s has the node, and was last heard of at %s: waits %d s for a sign of life"
+                text = "the run %s has the node, last heartbeat %s: waits %d s for the next one"
                 self._work.say(text % (found["run"], found.get("heartbeat"), limit))
                 told = True
             self._work.life.beat()
@@ -340,7 +340,7 @@ def _sign(record):
 
 def other_purpose(name, found):
     """The sentence about a maintenance of the other kind that is under way."""
-    text = "%s is in %s by the run %s (step %s, last heard of at %s). If that run is dead: ansible-playbook npuops.ascend.%s"
+    text = "%s is in %s by the run %s (step %s, last heartbeat %s). If that run is dead: ansible-playbook npuops.ascend.%s"
     return (text + " --limit %s") % (
         name,
         "recovery" if found["reason"] == maintenance_record.RECOVERY_REASON else found["reason"],

@@ -164,7 +164,7 @@ class Work:
         if view["boot_id"] != boot_id:
             raise WrongHost(
                 "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
-                " is %s. Correct ansible_host or npu_node_name; nothing was done to either."
+                " is %s. Correct ansible_host or npu_node_name; neither was changed."
                 % (self.order.node, self.order.node, view["boot_id"], boot_id)
             )
 
@@ -195,7 +195,7 @@ class Work:
             if deadline is None:
                 # From now on: the host may have taken its time to come back.
                 deadline = self.clock.monotonic() + IDENTITY_LIMIT
-                self.say("waits until the node tells the boot ID of the host")
+                self.say("waits until the node reports the boot ID of the host")
             self.clock.sleep(POLL)
 
     def refuse_another_node(self):

@@ -128,7 +128,7 @@ class Cycle:
             work.slots.give(self._order.node, self._order.run)
             return work.outcome(FAILED, exc.message)
         except kube_client.Unreachable as exc:
-            text = "%s The maintenance of %s stays as it is; run again, which goes on with it."
+            text = "%s The maintenance of %s stays as it is; run again to continue it."
             outcome = work.outcome(FAILED, exc.message)
             raise NpuError(text % (exc.message, self._order.node), api_unreachable=True, **outcome)
 
@@ -165,14 +165,14 @@ class Cycle:
                 return self._to_rollback(self._order.failure)
             return self._handlers[step]()
         except Uncordoned:
-            self._work.say("somebody uncordoned the node: begins again")
+            self._work.say("somebody uncordoned the node: starts over")
             self._log.step(maintenance_record.CORDON)
         except maintenance_record.Recreated:
             self._record_anew()
         except (maintenance_record.Lost, maintenance_record.Gone, kube_client.Unreachable):
             raise
         except Recovered:
-            return ending.give_back(ANSWERS, "Its chips answer again.")
+            return ending.give_back(ANSWERS, "Its chips respond again.")
         except Withdrawn as exc:
             return ending.give_back(AWAITING, exc.message)
         except maintenance_slots.Halted as exc:
@@ -225,7 +225,7 @@ class Cycle:
     def _wait_for_jobs(self):
         remaining = self._work.pods.wait_for_jobs()
         if remaining:
-            self._work.say("does not wait any longer for %d pods" % len(remaining))
+            self._work.say("no longer waits for %d pods" % len(remaining))
         self._log.step(maintenance_record.PODS, guard=self._work.may_go_on)
 
     def _evict_npu_pods(self):
@@ -355,7 +355,7 @@ class Cycle:
         if view["good"] is not None and view["good"] == record["to"].get("release"):
             self._ends_as_begun = True
             return None
-        self._work.say("the %s to %s is withdrawn: goes back" % (record["reason"], record["to"].get("version")))
+        self._work.say("the %s to %s is withdrawn: rolls back" % (record["reason"], record["to"].get("version")))
         back = {"version": record["from"].get("version"), "release": view["good"] or record["from"].get("release"), "digest": None}
         labels, times = self._pausing(record)
         self._log.step(
@@ -379,7 +379,7 @@ class Cycle:
         """``rebooted``: the host is on its good driver already, so no other reboot is needed. A recovery has no way back."""
         if self._purpose.recovers:
             return self._ending.leave(why)
-        self._work.say("goes back: %s" % why)
+        self._work.say("rolls back: %s" % why)
         record = self._log.record
         labels, times = self._pausing(record)
         boot_id = record["boot_id"] if rebooted else None
@@ -398,7 +398,7 @@ class Cycle:
                 self._work.host.withdrawn(record["generation"])
                 view = self._work.host.view()
             if view["good"] is None:
-                return self._ending.fail("failed", "There is no good release to go back to: it stays cordoned.", False)
+                return self._ending.fail("failed", "There is no good release to roll back to: it stays cordoned.", False)
             if view["going_down"] or not maintenance_reboot.runs(view, view["good"]):
                 self._empty_again()
                 self._log.step(maintenance_record.ROLLBACK, boot_id=view["boot_id"])
@@ -410,9 +410,9 @@ class Cycle:
             self._check.in_order(record["to" if turned else "from"]["version"], good)
         except Invalid as exc:
             if turned:
-                self._log.step(maintenance_record.ROLLBACK, failure="the driver that is confirmed does not work: %s" % exc.message)
+                self._log.step(maintenance_record.ROLLBACK, failure="the confirmed driver does not work: %s" % exc.message)
                 return self._ending.fail("failed", "It stays cordoned.", False)
-            text = "The driver before does not work either (%s): it stays cordoned." % exc.message.rstrip(".")
+            text = "The previous driver does not work either (%s): it stays cordoned." % exc.message.rstrip(".")
             return self._ending.fail("failed", text, False)
         self._work.host.withdrawn(record["generation"])
         if turned:
@@ -432,11 +432,11 @@ class Cycle:
         except (Blocked, kube_client.Failing) as exc:
             if not self._work.marked(maintenance_record.DRAIN):
                 raise
-            self._work.say("goes back in spite of that: %s" % exc.message)
+            self._work.say("rolls back anyway: %s" % exc.message)
 
     def _record_anew(self):
         """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""
-        self._work.say("the Node object was made anew: writes down again what is under way")
+        self._work.say("the Node object was recreated: writes the record again")
         previous = kube_client.labels(self._log.previous)
         labels = {name: previous[name] for name in _LASTING_LABELS if name in previous}
         components = previous.get(kube_client.LABEL_COMPONENTS)

@@ -37,7 +37,7 @@ class Ending:
         self._log.write(decide)
         self._slots.give(self._order.node, self._order.run, works=record["to"].get("release"))
         stays = maintenance_record.unschedulable(self._log.node)
-        text = "done: %s%s" % (way(record), "; it stays cordoned, as somebody wants" if stays else "")
+        text = "done: %s%s" % (way(record), "; it stays cordoned, as requested" if stays else "")
         self._work.say(text, maintenance_record.UNCORDON)
         return self._work.outcome(DONE)
 
@@ -46,7 +46,7 @@ class Ending:
         record, order = self._log.record, self._order
         wanted = "this run is a %s" % order.reason
         if order.reason == maintenance_record.reason_of(record):
-            wanted = "the host has what is wanted now"
+            wanted = "the host has the wanted release now"
         why = why or "The %s was withdrawn before its reboot: %s." % (way(record), wanted)
         # A recovery takes nothing from what an upgrade has to do.
         due = order.release is not None or self._purpose.recovers
@@ -137,7 +137,7 @@ class Ending:
     def halt(self, exc):
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
         step, node = self._log.record["step"], self._order.node
-        why = "%s is in the middle of its maintenance (%s). %s See to its host." % (node, step, sentence(exc.message))
+        why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(exc.message))
         self._slots.halt("the run " + self._order.run, why, self._log.record["reason"], node)
         self._log.step(step, failure=exc.message)
         self._work.say("halted: %s" % exc.message)

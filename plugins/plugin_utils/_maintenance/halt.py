@@ -43,7 +43,7 @@ def ways_out(halted):
     """What to do now."""
     playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
     if halted.get("node"):
-        told = "When that is repaired, finish %s first: %s. To go on without it: %s --limit 'npu_nodes:!%s'%s" % (
+        told = "After fixing this, finish %s first: %s. To continue without it: %s --limit 'npu_nodes:!%s'%s" % (
             halted["node"],
             playbook,
             playbook,
@@ -51,5 +51,5 @@ def ways_out(halted):
             " -e npu_upgrade_clear_halt=true",
         )
     else:
-        told = "When that is repaired, go on with %s -e npu_upgrade_clear_halt=true" % playbook
+        told = "After fixing this, continue with %s -e npu_upgrade_clear_halt=true" % playbook
     return told if of_rollback(halted) else told + ". To go back instead: ansible-playbook npuops.ascend.rollback"

@@ -82,7 +82,7 @@ class Recovery:
         if heal_wedge.of(node) is None:
             if heal_guards.left(node):
                 return  # only its cordon is to be given back
-            raise NotDue(maintenance_outcome.ANSWERS, "Its chips answer again.")
+            raise NotDue(maintenance_outcome.ANSWERS, "Its chips respond again.")
         why = self._guards.tired(node, now)
         if why:
             raise NotDue(maintenance_outcome.GIVEN_UP, why)
@@ -100,7 +100,7 @@ class Recovery:
         if not wedge.is_of(view["boot_id"]) and view["unit"] != "failed":
             raise NotDue(maintenance_outcome.TOO_SOON, REBOOTED_SINCE)
         if view["ready"]:
-            raise NotDue(maintenance_outcome.ANSWERS, "On the host its driver counts as ready again (/run/npuops/driver-ready).")
+            raise NotDue(maintenance_outcome.ANSWERS, "On the host its driver is ready again (/run/npuops/driver-ready).")
         why = self._guards.fresh(view["uptime"])
         if why:
             raise NotDue(maintenance_outcome.TOO_SOON, why)
@@ -133,7 +133,7 @@ class Recovery:
         return record.get("due")
 
 
-REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will tell whether its chips answer now."
+REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will report whether its chips respond."
 
 
 _PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal", maintenance_record.ROLLBACK_REASON: "rollback"}

@@ -119,7 +119,7 @@ class HostSide:
             view = self.view()
             if not view["holders"] or self._clock.monotonic() >= deadline:
                 return view
-            self._say("waits for %s to let go of the chips" % holders_text(view["holders"]))
+            self._say("waits for %s to release the chips" % holders_text(view["holders"]))
             self._clock.sleep(POLL * 2)
 
     def wait_driver(self):
@@ -214,7 +214,7 @@ class HostSide:
         generation = self.view()["generation"]
         if generation > record["generation"]:
             raise maintenance_record.Lost(
-                "The host has been rebooted by a later run (generation %d, this one has %d). Nothing more is done to it."
+                "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it as it is."
                 % (generation, record["generation"])
             )
 

@@ -119,9 +119,9 @@ def _unreadable(node, annotation, why):
         " then use that one." % (annotation, name, why)
     )
     if annotation == ANNOTATION_RECORD:
-        text += " Otherwise look whether the node is cordoned and what its label %s says, then remove" % LABEL_STATE
+        text += " Otherwise check whether the node is cordoned and what its label %s says, then remove" % LABEL_STATE
     else:
-        text += " Otherwise look why the node was in maintenance last, then remove"
+        text += " Otherwise find out why the node was last in maintenance, then remove"
     return NpuError("%s the annotation (kubectl annotate node %s %s-) and run again." % (text, name, annotation))
 
 
@@ -240,7 +240,7 @@ def approval(node, now, max_age=0, not_before=None):
     if since is not None and max_age and now - since > max_age:
         return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
     if since is not None and not_before is not None and since < not_before:
-        return None, "its approval of %s is older than the trouble it would cure: %s" % (when, again)
+        return None, "its approval of %s is older than the problem it is for: %s" % (when, again)
     return {"time": when, "manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}, None
 
 
@@ -397,7 +397,7 @@ class NodeLog:
         found = decode(node)
         if found is None and self.record is not None and node["metadata"].get("uid") != self._uid:
             self.previous, self.node = self.node, node
-            raise Recreated("The Node object %s was deleted and came back." % self.name)
+            raise Recreated("The Node object %s was deleted and recreated." % self.name)
         if found != self.record:
             raise Lost(lost_text(self.name, found, self.run))
         self.node = node
@@ -407,7 +407,7 @@ class NodeLog:
 
 def _gone(name):
     return (
-        "There is no Node object %s: somebody deleted it. The kubelet registers it anew when it starts: systemctl restart"
+        "There is no Node object %s: somebody deleted it. The kubelet registers it again when it starts: systemctl restart"
         " kubelet on the host, then run again." % name
     )
 
@@ -420,10 +420,10 @@ def lost_text(name, found, run):
         )
     if found["run"] == run:
         return (
-            "Somebody changed the record of the maintenance of %s. Nothing more is done to the node; run again, which"
-            " goes on from what the record says." % name
+            "Somebody changed the record of the maintenance of %s. This run leaves the node as it is; run again to"
+            " continue from the record." % name
         )
-    return "%s is in the hands of another run (%s, step %s, last heard of at %s). Nothing was done to it; wait for that run." % (
+    return "%s is maintained by another run (%s, step %s, last heartbeat %s). This run did not touch it; wait for that run." % (
         name,
         found["run"],
         found.get("step"),

@@ -103,7 +103,7 @@ def living(cluster, runs, life, limit, clock, say):
     started = clock.monotonic()
     while pending and clock.monotonic() - started < limit:
         if not told:
-            say("waits for a sign of life of the run %s, at most %d s" % (", ".join(sorted(pending)), limit))
+            say("waits for a heartbeat of the run %s, at most %d s" % (", ".join(sorted(pending)), limit))
             told = True
         life.beat()
         clock.sleep(_LOOK_SECONDS)

@@ -80,7 +80,7 @@ class Slots:
             if mine is not None and mine["run"] == run:
                 return None
             if mine is not None and not self._abandoned(node, mine):
-                return Wait("the run %s has just taken it up" % mine["run"], {node: mine})
+                return Wait("the run %s has just resumed it" % mine["run"], {node: mine})
             if maintenance_halt.binds(slots["halted"], reason):
                 return self._wait_for_halt(slots, in_flight)
             if mine is not None:
@@ -91,7 +91,7 @@ class Slots:
                 number, why = _room(slots, maximum, recoveries)
             if not recovers and _upgrades(_counted(holders)) and slots["max"] != maximum:
                 raise Refused(
-                    "Another run works with %s, this one was started with %s, and the number is the cluster's: wait"
+                    "Another run works with %s, this one was started with %s, and the number applies to the whole cluster: wait"
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
@@ -111,7 +111,7 @@ class Slots:
         name = halted.get("node")
         if halted != self._first_halt or name not in in_flight or name not in slots["holders"]:
             raise Halted(maintenance_halt.text(halted), halted=halted)
-        return Wait("%s, because of which it is halted, comes first" % name, {name: slots["holders"][name]})
+        return Wait("%s, which caused the halt, comes first" % name, {name: slots["holders"][name]})
 
     def check(self, node, reason=maintenance_record.UPGRADE_REASON):
         """Raise Halted or NotYet when the node, which has a slot, may not go on to its reboot. One request."""
@@ -221,7 +221,7 @@ class Slots:
             except data_annotations.Misfit as exc:
                 raise Refused(
                     "The annotation %s of the Lease %s/%s cannot be read: %s. Somebody edited it, or a newer version of"
-                    " npuops.ascend wrote it: then use that one. Otherwise look which nodes have the annotation %s; when none"
+                    " npuops.ascend wrote it: then use that one. Otherwise check which nodes have the annotation %s; when none"
                     " is in maintenance, kubectl -n %s delete lease %s and run again."
                     % (ANNOTATION, self._namespace, LEASE, exc, maintenance_record.ANNOTATION_RECORD, self._namespace, LEASE)
                 )
@@ -258,7 +258,7 @@ class Slots:
         except kube_client.NotFound:
             raise Refused(
                 "The cluster has no namespace %s, where the Lease %s belongs. Run npuops.ascend.install first, or set"
-                " npu_namespace as it was there." % (self._namespace, LEASE)
+                " npu_namespace to the value used there." % (self._namespace, LEASE)
             )
 
 

@@ -35,7 +35,7 @@ class Check:
         work.say("validates the host")
         result = work.host.validate(version)
         if not result["valid"]:
-            raise Invalid("the host is not in order: %s" % result["msg"])
+            raise Invalid("the host is not healthy: %s" % result["msg"])
         self._wait_allocatable()
 
     def run_smoke_pod(self):

@@ -79,16 +79,16 @@ def failure(status, output, image, secrets=()):
     for secret in secrets:
         output = output.replace(secret, "***") if secret else output
     last = output.splitlines()[-1].strip() if output else "no message, exit status %d" % status
-    about = "No Python could be brought to this host"
+    about = "Python could not be installed on this host"
     if status == _NO_CTR:
         return NpuError(
             "%s: there is no ctr on it (it comes with containerd), which would unpack the image. Install containerd, or a "
             "Python, and name that in ansible_python_interpreter" % about
         )
     if status == _NO_SOCKET:
-        return NpuError("%s: containerd does not run on it (no socket). Start it, then repeat" % about)
+        return NpuError("%s: containerd does not run on it (no socket). Start it, then run again" % about)
     if status == _BUSY:
-        return NpuError("%s: %s. Wait for it, then repeat" % (about, last))
+        return NpuError("%s: %s. Wait for it, then run again" % (about, last))
     if status in (_NOT_PULLED, _NOT_UNPACKED):
         return NpuError("%s: %s" % (about, image_ctr.explain(host_command.Result(status, "", output), image, 0).message))
     if status == _NOT_STARTED:

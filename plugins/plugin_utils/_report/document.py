@@ -130,7 +130,7 @@ class Row:
             # Why the roll-out is halted is told once.
             if self.record.get("unschedulable") is None:
                 return NOT_BEGUN, None
-            return GIVEN_BACK, "it was being emptied when the roll-out was halted; it was not rebooted and keeps its driver"
+            return GIVEN_BACK, "it was being drained when the roll-out was halted; it was not rebooted and keeps its driver"
         return outcome, reason
 
     def result(self):
@@ -242,7 +242,7 @@ def _distinct(nodes, key):
 
 
 def unfinished(nodes):
-    """Those that did not get there."""
+    """Those that did not succeed."""
     return [node for node in nodes if node["status"] in (WAITING, FAILED)]
 
 
@@ -298,7 +298,7 @@ def shown_name(node):
 
 def how_to_go_on(report):
     """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
-    return "When that is repaired, go on with:" if " -e " in report["go_on"] else "To go on:"
+    return "After fixing this, continue with:" if " -e " in report["go_on"] else "To continue:"
 
 
 def printable(text):

@@ -130,13 +130,13 @@ def _banners(report):
     if halted:
         yield _banner(
             report_document.FAILED,
-            "The roll-out is halted: no run takes another node.",
+            "The roll-out is halted: no run starts another node.",
             _tag("p", halted.get("why")),
             _tag("p", "By %s, %s." % (halted.get("who"), _when(halted.get("when"))), class_="who"),
             *_command(report_document.how_to_go_on(report), report["go_on"]),
         )
     elif bad:
-        text = "%d of %s did not get there." % (len(bad), _many(len(report["nodes"]), "node"))
+        text = "%d of %s did not succeed." % (len(bad), _many(len(report["nodes"]), "node"))
         yield _banner(report_document.FAILED, text, *_command(report_document.how_to_go_on(report), report["go_on"]))
     if report["workloads"]["problem"]:
         title, *lines = report["workloads"]["problem"].splitlines()
@@ -299,7 +299,7 @@ def _spoken(node, segments):
     lasted = [(part.lower(), report_axis.words(ended - began)) for part, began, ended, _steps in segments]
     parts = ", ".join("%s %s" % entry for entry in lasted)
     begin, end = report_axis.clock(segments[0][1]), report_axis.clock(segments[-1][2])
-    text = "%s from %s to %s UTC" if node["ended"] else "%s from %s UTC, last heard of at %s, not ended"
+    text = "%s from %s to %s UTC" if node["ended"] else "%s from %s UTC, last heartbeat %s, not ended"
     return text % (parts, begin, end)
 
 
@@ -376,5 +376,5 @@ def _section(title, columns, rows):
 
 
 def _footer(report):
-    text = "Written %s by npuops.ascend. The same as JSON and as JUnit XML is beside this file." % _when(report["written"])
+    text = "Written %s by npuops.ascend. The JSON and JUnit XML reports are in the same directory." % _when(report["written"])
     return _tag("footer", text)

@@ -60,7 +60,7 @@ def _problem_of_nodes(report):
     bad, halted = report_document.unfinished(report["nodes"]), report["halted"]
     if not bad:
         return None
-    lines = ["%d of %d nodes did not get there:" % (len(bad), len(report["nodes"]))]
+    lines = ["%d of %d nodes did not succeed:" % (len(bad), len(report["nodes"]))]
     for group in report_document.alike(bad):
         why = group[0]["reason"]
         lines.append("  %s: %s%s" % (_names(group), group[0]["outcome"], ", " + why.rstrip(".") if why else ""))

@@ -161,7 +161,7 @@ def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
             one.controller.interrupt()
             assert one.wait() != 0
             told = one.text[one.text.index("npu-a was interrupted in the step ") :]
-        assert "To go on with it: ansible-playbook npuops.ascend.upgrade." in told
+        assert "To continue it: ansible-playbook npuops.ascend.upgrade." in told
         assert observer.now()["npu-a"].cordoned
         team.let_go("slow")
         upgrade(idle, "--limit=npu-a", npu_driver_version=version, **TAKEOVER)

@@ -115,7 +115,7 @@ def test_a_watch_recovers_a_host_that_joined_the_inventory_later(well, tmp_path)
         inventory.write_text(whole, encoding="utf-8")
         wedge(lab, "npu-b")
         lab.wait_for(lambda: "watches again" in watching.text, PATIENCE, "a recovery has ended", 0.5)
-        assert "no-host" in watching.text and "Reads the inventory anew, for npu-b:" in watching.text, watching.text[-3000:]
+        assert "no-host" in watching.text and "Reloads the inventory, for npu-b:" in watching.text, watching.text[-3000:]
         wait_well(lab, "npu-b")
         assert proof(lab, observer, {"npu-b": 1}) == [], watching.text[-3000:]
 
@@ -128,7 +128,7 @@ def test_an_old_approval_is_for_an_upgrade(well):
     wedge(lab, "npu-a")
     with watch(lab) as observer:
         text = heal(lab, **{**ANYWAY, "npu_heal_auto": False})
-        assert "older than the trouble" in text and touched(observer) == set(), text
+        assert "older than the problem" in text and touched(observer) == set(), text
         heal(lab, **{**ANYWAY, "npu_heal_auto": False, "npu_heal_old_approvals": True})
         wait_well(lab, "npu-a")
         lab.kubectl("annotate", "nodes", "npu-b", "npu-c", f"{APPROVAL}-")
@@ -155,7 +155,7 @@ def test_chips_that_answer_again_during_the_drain(well, team):
         lab.fault("npu-b", "clear")
         # The pod holds the drain up until the agent has seen that the chips answer.
         assert one.wait() == 0, one.text
-        assert "Its chips answer again" in one.text
+        assert "Its chips respond again" in one.text
         wait_well(lab, "npu-b")
         assert proof(lab, observer, {}) == [], one.text
     assert last(lab, "npu-b")["outcome"] == "answers-again"

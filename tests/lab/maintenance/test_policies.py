@@ -105,7 +105,7 @@ def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
         text = said(upgrade(idle, *versions, expect=1, npu_upgrade_drain={"skip_selector": "lab/keep"}))
         for pod, variable in (("lone-npu", "npu_upgrade_pod_deletion"), ("lone", "npu_upgrade_drain")):
             why = "it has no controller and would be lost; delete it, or set"
-            assert f"the pod policy-test/{pod} cannot go: {why} {variable}.force: true" in text, text
+            assert f"the pod policy-test/{pod} cannot be evicted: {why} {variable}.force: true" in text, text
         assert "policy-test/kept" not in text, text
         assert untouched(observer, *NPU_NODES)
 
@@ -127,7 +127,7 @@ def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
             team.let_go("train")
             assert one.wait() == 0, one.text[-6000:]
             text = said(one.text)
-    assert f"is left out by its label {SKIP}=true" in text and f"its label {REQUESTED}=true asks for it" in text, text
+    assert f"is excluded by its label {SKIP}=true" in text and f"its label {REQUESTED}=true asks for it" in text, text
     assert untouched(observer, "npu-a")
     assert version_of(idle, "npu-a") != new or version_of(idle, "npu-c") == same
     assert proof(idle, observer, {"npu-b": 1, "npu-c": 1}, max_parallel=0) == []
@@ -244,7 +244,7 @@ def test_a_hidden_holder_of_a_chip(idle, team, holder):
     with watch(idle) as observer:
         holder("davinci3")
         text = said(upgrade(idle, "--limit=npu-a", expect=1, npu_driver_version=version))
-        assert "has davinci3 open and is not a pod's; end it" in text, text
+        assert "has davinci3 open and belongs to no pod; stop it" in text, text
         assert untouched(observer, *NPU_NODES)
         idle.ssh("npu-a", f"systemctl stop {HOLDER}.service")
 

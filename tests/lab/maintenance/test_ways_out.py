@@ -141,7 +141,7 @@ def test_go_on_with_the_other_nodes(fleet):
     line = documented("go on with the other nodes")
     assert fleet.ways_out("go on with") == without_inventory(line)
     with watch(fleet.lab) as observer:
-        fleet.run(line, succeeds=False)  # for NODE did not get there
+        fleet.run(line, succeeds=False)  # for NODE did not succeed
     assert proof(fleet.lab, observer, {OTHER: 1}, fleet.new, only=OTHER) == []
     assert untouched(observer, NODE) == []
     assert (fleet.state(NODE), version_of(fleet.lab, NODE)) == ("upgrade-failed", fleet.old)

@@ -77,6 +77,6 @@ def test_a_watch_whose_credentials_are_refused_ends(wedged):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
         patch.setattr(npu_heal_watch._display, "display", revoke)
-        with pytest.raises(NpuError, match="The watch ends: .*does not accept the credentials"):
+        with pytest.raises(NpuError, match="The watch stops: .*does not accept the credentials"):
             act(wedged, npu_heal_watch, interval=1)
     assert wedged.requests.count(("GET", NODES)) >= 1 + 3

@@ -101,7 +101,7 @@ def test_upgrade(api, host, capsys, monkeypatch):
 
 
 def test_check_mode(api, host):
-    assert act(api, check_mode=True) == {"outcome": "check-mode", "msg": "Would take npu-a through its maintenance"}
+    assert act(api, check_mode=True) == {"outcome": "check-mode", "msg": "Would run the maintenance of npu-a"}
     assert api.requests == []
 
 

@@ -182,7 +182,7 @@ def test_what_will_be_parked_is_in_nobodys_way(parking, registry):
     assert result["green"] and result["park"] == [NPU]
     assert result["cluster_notes"] == ["1 workload will be parked, and restored at the end: StatefulSet train/x"]
     entry = result["hosts"]["a"]
-    assert entry["evictions"]["npu"] == 0 and not any("find no room" in note for note in entry["notes"])
+    assert entry["evictions"]["npu"] == 0 and not any("fit on no other node" in note for note in entry["notes"])
     assert parking.dry_runs == [] and writes(parking) == []
 
 
@@ -190,7 +190,7 @@ def test_what_will_be_parked_is_in_nobodys_way(parking, registry):
 def test_what_is_not_parked_is(parking, registry, workloads):
     result = run(parking, registry, workloads=workloads)
     assert result["counts"]["blocked"] == 2 and result["park"] == [] and result["cluster_notes"] == []
-    assert any("find no room elsewhere" in note for note in result["hosts"]["a"]["notes"])
+    assert any("fit on no other node" in note for note in result["hosts"]["a"]["notes"])
     assert not [path for _method, path in parking.requests if "apps" in path]
 
 

@@ -40,11 +40,11 @@ def test_what_the_device_plugin_wrote_is_left_and_told_by_inventory_name(api, ch
 def test_what_the_device_plugin_wrote_is_removed_where_that_is_asked_for(api, check_mode):
     result = run(api, check_mode, device_plugin_labels=True)
     assert (result["changed"], result["left"]) == (True, {})
-    assert result["msg"] == "take %s from node node-a" % CHIP
+    assert result["msg"] == "remove %s from node node-a" % CHIP
     assert api.objects[NODES]["node-a"]["metadata"]["labels"] == ({CHIP: "910B3"} if check_mode else {})
 
 
 def test_the_diff_names_what_goes(api):
     would_go = run(api, True, True, device_plugin_labels=True)["diff"]
-    assert would_go == {"before": {"to_remove": ["take %s from node node-a" % CHIP]}, "after": {}}
+    assert would_go == {"before": {"to_remove": ["remove %s from node node-a" % CHIP]}, "after": {}}
     assert run(api, True, True)["diff"] == {"before": {}, "after": {}}

@@ -511,7 +511,7 @@ def test_another_run_at_work_keeps_what_it_parked(api, monkeypatch, ahead):
     with monkeypatch.context() as patch:
         beating(api, patch, beat)
         result = restore(api)
-    assert "run-2, which is at work" in result["left"][0]["reason"] and result["problem"] is None
+    assert "run-2, which is still running" in result["left"][0]["reason"] and result["problem"] is None
     assert api.get("Deployment")["spec"]["replicas"] == 0
     assert names(restore(api)["restored"]) == ["Deployment train/x"]  # silent since
 
@@ -525,7 +525,7 @@ def test_another_run_with_no_node_in_maintenance_keeps_what_it_parked(api, monke
     with monkeypatch.context() as patch:
         beating(api, patch, life.beat)
         result = restore(api)
-    assert "run-2, which is at work" in result["left"][0]["reason"] and result["problem"] is None
+    assert "run-2, which is still running" in result["left"][0]["reason"] and result["problem"] is None
     assert api.get("Deployment")["spec"]["replicas"] == 0
     started = clock.monotonic()
     assert names(restore(api)["restored"]) == ["Deployment train/x"]

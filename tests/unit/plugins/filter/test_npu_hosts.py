@@ -81,8 +81,8 @@ OURS = "/var/lib/npuops/python/current/python3"
 
 
 def test_a_host_to_which_no_python_could_be_brought():
-    host = one({"__npu_python": {"failed": True, "msg": "No Python could be brought to this host: no ctr"}})
-    assert (host["error"], "pending" in host) == ("No Python could be brought to this host: no ctr", False)
+    host = one({"__npu_python": {"failed": True, "msg": "Python could not be installed on this host: no ctr"}})
+    assert (host["error"], "pending" in host) == ("Python could not be installed on this host: no ctr", False)
     gone = one({"__npu_python": {"unreachable": True, "msg": "no route"}})
     assert (gone["unreachable"], gone["error"]) == (True, "no route")
 
@@ -102,21 +102,21 @@ def test_our_python_is_missing():
 
 
 @pytest.mark.parametrize(("facts", "why"), [
-    ({"chip_count": "8"}, "chip_count is a text, not a number"),
+    ({"chip_count": "8"}, "chip_count is a string, not a number"),
     ({"chip_count": 2**40}, "chip_count is 1099511627776, which is not between 0 and 1024"),
     ({"chip_count": True}, "chip_count is true or false, not a number"),
     ({"family": {"name": "910B", "accelerator": "../x"}}, "which this version does not know"),
     ({"driver": []}, "driver is a list, not an object"),
     ({"driver": {"tree": "/x\n---\nkind: ClusterRoleBinding"}}, "which is not a path"),
-    ({"problems": [{}]}, "problems[0] is an object, not a text"),
+    ({"problems": [{}]}, "problems[0] is an object, not a string"),
     ({"upgrade": {"staged": {"r": 1}}}, "upgrade.staged.r is a number, not an object"),
-    ({"uptime": "9"}, "uptime is a text, not a number"),
+    ({"uptime": "9"}, "uptime is a string, not a number"),
     ([], "it is a list, not an object"),
 ])  # fmt: skip
 def test_facts_that_are_none(facts, why):
     """Of this host; what they would do to the verdicts on all the others, nobody wants to know."""
     host = one({"__npu_facts": {"npu": facts}})
-    assert host["facts"] is None and why in host["error"] and "Look whether its address leads to the right host" in host["error"]
+    assert host["facts"] is None and why in host["error"] and "Check that its address belongs to the right host" in host["error"]
 
 
 def test_a_validation_that_is_none():

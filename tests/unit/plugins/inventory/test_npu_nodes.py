@@ -221,7 +221,7 @@ def test_a_node_whose_name_is_none_is_no_host(inventory, api):
     api.put(NODES, *[at(node(name, labels=LINUX), "10.0.0.1") for name in [*names, "a"]])
     variables, _groups, said = inventory.read()
     assert list(variables) == ["a"] and not canary.exists()
-    assert "is no name of a Node" in said and "-oProxyCommand=x" in said
+    assert "is not a valid name" in said and "-oProxyCommand=x" in said
 
 
 def test_what_the_cluster_says_is_marked_whatever_it_looks_like(inventory, api):
@@ -378,5 +378,5 @@ def test_what_to_install(inventory, missing, tmp_path):
         assert pathlib.Path(next(iter(kubernetes_core.__path__))) != broken / "kubernetes" / "core"
         inventory.environment["ANSIBLE_COLLECTIONS_PATH"] = str(broken.parent)
     message = inventory.refused()
-    assert "lacks what talks to Kubernetes: No module named" in message
+    assert "lacks the Kubernetes client: No module named" in message
     assert "-m pip install kubernetes) and the collection kubernetes.core" in message

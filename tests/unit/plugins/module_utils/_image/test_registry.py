@@ -354,7 +354,7 @@ def test_a_server_that_is_no_registry():
 def test_a_web_page_in_the_manifests_place(basic, body):
     image(basic)
     basic.faults = [("GET", "manifests", lambda content: body)]
-    with pytest.raises(RegistryError, match="no JSON object"):
+    with pytest.raises(RegistryError, match="not a JSON object"):
         client(basic).image(REPOSITORY, TAG)
 
 

@@ -165,7 +165,7 @@ def test_simulation_names_budget_pod_and_owner_and_changes_nothing(api, cluster)
     api.put(BUDGETS, budget("web", allowed=0, healthy=2, desired=2))
     (blocker,) = simulate(cluster)
     assert blocker.text == (
-        "the pod train/web-1 (Deployment train/web) cannot go: the PodDisruptionBudget train/web allows no disruption"
+        "the pod train/web-1 (Deployment train/web) cannot be evicted: the PodDisruptionBudget train/web allows no disruption"
         " now: 2 healthy, 2 needed"
     )
     assert blocker.result()["budget"] == {
@@ -196,9 +196,9 @@ def test_simulation_hears_what_the_status_does_not_tell(api, cluster):
     )
     api.refuse["guarded"] = (403, {"message": 'admission webhook "guard" denied the request: not today'})
     assert [blocker.text for blocker in simulate(cluster)] == [
-        "the pod train/web-1 (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget train/web: The budget is being"
+        "the pod train/web-1 (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget train/web: The budget is being"
         " processed",
-        "the pod train/guarded (ReplicaSet train/web-5d4f) cannot go: The Kubernetes API at %s refuses: admission webhook"
+        "the pod train/guarded (ReplicaSet train/web-5d4f) cannot be evicted: The Kubernetes API at %s refuses: admission webhook"
         ' "guard" denied the request: not today' % api.address,
     ]
 
@@ -273,7 +273,7 @@ def test_this_very_run_is_not_evicted(api, cluster, monkeypatch, time):
     api.put(PODS, pod(socket.gethostname()))
     assert eviction.own_pod_name() is None
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-    with pytest.raises(eviction.Blocked, match="runs this very Ansible"):
+    with pytest.raises(eviction.Blocked, match="Ansible itself runs in it"):
         time.drain(cluster).evict_others()
     assert not api.evicted
 
@@ -282,7 +282,9 @@ def test_many_pods_with_one_cause_are_told_together():
     items = [eviction.Pod(pod("web-%d" % number)) for number in range(5)]
     budgets = eviction.Budgets([budget()])
     text = eviction.told([budgets.objection(item) for item in items])
-    assert text.startswith("the pods train/web-0, train/web-1, train/web-2 and 2 more (ReplicaSet train/web-5d4f) cannot go")
+    assert text.startswith(
+        "the pods train/web-0, train/web-1, train/web-2 and 2 more (ReplicaSet train/web-5d4f) cannot be evicted"
+    )
 
 
 # --- acting ---
@@ -346,7 +348,7 @@ def test_at_the_limit_it_names_the_blocker(api, cluster, time):
     with pytest.raises(eviction.Blocked) as caught:
         time.drain(cluster, drain={"timeout": "30"}).evict_others()
     assert caught.value.message == (
-        "a is not drained after 30 s: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget"
+        "a is not drained after 30 s: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget"
         " train/web allows no disruption now: 2 healthy, 2 needed"
     )
     assert [blocker["budget"]["name"] for blocker in caught.value.blockers] == ["web"]
@@ -358,7 +360,7 @@ def test_at_the_limit_it_names_the_blocker(api, cluster, time):
 def test_at_the_limit_a_pod_that_does_not_end_is_named(api, cluster, time):
     api.put(PODS, pod("web-1"))
     api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
-    with pytest.raises(eviction.Blocked, match="told to end, at the latest at 2026-11-21T13:00:00Z, and still runs"):
+    with pytest.raises(eviction.Blocked, match="to terminate by 2026-11-21T13:00:00Z and still runs"):
         time.drain(cluster, drain={"timeout": 3}).evict_others()
 
 
@@ -368,7 +370,7 @@ def test_what_cannot_end_goes_down_with_the_host(api, cluster, time):
     api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
     drain = time.drain(cluster, drain={"timeout": 3}, leave_stuck=True)
     assert drain.evict_others() == 0 and time.now >= 3
-    assert time.said[-1] == "does not wait any longer for train/web-1: told to end, and cannot"
+    assert time.said[-1] == "no longer waits for train/web-1: terminating, but stuck"
 
 
 def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
@@ -380,7 +382,7 @@ def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
 
 def test_policy_stops_before_the_first_eviction(api, cluster, time):
     api.put(PODS, pod("web-1"), pod("bare", owner=None))
-    with pytest.raises(eviction.Blocked, match=r"train/bare cannot go: it has no controller .*npu_upgrade_drain\.force"):
+    with pytest.raises(eviction.Blocked, match=r"train/bare cannot be evicted: it has no controller .*npu_upgrade_drain\.force"):
         time.drain(cluster).evict_others()
     assert not api.evicted
     assert time.now == 0
@@ -470,5 +472,5 @@ def test_components_leave(api, cluster, time):
     time.events[4] = lambda: api.remove(component)
     time.drain(cluster).wait_components_gone(60)
     api.put(PODS, component)
-    with pytest.raises(eviction.Blocked, match="npu-operator/plugin .*cannot go: it still runs"):
+    with pytest.raises(eviction.Blocked, match="npu-operator/plugin .*cannot be evicted: it still runs"):
         time.drain(cluster).wait_components_gone(5)

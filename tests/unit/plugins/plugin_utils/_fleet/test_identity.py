@@ -36,8 +36,8 @@ def test_two_nodes_with_one_boot_id():
     reasons = judged([host("a"), host("c")], nodes_of(a="boot-a", b="boot-a", c="boot-c"))
     assert reasons["c"] == []
     assert reasons["a"] == [
-        "the nodes a and b say that they are one machine: their boot ID is boot-a. Find out which one is it. One that"
-        " is gone left its Node behind: kubectl delete node <name>"
+        "the nodes a and b report the same machine: their boot ID is boot-a. Find out which one it is. If a"
+        " machine is gone, delete its Node: kubectl delete node <name>"
     ]
 
 
@@ -47,7 +47,7 @@ def test_two_nodes_with_one_machine_id():
         assert (
             len(reasons[name]) == 1
             and "their machine ID is m" in reasons[name][0]
-            and "an /etc/machine-id each" in reasons[name][0]
+            and "a unique /etc/machine-id each" in reasons[name][0]
         )
 
 
@@ -59,14 +59,16 @@ def test_nodes_that_do_not_say():
 
 def test_many_of_them():
     told = identity.twins(nodes_of(**{"n%d" % number: "one" for number in range(9)}))
-    assert len(told) == 9 and "the nodes n0, n1, n2, n3, n4 and 4 more say" in told["n8"]
+    assert len(told) == 9 and "the nodes n0, n1, n2, n3, n4 and 4 more report" in told["n8"]
 
 
 def test_two_hosts_that_are_one_machine():
     """The second one's Node says so as well: nothing but the two answers tells."""
     reasons = judged([host("a"), host("b", boot_id="boot-a")], nodes_of(a="boot-a", b="boot-b"))
     for name in "ab":
-        assert "the hosts a and b are one machine: its boot ID is boot-a. Correct ansible_host, or leave one out" in reasons[name]
+        assert (
+            "the hosts a and b are the same machine: its boot ID is boot-a. Correct ansible_host, or exclude one" in reasons[name]
+        )
 
 
 def test_a_recovery_is_not_begun():
@@ -79,7 +81,7 @@ def test_a_recovery_is_not_begun():
     verdicts = {entry.name: (entry.verdict, entry.reason) for entry in made.entries}
     assert verdicts["c"] == ("recover", None) and [entry.name for entry in made.due] == ["c"]
     for name in "ab":
-        assert verdicts[name][0] == "blocked" and "The nodes a and b say that they are one machine" in verdicts[name][1]
+        assert verdicts[name][0] == "blocked" and "The nodes a and b report the same machine" in verdicts[name][1]
 
 
 @pytest.mark.parametrize("field", ["bootID", "machineID"])
@@ -96,7 +98,7 @@ def test_a_twin_that_comes_later(field):
     bench.run(until="reboot")
     appear()
     outcome = bench.run()
-    assert "The host of npu-a is not rebooted: the nodes npu-a and npu-b say that they are one machine" in outcome["reason"]
+    assert "The host of npu-a is not rebooted: the nodes npu-a and npu-b report the same machine" in outcome["reason"]
     assert bench.host.boots == 0 and not bench.cordoned
 
 

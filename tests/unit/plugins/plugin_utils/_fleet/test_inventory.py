@@ -129,7 +129,7 @@ def test_the_annotation_wins(value):
 def test_what_is_no_address_reaches_no_command_line(value):
     by_annotation = host_of(with_addresses(*USUAL, annotations={"x": value}), address_annotation="x")
     assert "ansible_host" not in by_annotation.variables
-    assert by_annotation.trouble == "its annotation x is no address: %r" % value
+    assert by_annotation.trouble == "its annotation x is not an address: %r" % value
     assert "ansible_host" not in host_of(with_addresses(("InternalIP", value))).variables
 
 

@@ -90,7 +90,7 @@ def test_a_node_that_is_due():
     }
     assert plan.green
     assert plan.due_nodes == ["a"]
-    assert plan.summary == "1 of 1 node is due; how long it takes is not known before the first one."
+    assert plan.summary == "1 of 1 node is due; duration unknown before the first one is done."
 
 
 def test_the_same_digest_is_not_touched():
@@ -116,10 +116,10 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
         (host(chip_count=0, family=None), None, "skipped", "has no Ascend chip"),
         (host(config={"driver_source": "preinstalled"}), None, "skipped", "preinstalled"),
         (host(), nodes_of("a", labels={"npuops.ascend/skip": "true"}), "skipped", "npuops.ascend/skip=true"),
-        (host(), nodes_of("a", unschedulable=True), "ready", "is cordoned already and will stay so"),
-        (host(), cordoned("npuops.ascend-maintenance"), "ready", "uncordoned if this one does"),
-        (host(), cordoned("kubectl-cordon"), "ready", "is cordoned already and will stay so"),
-        (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "does not answer any more"),
+        (host(), nodes_of("a", unschedulable=True), "ready", "is already cordoned and stays cordoned"),
+        (host(), cordoned("npuops.ascend-maintenance"), "ready", "uncordoned if this one works"),
+        (host(), cordoned("kubectl-cordon"), "ready", "is already cordoned and stays cordoned"),
+        (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "no longer responds"),
         (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
     ("entry", "kwargs", "reason"),
     [
         (host(disk={"path": "/var", "free_bytes": 2**30}), {}, "/var has 1024 MiB free, staging the image needs 3136 MiB"),
-        (host(driver={"managed": False, "loaded": False}), {}, "npuops.ascend.install comes first"),
+        (host(driver={"managed": False, "loaded": False}), {}, "run npuops.ascend.install first"),
         (host(boot_id="other"), {}, "the host is not the node a"),
         (host(), {"nodes": {}}, "the cluster has no node a"),
         (host(), {"nodes": nodes_of("a", ready=False)}, "the node a is not Ready"),
@@ -141,15 +141,15 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
         (
             host(validation={"checks": [{"name": "cdi_running", "ok": False, "seen": "off", "expected": "on", "message": "m"}]}),
             {},
-            "its present driver does not validate: cdi_running is off, expected on. m",
+            "its current driver fails validation: cdi_running is off, expected on. m",
         ),
         (host(validation={"failed": True, "msg": "Traceback ..."}), {}, "could not be validated: Traceback"),
         (
             host(upgrade={"staged": {}, "holders": [{"pid": 7, "command": "python x", "device": "davinci0", "pod": False}]}),
             {},
-            "the process 7 (python x) has davinci0 open and is not a pod's",
+            "the process 7 (python x) has davinci0 open and belongs to no pod",
         ),
-        (host(), {"tools": {"own_boot_id": "boot-a"}}, "this very Ansible runs on it"),
+        (host(), {"tools": {"own_boot_id": "boot-a"}}, "Ansible itself runs on it"),
         (host(), {"tools": {"support": lambda *_args: (["firmware too old"], [])}}, "firmware too old"),
         (host(), {"tools": {"white_list": lambda image: "not allowed: " + image[-9:]}}, "not allowed: oe2403sp3"),
     ],
@@ -264,7 +264,7 @@ def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
     entry = plan.entries[1]
     assert (entry.verdict, entry.record["step"], plan.green) == ("in-flight", "drain-required", True)
     assert plan.due_nodes == ["a"]
-    assert "step drain-required of run r1, last heard of at 2026-11-21T12:00:00Z" in entry.notes
+    assert "step drain-required of run r1, last heartbeat 2026-11-21T12:00:00Z" in entry.notes
 
 
 @pytest.mark.parametrize(
@@ -379,13 +379,13 @@ def test_a_host_on_trial_without_a_record(reason, upgrade, config, release):
     assert entry.target["release"].startswith(release)
     assert "on trial" in entry.notes[0] and not any("install" in note for note in entry.notes)
     assert "a" not in plan.due_nodes + plan.settled_nodes
-    assert "1 on a trial that nobody confirmed" in plan.summary
+    assert "1 on an unconfirmed trial" in plan.summary
 
 
 def test_a_host_on_trial_whose_node_was_made_anew():
     driver = dict(host()["facts"]["driver"], release=NEW_RELEASE, loaded_release=NEW_RELEASE)
     entry = only(host(driver=driver, upgrade={"trial": NEW_RELEASE}))
-    assert entry.verdict == "on-trial" and "has not the labels of npuops.ascend.install" in entry.notes[1]
+    assert entry.verdict == "on-trial" and "lacks the labels of npuops.ascend.install" in entry.notes[1]
     # What another machine tries says nothing about this node.
     entry = only(host(driver=driver, upgrade={"trial": NEW_RELEASE}, boot_id="another"))
     assert entry.verdict == "blocked"
@@ -419,7 +419,7 @@ def test_a_node_that_failed_is_left_alone_until_it_is_asked_for():
     plan = make([host()], nodes=failed())
     (entry,) = plan.entries
     assert (entry.verdict, plan.green) == ("failed", True)
-    assert entry.reasons == ["validation: 7 of 8 chips; when that is repaired: -e npu_upgrade_retry=true"]
+    assert entry.reasons == ["validation: 7 of 8 chips; after fixing this: -e npu_upgrade_retry=true"]
     assert plan.summary == "Nothing is due on 1 node, 1 failed before."
     assert only(host(), nodes=failed(), retry=True).verdict == "ready"
 
@@ -459,11 +459,11 @@ def test_a_budget_blocks_and_can_be_deferred():
     assert a.evictions == {"npu": 1, "other": 1, "jobs": 0}
     assert plan.due_nodes == ["a", "b"]
     assert plan.problem.splitlines() == [
-        "Nothing was changed: the plan is not green. 1 of 2 nodes is due, 1 blocked; how long it takes is not known before the"
-        " first one.",
-        "  a: the pods train/web-1, train/train (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget train/web allows no"
+        "Nothing was changed: the plan is not green. 1 of 2 nodes is due, 1 blocked; duration unknown before the"
+        " first one is done.",
+        "  a: the pods train/web-1, train/train (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget train/web allows no"
         " disruption now: 2 healthy, 2 needed",
-        "To begin with the others, and try the blocked ones last: -e npu_upgrade_on_blocked=defer.",
+        "To start with the others and try the blocked ones last: -e npu_upgrade_on_blocked=defer.",
     ]
 
 
@@ -489,8 +489,8 @@ def test_pods_in_the_way_come_before_a_missing_approval():
 def test_where_evicted_pods_could_go():
     pods = [pod("big", npus=8), pod("small", npus=2), pod("there", node="b", npus=6)]
     a, b = make([host("a"), host("b")], pods=pods).entries
-    assert [text for text in a.notes if "no room" in text] == [
-        "1 of its 2 pods that use NPUs find no room elsewhere now and will wait: train/big"
+    assert [text for text in a.notes if "no other node" in text] == [
+        "1 of its 2 pods that use NPUs fit on no other node now and will wait: train/big"
     ]
     assert any("train/there" in text for text in b.notes)
 
@@ -659,8 +659,8 @@ def test_table():
         "-  b     8 x 910B  25.5.0  25.5.2  1 (0 NPU)  blocked",
         "-  c     8 x 910B  25.5.2  25.5.2  -          up-to-date",
         "",
-        "In the way:",
-        "  b: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot go: the PodDisruptionBudget train/web allows no disruption now:"
+        "Blockers:",
+        "  b: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget train/web allows no disruption now:"
         " 2 healthy, 2 needed",
         "",
         "1 of 3 nodes is due, 1 blocked; about 12 min.",
@@ -680,7 +680,7 @@ def test_canaries_only():
     }
     assert plan.due_nodes == ["a", "b", "p"] and plan.green
     assert plan.park == [plan.entries[0].checked.family["resource"]]
-    assert "3 of 4 nodes are due, 2 of them later: this run is for the first of each pool" in plan.summary
+    assert "3 of 4 nodes are due, 2 of them later: this run takes only the first of each pool" in plan.summary
     assert fleet_plan.table(plan)[1].endswith("ready, first of its kind") and fleet_plan.table(plan)[2].endswith("ready, later")
     assert make(hosts, park=True).result()["order"] == ["a", "b", "p"]
 
@@ -739,9 +739,7 @@ def test_halt_and_holders_are_told():
     plan = make([host()], slots=slots)
     lines = fleet_plan.table(plan)
     told = [line for line in lines if "halted since" in line]
-    assert len(told) == 1 and told[0].startswith(
-        "  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed. When that is repaired"
-    )
+    assert len(told) == 1 and told[0].startswith("  halted since 2026-11-21T10:00:00Z by run r1: npu-b failed. After fixing this")
     assert "  cluster: in maintenance now: b" in lines
 
 
@@ -769,9 +767,9 @@ def test_a_halted_run_finishes_what_is_in_maintenance():
     stuck = {"max": 1, "halted": dict(HALT, node="a"), "holders": {"a": {"run": "r1", "since": "2026-11-21T10:00:00Z"}}}
     plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, park=True)
     assert plan.green and plan.held and plan.result()["in_flight"] == ["a"] and plan.result()["order"] == ["a", "b"]
-    assert any("only goes on with what is in maintenance already" in note for note in plan.cluster_notes)
+    assert any("only continues nodes already in maintenance" in note for note in plan.cluster_notes)
     assert any(
-        "finish a first: ansible-playbook npuops.ascend.upgrade. To go on without it" in line for line in fleet_plan.table(plan)
+        "finish a first: ansible-playbook npuops.ascend.upgrade. To continue without it" in line for line in fleet_plan.table(plan)
     )
 
 
@@ -802,7 +800,7 @@ def test_why_it_is_halted_stands_there_once():
         nodes[name]["metadata"]["annotations"] = ended("rolled-back", failure=told)
     slots = {"max": 1, "halted": {"who": "run r1", "why": why, "when": "2026-11-21T10:00:00Z"}, "holders": {}}
     lines = fleet_plan.table(make([host("a"), host("b")], nodes=nodes, slots=slots))
-    assert sum(line.startswith("  halted since 2026-11-21T10:00:00Z by run r1. When") for line in lines) == 1
+    assert sum(line.startswith("  halted since 2026-11-21T10:00:00Z by run r1. After") for line in lines) == 1
     assert sum("npu-smi lists 7 chips" in line for line in lines) == 1
 
 
@@ -813,8 +811,8 @@ def test_a_driver_that_does_not_answer_is_not_merely_up_to_date():
     plan = make([host("a", loaded=NEW_RELEASE), host("b", loaded=NEW_RELEASE, validation=invalid)], nodes=nodes)
     lines = fleet_plan.table(plan)
     assert [line.split("  ")[-1] for line in lines[1:3]] == ["up-to-date, wedged", "up-to-date"]
-    assert "  a: its driver does not answer any more (npuops.ascend/wedged): npuops.ascend.heal" in lines
-    assert "  b: its driver does not validate: 7 of 8 chips answer" in lines
+    assert "  a: its driver no longer responds (npuops.ascend/wedged): npuops.ascend.heal" in lines
+    assert "  b: its driver fails validation: 7 of 8 chips answer" in lines
     assert plan.settled_nodes == ["a", "b"]
 
 

@@ -86,7 +86,7 @@ def test_a_host_without_a_chip_is_left_alone_and_said_so():
     empty = host(fact={"boot_id": "other", "chip_count": 0, "family": None, "problems": ["no systemd"]})
     verdict = only(empty, nodes={})
     assert (verdict.status, verdict.reasons) == ("skipped", [])
-    assert verdict.line() == "a: has no Ascend chip; nothing is done there"
+    assert verdict.line() == "a: has no Ascend chip; skipped"
 
 
 def test_everything_wrong_at_once():
@@ -107,7 +107,7 @@ def test_everything_wrong_at_once():
         " registry.example.com/mlops/ascend-driver (or npu_driver_image for a whole reference)",
         "  c: not reachable: ssh: connect to host c port 22: timed out",
         "  d: python 3.6 is too old",
-        "To go on without a host, leave it out: --limit 'npu_nodes:!<host>'.",
+        "To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.",
     ]
 
 
@@ -194,7 +194,7 @@ def test_a_newer_kubelet_is_only_noted():
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("package", "npu_driver_source: package does not work yet; use image or preinstalled"),
+        ("package", "npu_driver_source: package is not supported yet; use image or preinstalled"),
         ("Image", "npu_driver_source is 'Image'; it must be one of image, preinstalled, package"),
     ],
 )

@@ -98,7 +98,7 @@ RECORD = {
     "heartbeat": "2026-11-23T09:59:48Z",
     "times": {"cordon-required": "2026-11-23T09:50:00Z", "drain-required": "2026-11-23T09:56:00Z"},
 }
-UNDER_WAY = "upgrade from 25.5.0 to 25.5.1 by the run awx-812: drain-required for 4 min, last heard of 12 s ago"
+UNDER_WAY = "upgrade from 25.5.0 to 25.5.1 by the run awx-812: drain-required for 4 min, last heartbeat 12 s ago"
 
 
 def in_maintenance(**changes):
@@ -111,12 +111,12 @@ def test_a_maintenance_tells_its_step_its_run_and_its_age():
     stuck = in_maintenance(failure="It did not come back\nwithin 60 s.")
     assert state(labels=paused, annotations=stuck)[1] == UNDER_WAY + "; It did not come back within 60 s"
     recovery = in_maintenance(reason="recovery", to={}, times={})
-    assert state(annotations=recovery)[1] == "recovery by the run awx-812: drain-required, last heard of 12 s ago"
+    assert state(annotations=recovery)[1] == "recovery by the run awx-812: drain-required, last heartbeat 12 s ago"
 
 
 def test_a_maintenance_by_a_controller_whose_clock_is_ahead():
     ahead = in_maintenance(heartbeat="2026-11-23T10:04:48Z", times={"drain-required": "2026-11-23T10:01:00Z"})
-    assert state(annotations=ahead)[1].endswith(": drain-required for 0 s, last heard of 0 s ago")
+    assert state(annotations=ahead)[1].endswith(": drain-required for 0 s, last heartbeat 0 s ago")
 
 
 def test_a_maintenance_is_told_of_a_host_that_reboots_in_it():
@@ -146,7 +146,7 @@ def test_node_agent():
 )
 def test_a_driver_that_no_longer_answers(annotation, reason):
     told = state(annotations={"npuops.ascend/wedged": annotation}, allocatable="0")
-    assert told == ("wedged", reason + "; only a reboot helps, if it does not end by itself")
+    assert told == ("wedged", reason + "; only a reboot helps, unless it recovers by itself")
 
 
 def test_a_host_that_is_down_on_a_node_that_is_gone_too():

@@ -199,7 +199,7 @@ def test_what_the_plugin_wrote_stays_and_is_told(api, cluster):
 def test_what_the_plugin_wrote_goes_where_that_is_asked_for(api, cluster):
     api.put(NODES, left_by_the_plugin("a"), left_by_the_plugin("b"))
     done = take_back(cluster, "a", device_plugin_labels=True)
-    assert done == ["take %s from node a" % ", ".join(PLUGINS["labels"] + PLUGINS["annotations"])]
+    assert done == ["remove %s from node a" % ", ".join(PLUGINS["labels"] + PLUGINS["annotations"])]
     metadata = api.objects[NODES]["a"]["metadata"]
     assert {part: metadata[part] for part in PEOPLES} == PEOPLES
     assert set(PLUGINS["labels"]) < set(api.objects[NODES]["b"]["metadata"]["labels"]), "a node that is not of the run"
@@ -223,7 +223,7 @@ def test_names_that_people_use_as_well_stay_where_the_plugin_is_not_known_to_hav
     made["metadata"]["managedFields"] = fields
     api.put(NODES, made)
     done = take_back(cluster, "a", device_plugin_labels=True)
-    assert done == ["take node.kubernetes.io/npu.chip.name from node a"]
+    assert done == ["remove node.kubernetes.io/npu.chip.name from node a"]
     assert api.objects[NODES]["a"]["metadata"]["labels"] == peoples
     assert api.objects[NODES]["a"]["metadata"]["annotations"] == {"serverType": "x"}
 

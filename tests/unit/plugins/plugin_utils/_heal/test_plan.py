@@ -135,8 +135,8 @@ def test_others(item, expected, told):
     [
         ({"uptime": 60}, "too-soon", "up for 60 s only"),
         ({"config": {"driver_source": "preinstalled"}}, "skipped", "preinstalled"),
-        ({"unreachable": True, "error": "no route"}, "not-ready", "cannot be asked: no route"),
-        ({"name": "elsewhere"}, "no-host", "None of the hosts"),
+        ({"unreachable": True, "error": "no route"}, "not-ready", "could not be gathered: no route"),
+        ({"name": "elsewhere"}, "no-host", "It matches no host"),
         ({"facts": None}, "recover", None),
     ],
 )

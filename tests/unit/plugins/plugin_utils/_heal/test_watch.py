@@ -105,12 +105,12 @@ def test_a_node_whose_host_it_does_not_know():
     scene.strangers = [("npu-d", "x")]
     scene.go(100)
     assert scene.runs == [0, 30, 90]
-    assert scene.said[:2] == ["fine", "Reads the inventory anew, for npu-d:"]
+    assert scene.said[:2] == ["fine", "Reloads the inventory, for npu-d:"]
     scene.due, scene.cures = [("npu-a", "y")], True
     scene.said.clear()
     scene.go(600)
     assert len(scene.runs) == 4
-    assert scene.said[1:3] == ["Recovers npu-a:", "Reads the inventory anew, for npu-d:"]
+    assert scene.said[1:3] == ["Recovers npu-a:", "Reloads the inventory, for npu-d:"]
 
 
 def test_an_api_that_is_away_is_told_once_and_waited_for():
@@ -210,9 +210,7 @@ def test_credentials_that_are_not_renewed_end_the_watch():
     scene = Scene()
     scene.go(60)
     scene.error = kube_client.Unauthorized("The API does not accept the credentials (401 Unauthorized).")
-    with pytest.raises(
-        NpuError, match="The watch ends: it cannot look at the nodes any more. The API does not accept the credentials"
-    ):
+    with pytest.raises(NpuError, match="The watch stops: it can no longer read the nodes. The API does not accept the credentials"):
         scene.go(10000)
     assert scene.looks == 2 + heal_watch.REFUSALS and scene.said[-1] == scene.error.message
 
@@ -232,7 +230,7 @@ def test_a_watch_that_was_never_let_in():
     """It does not end so often that systemd gives up on it: five times in 15 minutes."""
     scene = Scene()
     scene.error = kube_client.Unauthorized("No credentials.")
-    with pytest.raises(NpuError, match="The watch ends"):
+    with pytest.raises(NpuError, match="The watch stops"):
         scene.go(10000)
     assert scene.now == heal_watch.BLIND > 900 / 5
 

@@ -111,7 +111,7 @@ def test_a_component_that_waits_for_its_driver_says_so(api, cluster):
     waiting = dict(container(), name=kube_daemonsets.DRIVER_WAIT)
     api.put(PODS, pod(initContainerStatuses=[waiting], containerStatuses=[container(waiting={"reason": "PodInitializing"})]))
     message = failure(cluster)
-    assert "waits for the driver of its host: journalctl -b -u npu-driver.service there" in message
+    assert "waits for the driver of its host: journalctl -b -u npu-driver.service on that host" in message
 
 
 def test_ready_at_once(api, cluster):

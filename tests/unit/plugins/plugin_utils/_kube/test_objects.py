@@ -94,7 +94,7 @@ def test_diff_shows_the_value_and_no_noise(api, cluster):
 
 def test_a_kind_the_cluster_does_not_know(cluster):
     text = "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x, namespace: n}}"
-    with pytest.raises(NpuError, match="knows no ServiceMonitor of monitoring.coreos.com/v1. Is its operator installed"):
+    with pytest.raises(NpuError, match="has no ServiceMonitor of monitoring.coreos.com/v1. Is its operator installed"):
         bring_about(cluster, text)
 
 

@@ -109,7 +109,7 @@ def test_uncordoned_in_the_instant_before_the_intent():
 
     bench.world.on_write = on_write
     assert bench.run()["outcome"] == "done"
-    assert ("reboot-required", "somebody uncordoned the node: begins again") in bench.said
+    assert ("reboot-required", "somebody uncordoned the node: starts over") in bench.said
     bench.assert_upgraded()
 
 
@@ -117,7 +117,9 @@ def test_uncordoned_in_the_instant_before_the_intent():
 
 
 def test_blocked_before_the_cordon():
-    bench = Bench(pods=Pods(None, blockers=[blocker("the pod train/web-0 (StatefulSet train/web) cannot go: budget train/web")]))
+    bench = Bench(
+        pods=Pods(None, blockers=[blocker("the pod train/web-0 (StatefulSet train/web) cannot be evicted: budget train/web")])
+    )
     outcome = bench.run()
     assert outcome["outcome"] == "deferred" and "StatefulSet train/web" in outcome["reason"]
     assert outcome["blockers"] == [{"kind": "budget", "text": bench.pods.blockers[0].text}]
@@ -742,7 +744,7 @@ def test_api_away_longer_than_a_heartbeat(seconds):
 def test_api_away_for_good():
     bench = Bench()
     bench.world.fate = Fate(6, "dark", "before", dark=10_000)
-    with pytest.raises(NpuError, match="cannot be reached.*run again, which goes on with it"):
+    with pytest.raises(NpuError, match="cannot be reached.*run again to continue it"):
         bench.run()
     bench.wait(10_000)
     assert bench.run(run="run-2")["outcome"] == "done"
@@ -843,7 +845,7 @@ def test_halted_before_it_began():
     text = json.dumps(dict(slots, halted={"who": "the run x", "why": "npu-z burns.", "when": "now"}))
     bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = text
     outcome = bench.run()
-    assert outcome["outcome"] == "halted" and "npu-z burns. When" in outcome["reason"]
+    assert outcome["outcome"] == "halted" and "npu-z burns. After" in outcome["reason"]
     assert "-e npu_upgrade_clear_halt=true" in outcome["reason"]
     assert not bench.cordoned and RECORD not in bench.annotations and bench.world.slots()["holders"] == {}
     assert bench.run(run="run-2")["outcome"] == "halted"

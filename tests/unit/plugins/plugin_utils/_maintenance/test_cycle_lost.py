@@ -91,7 +91,7 @@ def test_a_node_that_was_deleted_in_validation_is_validated_and_confirmed():
     bench.wait(60)
     bench.world.touch("npu-a", lambda node: node["status"]["nodeInfo"].update(containerRuntimeVersion="containerd://2.1.5"))
     (entry,) = bench.plan().entries
-    assert entry.verdict == "on-trial" and any("run that afterwards" in note for note in entry.notes)
+    assert entry.verdict == "on-trial" and any("run install afterwards" in note for note in entry.notes)
     assert bench.upgrade()[1]["outcome"] == "done"
     assert (bench.host.driver, bench.host.good, bench.host.boots) == (NEW, NEW, 1)
     assert bench.labels == {VERSION: "25.5.0"} and not bench.cordoned

@@ -154,7 +154,7 @@ def test_an_approval_from_before_the_wedge_does_not_count():
     bench = Wedged()
     _approve(bench, bench.world.clock.now() - 30 * 86400)
     outcome = bench.run(auto=False)
-    assert outcome["outcome"] == "awaiting-approval" and "older than the trouble" in outcome["reason"]
+    assert outcome["outcome"] == "awaiting-approval" and "older than the problem" in outcome["reason"]
     bench.assert_untouched()
     assert bench.run(auto=False, guards={"old_approvals": True})["outcome"] == "done"
     assert APPROVE not in bench.annotations

@@ -89,7 +89,7 @@ def test_a_dry_run_that_fails_defers_the_node_at_once(api, bench, answer):
     started = bench.world.clock.now()
     outcome = bench.run()
     assert outcome["outcome"] == "deferred" and bench.world.clock.now() - started < 10
-    assert "the pod train/web (ReplicaSet train/web-5d4f) cannot go" in outcome["reason"]
+    assert "the pod train/web (ReplicaSet train/web-5d4f) cannot be evicted" in outcome["reason"]
     assert [entry["pod"] for entry in outcome["blockers"]] == ["train/web"]
     if answer is WEBHOOK_DOWN:
         assert 'failed calling webhook "guard.example.com"' in outcome["blockers"][0]["text"]
@@ -112,7 +112,7 @@ def test_an_eviction_that_fails_is_tried_for_as_long_as_the_drain_may_last(api, 
     started = bench.world.clock.now()
     outcome = bench.run()
     assert outcome["outcome"] == "deferred"
-    assert "web-5d4f) cannot go: The Kubernetes API" in outcome["reason"]
+    assert "web-5d4f) cannot be evicted: The Kubernetes API" in outcome["reason"]
     assert 'failed calling webhook "guard.example.com"' in outcome["reason"]
     assert 120 <= bench.world.clock.now() - started < 150
     assert not any("Trying again" in sentence for _step, sentence in bench.said)
@@ -225,6 +225,6 @@ def test_an_outage_still_is_one(api, bench):
     bench.world.on_write = lambda _path, body: (
         body.get("spec", {}).get("unschedulable") and setattr(bench.world, "dark_until", bench.world.clock.now() + 10_000)
     )
-    with pytest.raises(kube_client.NpuError, match="run again, which goes on with it") as caught:
+    with pytest.raises(kube_client.NpuError, match="run again to continue it") as caught:
         bench.run()
     assert caught.value.details["api_unreachable"]

@@ -149,7 +149,7 @@ def test_a_holder_whose_maintenance_has_ended_is_dropped_at_once(world, slots):
 
 def test_the_same_node_waits_for_who_has_just_taken_it(world, slots):
     slots.take("npu-a", "run-1", 3)
-    assert slots.take("npu-a", "run-2", 3) == "the run run-1 has just taken it up"
+    assert slots.take("npu-a", "run-2", 3) == "the run run-1 has just resumed it"
     world.clock.sleep(61)
     assert slots.take("npu-a", "run-2", 3) is None
     assert world.slots()["holders"]["npu-a"]["run"] == "run-2"
@@ -259,7 +259,7 @@ def test_an_upgrade_that_failed_is_no_reason_not_to_go_back(world, slots):
 def test_a_halt_because_of_a_node_ends_with_its_maintenance(world, slots):
     slots.hold("npu-a", "run-1")
     slots.halt("the run run-1", "npu-a is in the middle.", node="npu-a")
-    assert "finish npu-a first: ansible-playbook npuops.ascend.upgrade. To go on without it" in slots.halted()
+    assert "finish npu-a first: ansible-playbook npuops.ascend.upgrade. To continue without it" in slots.halted()
     slots.hold("npu-b", "run-1")
     slots.give("npu-b", "run-1", works="new")
     assert slots.halted()

@@ -51,7 +51,7 @@ def test_what_the_host_says_is_found_among_other_words():
 )
 def test_failures_say_what_to_do(status, output, told):
     message = python_runtime.failure(status, output, IMAGE).message
-    assert message.startswith("No Python could be brought to this host") and told in message
+    assert message.startswith("Python could not be installed on this host") and told in message
 
 
 def test_a_failure_never_shows_the_credentials():

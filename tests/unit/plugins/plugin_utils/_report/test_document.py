@@ -123,7 +123,7 @@ def test_a_node_that_was_emptied_in_vain():
     )
     assert [(row.outcome, row.result()["status"]) for row in made] == [("given back", "not-begun"), ("not begun", "not-begun")]
     told = report_table.problem(document(made, reports.HALTED))
-    assert "npu-a: given back, it was being emptied when the roll-out was halted; it was not rebooted" in told
+    assert "npu-a: given back, it was being drained when the roll-out was halted; it was not rebooted" in told
 
 
 def test_check_mode_tells_what_the_plan_says():
@@ -152,12 +152,12 @@ def test_a_node_that_went_back():
     assert lines[1].split()[:5] == ["npu-a", "25.5.0", "25.5.1", "rolled", "back"]
     assert "npu-a: " + why in lines
     told = report_table.problem(document(made, halted, "upgrade"))
-    assert told.startswith("3 of 3 nodes did not get there:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
-    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since 2026-11-21T10:01:22Z.\nWhen" in told
+    assert told.startswith("3 of 3 nodes did not succeed:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
+    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since 2026-11-21T10:01:22Z.\nAfter" in told
     other = report_table.problem(document(made[1:], dict(halted, why="A disk is full."), "upgrade"))
     assert "\nThe roll-out is halted since 2026-11-21T10:01:22Z: A disk is full.\n" in other
     assert told.endswith(
-        "go on with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
+        "continue with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
     )
 
 
@@ -166,7 +166,7 @@ def test_what_is_left_fails_the_run(outcome):
     made = rows(DONE, ("npu-b", outcome, "because", planned("npu-b"), node("npu-b", state="upgrade-required")))
     told = report_table.problem(document(made, None, "rollback"))
     assert "1 of 2 nodes" in told and "npu-b" in told and "npu-a" not in told
-    assert told.endswith("\nTo go on: ansible-playbook npuops.ascend.rollback")
+    assert told.endswith("\nTo continue: ansible-playbook npuops.ascend.rollback")
 
 
 def test_a_blocked_node_of_the_plan_fails_the_run():

@@ -182,7 +182,7 @@ def test_a_bar_in_words():
     words = {name: drawn.get("aria-label") for name, (_row, drawn) in found.items()}
     assert words["npu-a"] == "evict 1 min, reboot 4 min, validate 1 min from 10:00:00 to 10:06:00 UTC"
     assert words["npu-b"] == "evict 1 min, reboot 4 min, validate 30 s, back 3 min 20 s from 10:06:00 to 10:14:50 UTC"
-    assert words["npu-c"] == "evict 1 min, reboot 15 min from 10:06:40 UTC, last heard of at 10:22:40, not ended"
+    assert words["npu-c"] == "evict 1 min, reboot 15 min from 10:06:40 UTC, last heartbeat 10:22:40, not ended"
     assert {drawn.get("role") for _row, drawn in found.values()} == {"img"}
     assert [name for name, (_row, drawn) in found.items() if "open" in drawn.get("class").split()] == ["npu-c"]
     titles = [span.get("title") for span in found["npu-a"][1]]
@@ -231,7 +231,7 @@ def test_the_banner_of_a_halt():
 def test_the_banner_of_a_run_that_left_something():
     blocked = ("npu-b", None, None, reports.planned("npu-b", "blocked", ["no image"]), None)
     banner = classed(page(reports.document(reports.rows(reports.DONE, blocked))), "banner")
-    assert [texts(part) for part in banner[0]][0] == "1 of 2 nodes did not get there."
+    assert [texts(part) for part in banner[0]][0] == "1 of 2 nodes did not succeed."
     assert texts(banner[0].find("pre")) == "ansible-playbook npuops.ascend.upgrade"
 
 

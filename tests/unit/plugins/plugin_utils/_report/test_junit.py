@@ -125,7 +125,7 @@ def test_a_run_that_was_halted():
         "npu-h": ("0", ("skipped", None, "skipped: it has no chip")),
     }
     assert "-e npu_upgrade_clear_halt=true" in suite.find("testcase/failure").text
-    assert "did not get there" in suite.find("system-err").text and "NODE " in suite.find("system-out").text
+    assert "did not succeed" in suite.find("system-err").text and "NODE " in suite.find("system-out").text
     halted = next(entry for entry in suite.iter("property") if entry.get("name") == "halted")
     assert halted.get("value") == "since 2026-11-21T10:20:00Z by the run r1: " + reports.WHY
 
