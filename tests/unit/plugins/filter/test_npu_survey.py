@@ -52,7 +52,7 @@ def test_bounds():
 def test_descriptions():
     asked = items()
     assert asked["npu_upgrade_auto"]["question_description"] == (
-        "Whether nodes are rebooted without being asked for. Empty: the value of the inventory, or else false."
+        "Whether nodes are rebooted without an approval. Empty: the value of the inventory, or else false."
     )
     # What the choices are.
     assert "refuse touches no node. defer upgrades" in asked["npu_upgrade_on_blocked"]["question_description"]
