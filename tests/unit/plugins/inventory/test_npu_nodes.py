@@ -185,7 +185,7 @@ def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
     }
     variables, groups, said = inventory.read(**options)
     assert not canary.exists()
-    assert "a: its annotation address is no address" in said and groups["asked"] == ["a"]
+    assert "a: its annotation address is not an address" in said and groups["asked"] == ["a"]
     everything = "{{ [copied, made_of_it, all_of_it, bare, node_annotations, node_info, node_taints, node_addresses] }}"
     source = inventory.directory / "npu_nodes.yml"
     # AWX keeps what ansible-inventory prints, and gives it to Ansible again.
