@@ -81,7 +81,7 @@ def test_given_up_as_the_documentation_says(idle, waits):
     row = next(
         line
         for line in (CHECKOUT / "docs/upgrade.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| give up on a node")
+        if line.startswith("| abandon a node")
     )
     with watch(idle) as observer:
         dies_on_trial(idle, observer, version, waits)

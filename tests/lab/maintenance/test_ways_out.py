@@ -86,7 +86,7 @@ class Fleet:
         if {version_of(self.lab, NODE), version_of(self.lab, OTHER)} != {self.new}:
             self.halted_by_failure()
             self.broken.unlink(missing_ok=True)
-            self.run(documented("try the failed node again, too"))
+            self.run(documented("also retry the failed node"))
         self.put_back()
 
     def begin(self) -> None:
@@ -138,8 +138,8 @@ def fleet(lab, installed, tmp_path_factory):
 
 def test_go_on_with_the_other_nodes(fleet):
     fleet.halted_by_failure(anew=version_of(fleet.lab, OTHER) != fleet.old)
-    line = documented("go on with the other nodes")
-    assert fleet.ways_out("go on with") == without_inventory(line)
+    line = documented("continue with the other nodes")
+    assert fleet.ways_out("continue with") == without_inventory(line)
     with watch(fleet.lab) as observer:
         fleet.run(line, succeeds=False)  # for NODE did not succeed
     assert proof(fleet.lab, observer, {OTHER: 1}, fleet.new, only=OTHER) == []
@@ -152,8 +152,8 @@ def test_try_the_failed_node_again(fleet):
     fleet.halted_by_failure()
     fleet.broken.unlink(missing_ok=True)
     before = version_of(fleet.lab, OTHER)
-    line = documented("try the failed node again, too")
-    assert fleet.ways_out("go on with:") == without_inventory(line)
+    line = documented("also retry the failed node")
+    assert fleet.ways_out("continue with:") == without_inventory(line)
     with watch(fleet.lab) as observer:
         fleet.run(line)
     assert proof(fleet.lab, observer, {NODE: 1, OTHER: 0 if before == fleet.new else 1}, fleet.new) == []
@@ -163,10 +163,10 @@ def test_go_back(fleet):
     """On one node, then on all: the first stays back then. The halt remains, so that nobody goes forward again by accident."""
     fleet.halted_and_upgraded()
     with watch(fleet.lab) as observer:
-        fleet.run(documented("go back on one that has the new driver"))
+        fleet.run(documented("roll back one node that has the new driver"))
     assert proof(fleet.lab, observer, {OTHER: 1}, fleet.old, halted=True) == []
     assert untouched(observer, NODE) == []
-    line = documented("go back on all nodes")
+    line = documented("roll back all nodes")
     assert fleet.ways_out("To go back instead:") == without_inventory(line)
     with watch(fleet.lab) as observer:
         fleet.run(line)
@@ -214,7 +214,7 @@ def test_go_on_without_the_node(middle):
     """It stays as it is, and the other one gets the new driver."""
     with watch(middle.lab) as observer:
         halt_in_the_middle(middle)
-        middle.run(middle.ways_out("To go on without it:"))
+        middle.run(middle.ways_out("To continue without it:"))
         assert proof(middle.lab, observer, {OTHER: 1}, middle.new, max_parallel=2, only=OTHER) == []
         node = observer.now()[NODE]
         assert node.cordoned and node.record["step"] == "reboot-required"
