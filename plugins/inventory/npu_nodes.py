@@ -38,7 +38,7 @@ notes:
   - Being its children, these groups win over V(npu_nodes) in C(group_vars); where two of them disagree, the one that comes later
     in the alphabet does. Groups of O(groups) and O(keyed_groups) stand beside V(npu_nodes) unless a V(parent_group) says otherwise.
 requirements:
-  - kubernetes.core >= 6.0.0
+  - kubernetes.core >= 6.0.0, < 7.0.0
   - kubernetes (Python)
 extends_documentation_fragment:
   - npuops.ascend.kubernetes_auth
