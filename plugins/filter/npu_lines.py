@@ -14,11 +14,11 @@ description:
   - Ansible shows results as JSON, where a list has one line per item and a text with line breaks has one long line; or,
     with C(callback_result_format=yaml), as YAML, where it is the other way round and long items of a list are folded.
   - Returns the list as it is for JSON, and as one text for YAML.
+  - Other data is returned as it is for JSON, and as a text of JSON with sorted keys for YAML. Ansible itself sorts them for JSON.
 options:
   _input:
-    description: The lines.
-    type: list
-    elements: str
+    description: The lines, a text, or other data.
+    type: raw
     required: true
 """
 
@@ -30,9 +30,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The lines as a list or as one text.
+  description: The lines as a list or as one text, or the data.
   type: raw
 """
+
+import json
 
 from ansible import constants
 from ansible.errors import AnsibleError
@@ -40,7 +42,11 @@ from ansible.errors import AnsibleError
 
 def npu_lines(lines):
     """See DOCUMENTATION."""
-    return "\n".join(lines) if _result_format() == "yaml" else lines
+    if isinstance(lines, str) or _result_format() != "yaml":
+        return lines
+    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+        return "\n".join(lines)
+    return json.dumps(lines, indent=2, sort_keys=True)
 
 
 def _result_format():

@@ -80,7 +80,7 @@ def test_its_collections(context):
 
 def test_what_is_found_in_the_collection(introspected):
     pip, bindep = introspected
-    assert names(pip) == {"kubernetes", "urllib3"}
+    assert names(pip) == {"jmespath", "kubernetes", "urllib3"}
     # Lower bounds only: the environment has other collections too.
     for line in pip:
         if line.strip() and not line.startswith("#"):

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -167,6 +168,17 @@ def test_what_hosts_and_nodes_say_is_shown_and_not_evaluated(fleet, playbook):
     assert not fleet.canary.exists(), told
     assert "PLAY RECAP" in told and "Traceback" not in told, told
     assert hostile.SHOWN in told.replace("\\", ""), told
+
+
+@pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
+@pytest.mark.parametrize("asked", ["@", "nodes[].reason"])
+@pytest.mark.parametrize("playbook", ["status", "upgrade"])
+def test_what_is_asked_of_them_is_not_evaluated(fleet, playbook, asked):
+    told = fleet.run(playbook, npu_query=asked)
+    assert not fleet.canary.exists(), told
+    assert "PLAY RECAP" in told and "cannot be answered" not in told and "Traceback" not in told, told
+    answer = re.search(r"TASK \[Show the (?:fleet|report)\] .*?(?=\nTASK)", told.split("PLAY [Report]")[-1], re.S).group()
+    assert hostile.SHOWN in answer.replace("\\", ""), told
 
 
 @pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.action.npu_plan import ActionModu
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
 from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from fleet import host
 from kubernetes_stub import node
@@ -75,6 +76,12 @@ def test_a_green_plan(api, registry):
     assert api.dry_runs == ["web-1"] and not api.evicted
     assert writes(api) == []
     assert "s3cret" not in json.dumps(result)
+
+
+def test_what_can_be_asked(api, registry):
+    document = query.document("plan", run(api, registry))
+    assert sorted(document) == list(query.KEYS["plan"])
+    assert document["nodes"][0]["name"] == document["nodes"][0]["node"]
 
 
 def test_every_option_may_be_a_string_and_an_empty_one_is_the_default(api, registry):

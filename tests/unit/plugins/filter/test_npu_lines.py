@@ -21,12 +21,12 @@ def show(tmp_path):
     tree.mkdir(parents=True)
     (tree / "ascend").symlink_to(CHECKOUT)
 
-    def run(result_format):
+    def run(result_format, lines=f"['first', '{LONG}']"):
         (tmp_path / "ansible.cfg").write_text(
             f"[defaults]\ncallback_result_format = {result_format}\ncollections_path = {tmp_path}\n", encoding="utf-8"
         )
         command = [os.path.join(os.path.dirname(sys.executable), "ansible"), "localhost", "-m", "debug", "-a"]
-        command.append(f"msg={{{{ ['first', '{LONG}'] | npuops.ascend.npu_lines }}}}")
+        command.append(f"msg={{{{ {lines} | npuops.ascend.npu_lines }}}}")
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg")}
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
 
@@ -38,3 +38,14 @@ def test_no_line_is_broken(show, result_format):
     lines = [line.strip(' ",') for line in show(result_format).splitlines()]
     assert "first" in lines
     assert LONG in lines
+
+
+@pytest.mark.parametrize("result_format", ["json", "yaml"])
+def test_other_data_is_json_with_sorted_keys(show, result_format):
+    text = "".join(show(result_format, "[dict(b=1, a=none)]").split())
+    assert '[{"a":null,"b":1}]' in text
+
+
+@pytest.mark.parametrize("result_format", ["json", "yaml"])
+def test_a_text_is_one_line(show, result_format):
+    assert "\n    first\n" in show(result_format, "'first'").replace('"msg": "first"', "first").replace("msg: first", "first")
