@@ -155,16 +155,20 @@ def test_a_memory_that_cannot_be_read_holds_nothing_up(agent, ready, readiness, 
 
 
 def test_the_image_has_what_is_imported():
-    """The files of the collection that the Containerfile copies are those the agent loads."""
-    code = "import sys, npu_node_agent.main; print(*sys.modules)"
+    """The files of the collection that the Containerfile copies are those the agent loads, each in its package."""
+    code = (
+        "import sys, npu_node_agent.main\nfor name, module in sys.modules.items():\n    hasattr(module, '__path__') or print(name)"
+    )
     path = os.pathsep.join(sys.path)
     loaded = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True, text=True
     ).stdout.split()
-    prefix = "ansible_collections.npuops.ascend.plugins.module_utils."
+    prefix = "ansible_collections.npuops.ascend."
     with open(os.path.join(os.path.dirname(HERE), "Containerfile"), encoding="utf-8") as stream:
-        copied = re.findall(r"plugins/module_utils/(\w+)\.py", stream.read())
-    assert sorted(copied) == sorted(name[len(prefix) :] for name in loaded if name.startswith(prefix))
+        copies = re.findall(r"^COPY (plugins/.+) (\S+)/$", stream.read().replace("\\\n", " "), re.MULTILINE)
+    copied = [name for names, _target in copies for name in names.split()]
+    assert all(os.path.dirname(name) == target[len(prefix) :] for names, target in copies for name in names.split())
+    assert sorted(copied) == sorted(name[len(prefix) :].replace(".", "/") + ".py" for name in loaded if name.startswith(prefix))
 
 
 def test_names_of_sockets_fit_into_an_address():
