@@ -122,6 +122,7 @@ class SmokePod:
     def _wait(self):
         """None when it succeeded, else why not."""
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
+        pulls = kube_daemonsets.Pulls(self._clock.monotonic)
         while True:
             try:
                 pod = self._cluster.get(self._path)
@@ -137,7 +138,7 @@ class SmokePod:
                 return None
             if phase == "Failed":
                 return "failed: %s" % self._why(pod)
-            if kube_daemonsets.pull_in_vain(pod):
+            if pulls.in_vain([pod]):
                 return self._why(pod)
             if self._clock.monotonic() >= deadline:
                 return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))

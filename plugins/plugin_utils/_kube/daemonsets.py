@@ -28,7 +28,11 @@ DRIVER_WAIT = "wait-for-driver"
 # What containerd and the kubelet put before the cause.
 _PULL_WORDS = re.compile(r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": ')
 _NO_LOG = "unable to retrieve container logs for "
-_PULL_NEVER = re.compile(r"not found|manifest unknown|unauthorized|denied|no basic auth|forbidden", re.I)
+# A registry says of what a client may not see, too, that it does not exist.
+_PULL_REFUSED = re.compile(r"unauthorized|denied|no basic auth|authorization|forbidden", re.I)
+_PULL_NEVER = re.compile(r"not found|manifest unknown", re.I)
+# Seconds: a kubelet may pull before it has seen the pull secret of a new namespace. It tries again after 10 s.
+_SECOND_TRY = 30
 
 
 def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monotonic):
@@ -41,13 +45,14 @@ def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monot
     when waiting is in vain (an image that does not exist).
     """
     best, deadline = -1, clock() + timeout
+    pulls = Pulls(clock)
     while True:
         snapshot = Snapshot(cluster, daemonsets, nodes)
         if snapshot.finished:
             return snapshot
         if snapshot.progress > best:
             best, deadline = snapshot.progress, clock() + timeout
-        if snapshot.in_vain:
+        if pulls.in_vain(snapshot.pods_to_come()):
             raise NpuError(_message("The rollout cannot finish", snapshot.reasons()))
         if clock() >= deadline:
             head = "The rollout did not finish, and made no progress for %d s" % timeout
@@ -77,9 +82,9 @@ class Snapshot:
         """Grows while pods become ready and chips allocatable."""
         return sum(entry.ready for entry in self._sets) + sum(self._offers(entry) for entry in self._expected_nodes)
 
-    @property
-    def in_vain(self):
-        return any(pull_in_vain(pod) for entry in self._sets for pod in entry.new_pods() if not pod_ready(pod))
+    def pods_to_come(self):
+        """The pods made from the present templates that are not ready."""
+        return [pod for entry in self._sets for pod in entry.new_pods() if not pod_ready(pod)]
 
     def summary(self):
         return [entry.summary() for entry in self._sets]
@@ -294,15 +299,33 @@ def _last_termination(pod):
     return None
 
 
-def pull_in_vain(pod):
-    """Whether the pod waits for an image that will not come by waiting."""
+class Pulls:
+    """Pods that wait for an image which will not come by waiting. ``clock()``: monotonic seconds."""
+
+    def __init__(self, clock):
+        self._clock, self._refused = clock, {}  # since when, by the pods' UIDs
+
+    def in_vain(self, pods):
+        """Whether one of the pods, as they are now, has no hope."""
+        now, before, self._refused = self._clock(), self._refused, {}
+        hopeless = False
+        for pod in pods:
+            uid = pod["metadata"].get("uid") or pod["metadata"]["name"]
+            for waiting in _pulling(pod):
+                message = waiting.get("message") or ""
+                refused = _PULL_REFUSED.search(message)
+                hopeless |= waiting["reason"] in _NEVER or bool(not refused and _PULL_NEVER.search(message))
+                # While the kubelet pauses it does not say why.
+                if refused or uid in before:
+                    self._refused[uid] = before.get(uid, now)
+        return hopeless or any(now - since >= _SECOND_TRY for since in self._refused.values())
+
+
+def _pulling(pod):
     for status in _statuses(pod):
         waiting = (status.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") in _NEVER:
-            return True
-        if waiting.get("reason") in _PULL and _PULL_NEVER.search(waiting.get("message") or ""):
-            return True
-    return False
+        if waiting.get("reason") in _PULL + _NEVER:
+            yield waiting
 
 
 def why_pod_not_ready(pod, events, log_line):

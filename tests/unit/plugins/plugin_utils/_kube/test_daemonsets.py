@@ -169,18 +169,53 @@ def test_no_daemonset(cluster):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['failed to resolve reference "x": x: not found', "unauthorized: authentication required", "pull access denied"],
+    ("text", "tries"),
+    [
+        ('failed to resolve reference "x": x: not found', 1),
+        ("unauthorized: authentication required", 2),
+        ("pull access denied, repository does not exist or may require authorization: no basic auth credentials", 2),
+    ],
 )
-def test_an_image_that_will_not_come_fails_at_once(api, cluster, text):
+def test_an_image_that_will_not_come_fails_soon(api, cluster, text, tries):
+    """At once when there is none; after the kubelet has tried again when it was refused."""
     api.put(SETS, daemonset(ready=0))
     waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image: " + text}
     api.put(PODS, pod(containerStatuses=[container(waiting)]))
     clock = Clock()
-    message = failure(cluster, clock=clock)
-    assert clock.now == 0
+    message = failure(cluster, clock=clock, timeout=300)
+    assert "The rollout cannot finish" in message
+    assert clock.now == 0 if tries == 1 else 10 < clock.now < 60
     assert "a: DaemonSet npu-operator/plugin: its pod cannot get its image %s: Back-off" % IMAGE in message
     assert text in message
+
+
+def test_a_kubelet_that_has_not_seen_the_pull_secret_yet(api, cluster):
+    """In a new namespace it may pull without it first. Its second try has it, and in between it only says that it pauses."""
+    api.put(SETS, daemonset(ready=0))
+    refused = {"reason": "ErrImagePull", "message": "pull access denied: no basic auth credentials"}
+    api.put(PODS, pod(containerStatuses=[container(refused)]))
+
+    def then(second):
+        if second >= 4:
+            api.put(PODS, pod(containerStatuses=[container({"reason": "ImagePullBackOff", "message": "Back-off"})]))
+        if second >= 14:
+            api.put(SETS, daemonset())
+            api.put(PODS, pod(ready=True))
+
+    wait(cluster, Clock(then), timeout=300)
+
+
+def test_a_kubelet_that_is_refused_again_and_again(api, cluster):
+    """Whatever it says at the moment we look."""
+    api.put(SETS, daemonset(ready=0))
+    refused = {"reason": "ErrImagePull", "message": "pull access denied: no basic auth credentials"}
+    api.put(PODS, pod(containerStatuses=[container(refused)]))
+
+    def then(second):
+        pauses = {"reason": "ImagePullBackOff", "message": "Back-off"}
+        api.put(PODS, pod(containerStatuses=[container(pauses if second % 10 else refused)]))
+
+    assert "The rollout cannot finish" in failure(cluster, clock=Clock(then), timeout=300)
 
 
 def test_an_old_pod_with_a_bad_image_is_not_the_end(api, cluster):
