@@ -542,7 +542,7 @@ def refused(awx, tmp_path, variables, *arguments, **environment):
 
 def test_an_api_that_would_not_be_verified(awx, tmp_path):
     output = refused(awx, tmp_path, {**FIRST, "npu_awx_kubernetes_ca": ""})
-    assert "npu_awx_kubernetes_ca is not set. Without the certificates of the API's authority AWX has jobs send the token" in output
+    assert "npu_awx_kubernetes_ca is not set. Without the CA certificates of the API, jobs in AWX send the token to any server" in output
     assert awx.changes == []
 
 
@@ -560,7 +560,7 @@ def test_wrong_defaults_of_surveys(awx, tmp_path):
 
 def test_a_credential_that_is_not_there(awx, tmp_path):
     output = refused(awx, tmp_path, {**THERE, "npu_awx_machine_ssh_key": "", "npu_awx_machine_credential": "ours"}, "--check")
-    assert "AWX has no credential" in output and "npu_awx_machine_ssh_key is not set to make one" in output
+    assert "AWX has no credential" in output and "npu_awx_machine_ssh_key is not set to create it" in output
 
 
 def test_without_the_collection_awx(awx, tmp_path):
@@ -571,7 +571,7 @@ def test_without_the_collection_awx(awx, tmp_path):
 def test_playbooks_that_awx_cannot_fetch(tmp_path):
     with AwxStub(PLAYBOOKS, project_status="failed") as stub:
         output = refused(stub, tmp_path, {**FIRST, "npu_awx_project_branch": "no-such-tag"})
-    assert "AWX was to fetch no-such-tag of https://github.com/npuops/ascend for the project" in output
+    assert "AWX could not fetch no-such-tag of https://github.com/npuops/ascend for the project" in output
 
 
 def test_new_secrets(awx, tmp_path):
