@@ -195,7 +195,7 @@ def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
         assert "npu_uninstall_device_plugin_labels: true removes that" in told
         removes = {"npu_uninstall_device_plugin_labels": True}
         dry = " ".join(lab.playbook("uninstall", "--check", "--diff", **removes).stdout.split())
-        assert "take infer-card-type, node.kubernetes.io/npu.chip.name, servertype, baseDeviceInfos" in dry, dry
+        assert "remove infer-card-type, node.kubernetes.io/npu.chip.name, servertype, baseDeviceInfos" in dry, dry
         assert left("npu-c") == before["npu-c"]
         lab.playbook("uninstall", "--limit=npu-c", **removes)
         assert left("npu-c") == {} and left("npu-b") == before["npu-b"]
