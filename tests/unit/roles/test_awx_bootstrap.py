@@ -542,7 +542,10 @@ def refused(awx, tmp_path, variables, *arguments, **environment):
 
 def test_an_api_that_would_not_be_verified(awx, tmp_path):
     output = refused(awx, tmp_path, {**FIRST, "npu_awx_kubernetes_ca": ""})
-    assert "npu_awx_kubernetes_ca is not set. Without the CA certificates of the API, jobs in AWX send the token to any server" in output
+    assert (
+        "npu_awx_kubernetes_ca is not set. Without the CA certificates of the API, jobs in AWX send the token to any server"
+        in output
+    )
     assert awx.changes == []
 
 
