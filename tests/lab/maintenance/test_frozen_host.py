@@ -48,7 +48,7 @@ def test_a_host_that_freezes_as_it_is_told_to_reboot(idle, impatient):
     version = target(idle, NODE, OTHER)
     with watch(idle) as observer:
         with frozen.thawed_at_the_end(idle, NODE) as freeze:
-            gate = frozen.When(f"^{address(idle, NODE)} npu_boot rebooted", freeze)
+            gate = frozen.When(f"^{address(idle, NODE)} npu_trial_boot rebooted", freeze)
             with run(
                 idle, BOTH, gate=gate, environment=impatient, npu_driver_version=version, npu_upgrade_reboot={"timeout": 5}
             ) as one:
