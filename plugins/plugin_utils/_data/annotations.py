@@ -26,6 +26,7 @@ LIMIT = 128 * 1024
 _FAILURE = 8 * 1024
 
 _word = optional(schema.text(256))
+_node = schema.text(253, schema.NODE_NAME, "the name of a Node")
 # Of pods, hosts and hooks.
 _told = optional(schema.text(64 * 1024))
 _driver = optional(fields(version=_word, release=_word, digest=_word))
@@ -91,10 +92,12 @@ def wedge(text):
 def slots(text):
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = schema.load(text, LIMIT)
-    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=_word)
+    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=optional(_node))
     holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
     proved = optional(listing(schema.text(512), 1000))
     fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
+    for name in told.get("holders", {}):
+        _node(name, "a name in holders")
     return told
 
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 import re
 
+# What the API server takes for the name of a Node. It stands in commands that people copy into a shell.
+NODE_NAME = r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+
 
 class Misfit(ValueError):
     """Which place has what wrong, as a phrase."""

@@ -14,6 +14,7 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import NODE_NAME
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -38,8 +39,8 @@ _INFO = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeletVer
 _IP = re.compile(r"[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?")
 _DNS_NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\.?")
 
-# What the API server takes for the name of a Node, and of these the ones that mean something else to Ansible.
-_NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NODE_NAME = re.compile(NODE_NAME)
+# Names of Nodes that mean something else to Ansible.
 _TAKEN = ("all", "ungrouped", "localhost", "127.0.0.1")
 
 

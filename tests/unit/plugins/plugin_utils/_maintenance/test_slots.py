@@ -63,6 +63,22 @@ def test_going_on_without_the_node_that_was_the_reason_of_a_halt(world, slots):
     assert slots.take("npu-b", "run-3", 1, pool="a2 new").startswith("all 1 slot taken: npu-a (run run-3")
 
 
+@pytest.mark.parametrize("where", ["halted", "holders"])
+def test_a_name_that_no_node_has_gets_into_no_command(world, slots, where):
+    """What a halt and a dead run's slot advise is copied into a shell."""
+    slots.take("npu-a", "run-1", 1)
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    text = json.dumps(world.slots())
+    name = "x' ; touch owned ; '"
+    changed = (
+        text.replace('"node": "npu-a"', '"node": "%s"' % name) if where == "halted" else text.replace('"npu-a":', '"%s":' % name)
+    )
+    assert changed != text
+    world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = changed
+    with pytest.raises(Refused, match="cannot be read: .*is not the name of a Node"):
+        slots.halted()
+
+
 def test_a_halt_that_names_no_node_sets_none_aside(world, slots):
     slots.take("npu-a", "run-1", 1)
     slots.halt("run-1", "npu-b failed.")
