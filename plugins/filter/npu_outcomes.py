@@ -40,6 +40,8 @@ _value:
   elements: dict
 """
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import told
+
 
 def npu_outcomes(names, hostvars):
     """See DOCUMENTATION."""
@@ -51,12 +53,7 @@ def _outcome(variables):
     if staged.get("failed") or staged.get("unreachable"):
         return {"outcome": "failed", "reason": "its driver could not be staged: %s" % staged.get("msg")}
     # The last step of its maintenance; one that is skipped hands on what the one before said.
-    last = variables["__npu_step"] if "__npu_step" in variables else {}
-    failed = last.get("failed") or last.get("unreachable")
-    return {
-        "outcome": last.get("outcome") or ("failed" if failed else None),
-        "reason": last.get("reason") or (last.get("msg") if failed else None),
-    }
+    return told(variables["__npu_step"] if "__npu_step" in variables else {})
 
 
 class FilterModule:

@@ -111,10 +111,9 @@ def _plugins(node, part):
 def _set_by(node, part, manager, of_status=True):
     """Names of the labels, or of the annotations, whose value the API server knows that ``manager`` set last."""
     found = set()
-    for entry in node["metadata"].get("managedFields") or []:
+    for entry, owned in kube_client.owned_keys(node, part):
         if entry.get("manager") == manager and (of_status or not entry.get("subresource")):
-            fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:" + part) or {}
-            found.update(field[2:] for field in fields if field.startswith("f:"))
+            found |= owned
     return found
 
 

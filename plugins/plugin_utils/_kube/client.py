@@ -368,6 +368,13 @@ def annotations(node):
     return node["metadata"].get("annotations") or {}
 
 
+def owned_keys(node, part):
+    """(entry of managedFields, the names in metadata.``part`` that it owns) for each entry; ``part``: labels or annotations."""
+    for entry in node["metadata"].get("managedFields") or []:
+        owned = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:" + part) or {}
+        yield entry, {field[2:] for field in owned if field.startswith("f:")}
+
+
 def allocatable(node, resource):
     """How many of ``resource`` the kubelet offers on the Node (0 when it has never heard of it)."""
     return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))

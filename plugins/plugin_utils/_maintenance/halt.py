@@ -43,13 +43,10 @@ def ways_out(halted):
     """What to do now."""
     playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
     if halted.get("node"):
-        told = "After fixing this, finish %s first: %s. To continue without it: %s --limit 'npu_nodes:!%s'%s" % (
-            halted["node"],
-            playbook,
-            playbook,
-            halted["node"],
-            " -e npu_upgrade_clear_halt=true",
-        )
+        told = (
+            "After fixing this, finish %(node)s first: %(playbook)s. To continue without it:"
+            " %(playbook)s --limit 'npu_nodes:!%(node)s' -e npu_upgrade_clear_halt=true"
+        ) % {"node": halted["node"], "playbook": playbook}
     else:
         told = "After fixing this, continue with %s -e npu_upgrade_clear_halt=true" % playbook
     return told if of_rollback(halted) else told + ". To go back instead: ansible-playbook npuops.ascend.rollback"

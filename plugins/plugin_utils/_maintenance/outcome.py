@@ -33,15 +33,22 @@ class NotDue(Exception):
 _OF_THE_END = ("step", "seconds", "blockers", "api_unreachable", "no_slot")
 
 
+def told(result):
+    """{outcome, reason} of a task's result, also of one that broke and names neither; both None when it was skipped."""
+    failed = result.get("failed") or result.get("unreachable")
+    return {
+        "outcome": result.get("outcome") or (FAILED if failed else None),
+        "reason": result.get("reason") or (result.get("msg") if failed else None),
+    }
+
+
 def handed_on(previous):
     """The result of a step that is skipped, because the step with the result ``previous`` ended the maintenance; or None."""
     if not previous or previous.get("outcome") == UNDER_WAY:
         return None
-    failed = previous.get("failed") or previous.get("unreachable")
     return {
         **{name: previous[name] for name in _OF_THE_END if name in previous},
-        "outcome": previous.get("outcome") or (FAILED if failed else None),
-        "reason": previous.get("reason") or (previous.get("msg") if failed else None),
+        **told(previous),
         "msg": "The maintenance of the node ended with the step before",
         "skipped": True,
     }

@@ -192,9 +192,8 @@ def age(record, now):
 def annotated_at(node, name):
     """(the program that set the annotation, when: RFC 3339), as managedFields tell; (None, None) when they do not."""
     manager, when = None, None
-    for entry in node["metadata"].get("managedFields") or []:
-        owned = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
-        if "f:" + name in owned and (entry.get("time") or "") >= (when or ""):
+    for entry, owned in kube_client.owned_keys(node, "annotations"):
+        if name in owned and (entry.get("time") or "") >= (when or ""):
             manager, when = entry.get("manager"), entry.get("time")
     return manager, when
 
