@@ -67,7 +67,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     request = cluster.request
     cluster.request = lambda method, path, **params: calls.append((method, path)) or request(method, path, **params)
     fleet_snapshot.check_readable(cluster, "npu-operator")
-    snapshot = fleet_snapshot.Snapshot.read(cluster, ["registry.example"])
+    snapshot = fleet_snapshot.FleetSnapshot.read(cluster, ["registry.example"])
     read = time.monotonic() - begun
     slots = maintenance_slots.Slots(cluster, "npu-operator", kube_retry.Clock()).view()
     tools = fleet_plan.Tools(
@@ -77,7 +77,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
         confirm=lambda pods: fleet_snapshot.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
-    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.Wishes(eviction.Policy.of(), auto=True), tools)
+    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True), tools)
     table = fleet_plan.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     dry_runs = sum(path.endswith("/eviction") for _method, path in calls)

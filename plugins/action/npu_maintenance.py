@@ -114,8 +114,8 @@ class ActionModule(ClusterAction):
         if params["heartbeat_limit"] < 1:
             text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would count as dead"
             raise NpuError(text % params["heartbeat_limit"])
-        pods = eviction.Policy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
-        order = maintenance_cycle.Order(
+        pods = eviction.DrainPolicy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
+        request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],
             reason=params["reason"],
@@ -144,8 +144,8 @@ class ActionModule(ClusterAction):
                 leave_stuck=recovers,
                 namespace=params["namespace"],
             ),
-            order,
-            maintenance_cycle.Policy(
+            request,
+            maintenance_cycle.MaintenancePolicy(
                 auto=params["recovery"]["auto"] if recovers else policy["auto"],
                 max_parallel=policy["max_parallel"],
                 reboot_timeout=policy["reboot_timeout"],

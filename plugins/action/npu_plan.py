@@ -50,8 +50,8 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
-        wishes = fleet_plan.Wishes(
-            eviction.Policy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
+        settings = fleet_plan.RolloutSettings(
+            eviction.DrainPolicy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
             reason=params["reason"],
             auto=settings_values.flag("npu_upgrade_auto", params["auto"], False),
             approval_max_age=settings_values.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
@@ -65,16 +65,16 @@ class ActionModule(HostsAction):
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
         fleet_snapshot.check_readable(cluster, params["namespace"])
         missing = [entry for entry in fleet_plan.permissions(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = fleet_snapshot.Snapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
+        snapshot = fleet_snapshot.FleetSnapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
         slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None
-        if wishes.park:
+        if settings.park:
             # What is parked needs no eviction, and no room elsewhere.
-            found = workload_kinds.find(cluster, _resources(params["hosts"]), params["namespace"], wishes.policy.jobs)
+            found = workload_kinds.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
             missing += workload_kinds.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
-        plan = fleet_plan.make(params["hosts"], snapshot, slots, wishes, _tools(cluster, snapshot, may_evict))
+        plan = fleet_plan.make(params["hosts"], snapshot, slots, settings, _tools(cluster, snapshot, may_evict))
         if found:
             plan.cluster_notes += drain_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]

@@ -62,7 +62,7 @@ class ActionModule(ActionBase):
 
     def _look(self, traces):
         status, output, error = self._send("look", traces="\n".join(traces))
-        host = python_runtime.Host(output)
+        host = python_runtime.PythonOnHost(output)
         if status or not host.answered:
             raise NpuError(
                 "The shell of this host does not run commands as expected (exit status %s): %s" % (status, error or output)

@@ -182,7 +182,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _fill(self, nodes):
         for group in fleet_inventory.standing_groups():
             self._add_group(group)
-        wishes = fleet_inventory.Wishes(
+        settings = fleet_inventory.InventorySettings(
             address_types=tuple(self.get_option("address_types")),
             address_annotation=self.get_option("address_annotation"),
             ip_family=self.get_option("ip_family"),
@@ -192,7 +192,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named, unnamed = fleet_inventory.by_name(nodes)
         for name in unnamed:
             self.display.warning("%s: %r is not a valid name of an Ansible host. The node is skipped." % (self.NAME, name))
-        for host in fleet_inventory.hosts(named, wishes):
+        for host in fleet_inventory.hosts(named, settings):
             self._add_host(host)
             if host.trouble:
                 troubles.setdefault(host.trouble, []).append(host.name)

@@ -66,7 +66,7 @@ def said():
 def drain(lab, said):
     """The drain of a maintenance, which takes its time; only the team's pods are looked at."""
     cluster = PatientCluster(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
-    policy = eviction.Policy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
+    policy = eviction.DrainPolicy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
     return eviction.Drain(cluster, NODE, policy, say=said.append)
 
 

@@ -56,11 +56,11 @@ class Commands(Bench):
 
     # --- commands; each returns the plan's verdict and the cycle's outcome (None when nothing was due) ---
 
-    def upgrade(self, **wishes):
-        return self._roll("upgrade", **wishes)
+    def upgrade(self, **settings):
+        return self._roll("upgrade", **settings)
 
-    def rollback(self, **wishes):
-        return self._roll("rollback", **wishes)
+    def rollback(self, **settings):
+        return self._roll("rollback", **settings)
 
     def heal(self):
         run = "run-%d" % next(self._runs)
@@ -74,9 +74,9 @@ class Commands(Bench):
     def command(self, name):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
-    def plan(self, reason="upgrade", **wishes):
-        snapshot = fleet_snapshot.Snapshot({"npu-a": self.node}, {}, eviction.Budgets([]))
-        wishes = fleet_plan.Wishes(eviction.Policy.of(), reason=reason, **dict({"auto": True}, **wishes))
+    def plan(self, reason="upgrade", **settings):
+        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, eviction.Budgets([]))
+        settings = fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings))
         tools = fleet_plan.Tools(
             resolve=lambda reference, config: _digest(self.wanted),
             size=lambda *_args: 2**30,
@@ -85,10 +85,10 @@ class Commands(Bench):
             now=self.world.clock.now(),
         )
         slots = self.world.slots() or {"max": 1, "halted": None, "holders": {}}
-        return fleet_plan.make([self._seen()], snapshot, slots, wishes, tools)
+        return fleet_plan.make([self._seen()], snapshot, slots, settings, tools)
 
-    def _roll(self, reason, **wishes):
-        plan = self.plan(reason, **wishes)
+    def _roll(self, reason, **settings):
+        plan = self.plan(reason, **settings)
         (entry,) = plan.entries
         assert plan.green or entry.deferrable, plan.problem  # npu_upgrade_on_blocked: defer
         for due, names in ((True, plan.due_nodes), (False, plan.settled_nodes)):

@@ -9,7 +9,12 @@ import dataclasses
 import json
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, Order, Policy, Recovery
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import (
+    Cycle,
+    MaintenancePolicy,
+    MaintenanceRequest,
+    Recovery,
+)
 from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -39,14 +44,14 @@ class Bench:
 
     def run(self, run="run-1", until="done", order=None, **policy):
         self.running = run
-        wanted = Order("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
+        wanted = MaintenanceRequest("npu-a", run, target=TARGET, resource=RESOURCE, chips=CHIPS)
         wanted = dataclasses.replace(wanted, **(order or {}))
         return Cycle(
             self.cluster(self.world),
             self.host,
             self.pods,
             wanted,
-            Policy(**dict({"auto": True}, **policy)),
+            MaintenancePolicy(**dict({"auto": True}, **policy)),
             self.world.clock,
             self._say,
             self.smoke,

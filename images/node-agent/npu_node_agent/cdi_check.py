@@ -16,14 +16,14 @@ from .cdi_spec import SpecFile
 _DEVICE = re.compile(r"v?davinci([0-9]+)")
 
 
-class Host(NamedTuple):
+class HostPaths(NamedTuple):
     """Where the agent sees the host's device nodes and its driver tree (through the link)."""
 
     dev_dir: str
     driver_tree: str
 
 
-def problems(spec: SpecFile, host: Host, marker: Optional[dict]) -> list:
+def problems(spec: SpecFile, host: HostPaths, marker: Optional[dict]) -> list:
     """What is wrong, as sentences; empty when the spec fits the chips and the driver that is ready (``marker``)."""
     found = list(_others(spec))
     try:
@@ -50,7 +50,7 @@ def _kind(document: dict):
         yield "its kind is %r, not %s" % (document.get("kind"), cdi_spec.KIND)
 
 
-def _devices(document: dict, host: Host):
+def _devices(document: dict, host: HostPaths):
     chips = {match.group(1) for match in map(_DEVICE.fullmatch, os.listdir(host.dev_dir)) if match}
     names = {str(device["name"]) for device in document["devices"] if str(device["name"]).isdigit()}
     for chip in sorted(chips - names, key=int):
@@ -59,7 +59,7 @@ def _devices(document: dict, host: Host):
         yield "it names chip %s, which has no device node" % name
 
 
-def _mounts(document: dict, host: Host):
+def _mounts(document: dict, host: HostPaths):
     """Only what lies in the driver tree can be seen from here."""
     tree = host.driver_tree.rstrip("/") + "/"
     edits = [
@@ -72,7 +72,7 @@ def _mounts(document: dict, host: Host):
             yield "%s, which it mounts, does not exist" % path
 
 
-def _release(host: Host, marker: Optional[dict]):
+def _release(host: HostPaths, marker: Optional[dict]):
     """The spec goes through the link, so it is the link that must name what is loaded."""
     release = (marker or {}).get("release")
     if not release or not os.path.islink(host.driver_tree):

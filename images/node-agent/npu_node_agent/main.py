@@ -14,7 +14,7 @@ from typing import Awaitable, Callable, Sequence
 
 from . import __version__, config, kube, logs
 from .bridge import Bridge
-from .cdi_check import Host
+from .cdi_check import HostPaths
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .guests import raise_file_limit
@@ -62,7 +62,7 @@ async def _run(settings) -> None:
             settings.probe_timeout,
         ),
         spec,
-        Host(settings.dev_dir, settings.driver_tree),
+        HostPaths(settings.dev_dir, settings.driver_tree),
         reporter,
         notices,
         changed,

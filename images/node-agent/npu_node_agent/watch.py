@@ -36,7 +36,7 @@ class Watch:
         markers: Markers,
         prober: Probe,
         spec: SpecFile,
-        host: cdi_check.Host,
+        host: cdi_check.HostPaths,
         reporter: Reporter,
         notices: Notices,
         changed: Changed,

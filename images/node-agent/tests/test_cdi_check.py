@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from npu_node_agent.cdi_check import Host, problems
+from npu_node_agent.cdi_check import HostPaths, problems
 from npu_node_agent.cdi_spec import SpecFile
 
 RELEASE = "25.5.0-6.6.0-0123456789ab"
@@ -25,7 +25,7 @@ def host(tmp_path):
     (tmp_path / "dev").mkdir()
     for name in ("davinci0", "davinci1", "davinci_manager", "vdavinci100"):
         (tmp_path / "dev" / name).touch()
-    return Host(str(tmp_path / "dev"), str(root / "driver"))
+    return HostPaths(str(tmp_path / "dev"), str(root / "driver"))
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ _NODES = {
 _HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 
-class Host:
+class HostDevices:
     """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips``
     on PCI, the family's name, the common nodes, and the numbers of the virtual NPUs that the driver made of chips."""
 
@@ -63,7 +63,7 @@ class Host:
 
 
 def look(fs=""):
-    """The Host below ``fs``. Raises NpuError for chips of two families."""
+    """The HostDevices below ``fs``. Raises NpuError for chips of two families."""
     functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
     family = pci.family_of(functions)
     chips = pci.chip_count(functions)
@@ -73,7 +73,7 @@ def look(fs=""):
     if os.path.exists(fs + "/dev/" + _REQUIRED[0]):
         nodes = [name for name in nodes if name in _REQUIRED or os.path.exists("%s/dev/%s" % (fs, name))]
     missing = [number for number in numbers if number not in present]
-    return Host(chips, family, numbers, missing, nodes, chip_nodes(fs, "vdavinci"))
+    return HostDevices(chips, family, numbers, missing, nodes, chip_nodes(fs, "vdavinci"))
 
 
 def chip_nodes(fs="", prefix="davinci"):

@@ -26,7 +26,7 @@ class TomlError(ValueError):
         super().__init__("line %d: %s" % (text.count("\n", 0, position) + 1, problem))
 
 
-class Entry:
+class TomlEntry:
     """One table header, or one key with its value.
 
     ``kind``: "table", "array" ([[...]]) or "key". ``path``: the whole path as a tuple; elements of an array of tables
@@ -48,7 +48,7 @@ class Entry:
 
 
 def scan(text):
-    """All headers and keys of ``text``, in order, as a list of Entry; raises TomlError."""
+    """All headers and keys of ``text``, in order, as a list of TomlEntry; raises TomlError."""
     return _Scanner(text).entries
 
 
@@ -220,7 +220,7 @@ class _Scanner:
         if double:
             self.arrays[path] = self.arrays.get(path, -1) + 1
         path = self._element(path)
-        self.entries.append(Entry("array" if double else "table", path, (), parts, start, end))
+        self.entries.append(TomlEntry("array" if double else "table", path, (), parts, start, end))
         return path, end
 
     def _element(self, path):
@@ -255,7 +255,7 @@ class _Scanner:
             raise TomlError(self.text, start, "a key without a value")
         begin = _BLANK.match(self.text, position + 1).end()
         path = base + tuple(names)
-        entry = Entry("key", path, table, parts, start, start, inline=inline)
+        entry = TomlEntry("key", path, table, parts, start, start, inline=inline)
         self.entries.append(entry)
         entry.braces = self.text.startswith("{", begin)
         end = self._value(begin, path, table)

@@ -67,7 +67,7 @@ def _nothing(*_args):
 
 
 @dataclasses.dataclass(frozen=True)
-class Policy:
+class DrainPolicy:
     """How pods are made to go: npu_upgrade_wait_for_jobs, npu_upgrade_pod_deletion and npu_upgrade_drain."""
 
     jobs: kube_selectors.Selector
@@ -87,9 +87,9 @@ class Policy:
 
         Raises NpuError naming the variable and key.
         """
-        jobs = _Knobs("npu_upgrade_wait_for_jobs", wait_for_jobs, ("selector", "timeout"))
-        deletion = _Knobs("npu_upgrade_pod_deletion", pod_deletion, ("force", "timeout", "delete_empty_dir"))
-        drained = _Knobs("npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector"))
+        jobs = _Keys("npu_upgrade_wait_for_jobs", wait_for_jobs, ("selector", "timeout"))
+        deletion = _Keys("npu_upgrade_pod_deletion", pod_deletion, ("force", "timeout", "delete_empty_dir"))
+        drained = _Keys("npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector"))
         return cls(
             jobs=jobs.selector("selector"),
             jobs_timeout=jobs.seconds("timeout", 0),
@@ -129,7 +129,7 @@ class Policy:
         return None
 
 
-class _Knobs:
+class _Keys:
     """One variable with its keys."""
 
     def __init__(self, variable, values, keys):

@@ -45,7 +45,7 @@ _TAKEN = ("all", "ungrouped", "localhost", "127.0.0.1")
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class InventorySettings:
     """``address_types``: of Node addresses, the best first; ``address_annotation``: one that wins, or None; ``ip_family``: a
     key of IP_FAMILIES; ``pool_label``: the label that tells a node's pool, or None."""
 
@@ -56,7 +56,7 @@ class Wishes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class InventoryHost:
     """``groups``: children of ALL; ``trouble``: why there is no ansible_host among the ``variables``, or None."""
 
     name: str
@@ -155,15 +155,15 @@ def by_name(nodes):
     return usable, others
 
 
-def hosts(nodes, wishes):
-    """The Hosts for what read() returned."""
-    if wishes.ip_family not in IP_FAMILIES:
-        raise NpuError("ip_family is %r; choose one of %s." % (wishes.ip_family, ", ".join(IP_FAMILIES)))
-    return [_host(node, wishes) for node in sorted(nodes, key=lambda node: node["name"])]
+def hosts(nodes, settings):
+    """The InventoryHosts for what read() returned."""
+    if settings.ip_family not in IP_FAMILIES:
+        raise NpuError("ip_family is %r; choose one of %s." % (settings.ip_family, ", ".join(IP_FAMILIES)))
+    return [_host(node, settings) for node in sorted(nodes, key=lambda node: node["name"])]
 
 
-def _host(node, wishes):
-    address, trouble = _address(node, wishes)
+def _host(node, settings):
+    address, trouble = _address(node, settings)
     variables = {
         "node_labels": node["labels"],
         "node_annotations": node["annotations"],
@@ -176,10 +176,10 @@ def _host(node, wishes):
     }
     if address:
         variables["ansible_host"] = address
-    return Host(node["name"], variables, tuple(_groups(node, wishes)), trouble)
+    return InventoryHost(node["name"], variables, tuple(_groups(node, settings)), trouble)
 
 
-def _groups(node, wishes):
+def _groups(node, settings):
     labels = node["labels"]
     present, state = kube_client.LABEL_PRESENT in labels, labels.get(maintenance_record.LABEL_STATE)
     if present:
@@ -192,8 +192,8 @@ def _groups(node, wishes):
         yield CHIP + _safe(labels[kube_client.LABEL_CHIP]).lower()  # as in the tags of driver images
     if labels.get(kube_client.LABEL_DRIVER_VERSION):
         yield DRIVER + _safe(labels[kube_client.LABEL_DRIVER_VERSION])
-    if wishes.pool_label and labels.get(wishes.pool_label):
-        yield POOL + _safe(labels[wishes.pool_label])
+    if settings.pool_label and labels.get(settings.pool_label):
+        yield POOL + _safe(labels[settings.pool_label])
     if node["wedged"]:
         yield WEDGED
     if not node["ready"]:
@@ -205,19 +205,19 @@ def _safe(text):
     return re.sub(r"[^A-Za-z0-9_]", "_", text)
 
 
-def _address(node, wishes):
+def _address(node, settings):
     """(address, None), or (None, why there is none)."""
-    told = node["annotations"].get(wishes.address_annotation) if wishes.address_annotation else None
+    told = node["annotations"].get(settings.address_annotation) if settings.address_annotation else None
     if told is not None:
         if _version(told) is None and not _DNS_NAME.fullmatch(told):
-            return None, "its annotation %s is not an address: %r" % (wishes.address_annotation, told)
+            return None, "its annotation %s is not an address: %r" % (settings.address_annotation, told)
         return told, None
-    for kind in wishes.address_types:
+    for kind in settings.address_types:
         for entry in node["addresses"]:
-            if entry.get("type") == kind and _fits(entry.get("address") or "", wishes.ip_family):
+            if entry.get("type") == kind and _fits(entry.get("address") or "", settings.ip_family):
                 return entry["address"], None
-    of_family = "" if wishes.ip_family == "any" else " of the family %s" % wishes.ip_family
-    return None, "it has no address of the types %s%s" % (", ".join(wishes.address_types), of_family)
+    of_family = "" if settings.ip_family == "any" else " of the family %s" % settings.ip_family
+    return None, "it has no address of the types %s%s" % (", ".join(settings.address_types), of_family)
 
 
 def _fits(text, ip_family):

@@ -40,7 +40,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots i
 REASONS = (maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON)
 
 
-class Wishes:
+class RolloutSettings:
     """What the run was asked for."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Wishes:
         canary=False,
         clear_halt=False,
     ):
-        """``policy``: _drain.eviction.Policy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads says so; the
-        rest as the variables npu_upgrade_*."""
+        """``policy``: _drain.eviction.DrainPolicy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads
+        says so; the rest as the variables npu_upgrade_*."""
         self.policy, self.reason, self.canary = policy, reason, canary
         self.auto, self.approval_max_age = auto, approval_max_age
         self.max_parallel, self.retry, self.park, self.clear_halt = max_parallel, retry, park, clear_halt
@@ -76,11 +76,11 @@ class Tools:
         self.now, self.own_boot_id, self.own_pod, self.white_list = now, own_boot_id, own_pod, white_list
 
 
-class Entry:
+class PlannedNode:
     """One host with the verdict on it."""
 
     def __init__(self, checked, node):
-        """``checked``: _fleet.preflight.Verdict; ``node``: the Node or None."""
+        """``checked``: _fleet.preflight.CheckedHost; ``node``: the Node or None."""
         self.checked, self.node = checked, node
         self.name, self.node_name, self.facts = checked.name, checked.node_name, checked.facts
         self.verdict = None
@@ -178,12 +178,12 @@ class Entry:
         }
 
 
-class Plan:
+class RolloutPlan:
     """The whole of it. ``entries``: in the order of the inventory; ``cluster_reasons``: what stops every node."""
 
-    def __init__(self, entries, cluster_reasons, cluster_notes, halted, estimate, wishes, capacity):
+    def __init__(self, entries, cluster_reasons, cluster_notes, halted, estimate, settings, capacity):
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
-        self.halted, self.estimate, self.wishes, self.capacity = halted, estimate, wishes, capacity
+        self.halted, self.estimate, self.settings, self.capacity = halted, estimate, settings, capacity
 
     def of(self, *verdicts):
         return [entry for entry in self.entries if entry.verdict in verdicts]
@@ -196,11 +196,11 @@ class Plan:
     @property
     def held(self):
         """Whether a halt keeps this run from beginning with a node. What is in maintenance already, it finishes."""
-        return maintenance_halt.binds(self.halted, self.wishes.reason) and not self.wishes.clear_halt
+        return maintenance_halt.binds(self.halted, self.settings.reason) and not self.settings.clear_halt
 
     @property
     def deferred(self):
-        return [entry for entry in self.entries if entry.deferrable and not self.wishes.canary]
+        return [entry for entry in self.entries if entry.deferrable and not self.settings.canary]
 
     @property
     def green(self):
@@ -209,7 +209,7 @@ class Plan:
     def result(self):
         ordered = [entry.name for entry in self.ordered]
         return {
-            "reason": self.wishes.reason,
+            "reason": self.settings.reason,
             "green": self.green,
             "summary": self.summary,
             "cluster_reasons": self.cluster_reasons,
@@ -219,7 +219,7 @@ class Plan:
             "order": ordered,
             "in_flight": [entry.node_name for entry in self.of(IN_FLIGHT, ON_TRIAL)],
             "deferred": [entry.name for entry in self.deferred],
-            "max_parallel": self.wishes.max_parallel,
+            "max_parallel": self.settings.max_parallel,
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
@@ -240,8 +240,8 @@ class Plan:
     def park(self):
         """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
         verdicts = (IN_FLIGHT,) if self.held else (IN_FLIGHT, READY)
-        begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.wishes.park else []
-        begin += self.deferred if self.wishes.park and self.wishes.auto and not self.held else []
+        begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.settings.park else []
+        begin += self.deferred if self.settings.park and self.settings.auto and not self.held else []
         return sorted({entry.checked.family["resource"] for entry in begin if entry.checked.family.get("resource")})
 
     @property
@@ -288,28 +288,28 @@ class Plan:
         return "\n".join(lines)
 
 
-def make(hosts, snapshot, slots, wishes, tools):
-    """The Plan.
+def make(hosts, snapshot, slots, settings, tools):
+    """The RolloutPlan.
 
-    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _fleet.snapshot.Snapshot;
+    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _fleet.snapshot.FleetSnapshot;
     ``slots``: {max, halted, holders} of the Lease.
     """
-    resolve = tools.resolve if wishes.reason == maintenance_record.UPGRADE_REASON else None
-    explicit = wishes.reason == maintenance_record.UPGRADE_REASON
+    resolve = tools.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
+    explicit = settings.reason == maintenance_record.UPGRADE_REASON
     checked = preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
-    entries = [Entry(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
+    entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
     sizes = _Sizes(tools)
-    wave = _last_wave(entries) if wishes.reason == maintenance_record.ROLLBACK_REASON else None
+    wave = _last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
     for entry in entries:
-        _judge(entry, validations[entry.name], snapshot, wishes, tools, sizes, wave, slots["holders"])
+        _judge(entry, validations[entry.name], snapshot, settings, tools, sizes, wave, slots["holders"])
     room = fleet_snapshot.Room(snapshot)
-    _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, wishes, tools)
-    _order(entries, wishes.canary)
-    estimate = _estimate(entries, wishes.max_parallel)
-    notes = _cluster_notes(entries, snapshot, slots, wishes)
-    plan = Plan(entries, cluster_reasons, notes, slots["halted"], estimate, wishes, room.totals)
+    _simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, tools)
+    _order(entries, settings.canary)
+    estimate = _estimate(entries, settings.max_parallel)
+    notes = _cluster_notes(entries, snapshot, slots, settings)
+    plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals)
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
         notes.append("while it is halted, this run only continues nodes already in maintenance")
     elif plan.held:
@@ -331,13 +331,13 @@ def _unknown_variables(checked):
 # --- one host ---
 
 
-def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
+def _judge(entry, validation, snapshot, settings, tools, sizes, wave, holders):
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
-    entry.verdict = _settled(entry, wishes, tools.now, wave, holders)
+    entry.verdict = _settled(entry, settings, tools.now, wave, holders)
     if entry.verdict is not None:
         return
-    if wishes.reason == maintenance_record.ROLLBACK_REASON:
-        problem = _previous(entry) or _back_already(entry, wishes) or _not_of(wave, entry)
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
+        problem = _previous(entry) or _back_already(entry, settings) or _not_of(wave, entry)
         if problem:
             entry.verdict, entry.notes = SKIPPED, entry.notes + [problem]
             return
@@ -345,11 +345,11 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
         _configured(entry)
     reasons = list(entry.checked.reasons)
     # What a host says about its driver says nothing about a node that is another machine.
-    if entry.target and not entry.requested and _same_machine(entry) and _is_there(entry, wishes):
+    if entry.target and not entry.requested and _same_machine(entry) and _is_there(entry, settings):
         entry.verdict = UP_TO_DATE
         entry.notes += reasons + _trouble(entry, validation)
         return
-    if maintenance_record.state(entry.node or {"metadata": {}}) == maintenance_record.FAILED and not wishes.retry:
+    if maintenance_record.state(entry.node or {"metadata": {}}) == maintenance_record.FAILED and not settings.retry:
         last = maintenance_record.last(entry.node)
         entry.verdict = FAILED
         entry.reasons.append(
@@ -358,22 +358,22 @@ def _judge(entry, validation, snapshot, wishes, tools, sizes, wave, holders):
         return
     entry.reasons = reasons
     if entry.node is not None and entry.target:
-        _look_closer(entry, validation, snapshot, wishes, tools, sizes)
+        _look_closer(entry, validation, snapshot, settings, tools, sizes)
     if entry.reasons:
         entry.verdict = BLOCKED
         return
-    _approve(entry, wishes, tools)
+    _approve(entry, settings, tools)
 
 
 def _same_machine(entry):
     return entry.node is not None and kube_client.boot_id(entry.node) == entry.facts.get("boot_id")
 
 
-def _settled(entry, wishes, now, wave, holders):
+def _settled(entry, settings, now, wave, holders):
     """The verdict that needs no look at the target, or None."""
     host = entry.checked.host
     if entry.node is not None and kube_client.ANNOTATION_MAINTENANCE in entry.annotations:
-        return _in_flight(entry, wishes, now, wave)
+        return _in_flight(entry, settings, now, wave)
     if entry.node is not None and _unreadable(entry):
         return BLOCKED
     if host.get("unreachable"):
@@ -388,23 +388,23 @@ def _settled(entry, wishes, now, wave, holders):
     if maintenance_record.is_true(entry.labels, maintenance_record.LABEL_SKIP):
         entry.notes.append("is excluded by its label %s=true" % maintenance_record.LABEL_SKIP)
         return SKIPPED
-    return _left_behind(entry, wishes, holders) if entry.node is not None and _same_machine(entry) else None
+    return _left_behind(entry, settings, holders) if entry.node is not None and _same_machine(entry) else None
 
 
-def _left_behind(entry, wishes, holders):
+def _left_behind(entry, settings, holders):
     """The verdict on a node that a maintenance has left without a record, or None."""
     trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
     if trial and trial != good:
-        entry.target = _of_trial(entry, wishes, trial, good)
+        entry.target = _of_trial(entry, settings, trial, good)
         entry.notes.append("runs %s on trial, unconfirmed; without confirmation its next boot uses %s" % (trial, good))
         if kube_client.LABEL_PRESENT not in entry.labels:
             entry.notes.append("lacks the labels of npuops.ascend.install (was the Node recreated?): run install afterwards")
         verdict = ON_TRIAL
     elif maintenance_record.is_lost(entry.node, lambda: holders) or entry.driver.get("next"):
         # A rollback takes nothing further back of which nobody knows how far it was.
-        target = None if wishes.reason == maintenance_record.ROLLBACK_REASON else _wanted_now(entry)
+        target = None if settings.reason == maintenance_record.ROLLBACK_REASON else _wanted_now(entry)
         entry.target = target
-        if target and not entry.requested and _is_there(entry, wishes):
+        if target and not entry.requested and _is_there(entry, settings):
             entry.target = None
         armed = "; its next boot would try %s" % entry.driver["next"] if entry.driver.get("next") else ""
         entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first%s" % armed)
@@ -415,9 +415,9 @@ def _left_behind(entry, wishes, holders):
     return verdict
 
 
-def _of_trial(entry, wishes, trial, good):
+def _of_trial(entry, settings, trial, good):
     """What the host is to end on: a rollback confirms the trial of a rollback, and takes back any other."""
-    if wishes.reason == maintenance_record.UPGRADE_REASON:
+    if settings.reason == maintenance_record.UPGRADE_REASON:
         return _wanted_now(entry)
     release = trial if trial == (entry.facts.get("upgrade") or {}).get("previous") else good
     return _plain({"version": version_of(release), "release": release})
@@ -433,7 +433,7 @@ def _unreadable(entry):
     return False
 
 
-def _in_flight(entry, wishes, now, wave):
+def _in_flight(entry, settings, now, wave):
     try:
         entry.record = maintenance_record.decode(entry.node)
     except NpuError as exc:
@@ -450,8 +450,8 @@ def _in_flight(entry, wishes, now, wave):
         return BLOCKED
     entry.notes.append("step %s of run %s, last heartbeat %s" % (record.get("step"), record["run"], record.get("heartbeat")))
     intended = maintenance_record.intended(record)
-    entry.target = _after_intent(entry, record, wishes) if intended else _before_intent(entry, record, wishes, wave)
-    if maintenance_record.reason_of(record) != wishes.reason:
+    entry.target = _after_intent(entry, record, settings) if intended else _before_intent(entry, record, settings, wave)
+    if maintenance_record.reason_of(record) != settings.reason:
         what = "its %s to %s" % (maintenance_record.reason_of(record), (record.get("to") or {}).get("version") or "the same")
         ends = " is ended first: back to the confirmed driver, unless its own is confirmed"
         entry.notes.append(what + (ends if intended else " is given back first"))
@@ -461,32 +461,32 @@ def _in_flight(entry, wishes, now, wave):
     return IN_FLIGHT
 
 
-def _after_intent(entry, record, wishes):
+def _after_intent(entry, record, settings):
     """The target of a run that goes on with a maintenance whose reboot is certain."""
-    same = maintenance_record.reason_of(record) == wishes.reason
+    same = maintenance_record.reason_of(record) == settings.reason
     turned = maintenance_record.TURNED in (record.get("times") or {})
-    if wishes.reason == maintenance_record.ROLLBACK_REASON:
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
         return _plain(record.get("to" if same else "from"))
     if same and not turned:
         return _plain(record.get("to"))
     return _wanted_now(entry) or (_plain(record.get("to")) if same else None)
 
 
-def _before_intent(entry, record, wishes, wave):
+def _before_intent(entry, record, settings, wave):
     """The target of a run that finds a maintenance which can be given back; None when it is only given back."""
-    same = maintenance_record.reason_of(record) == wishes.reason
-    if wishes.reason == maintenance_record.ROLLBACK_REASON:
+    same = maintenance_record.reason_of(record) == settings.reason
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
         if same:
             return _plain(record.get("to"))
         if maintenance_record.reason_of(record) == maintenance_record.UPGRADE_REASON:
             return None  # it has changed nothing: the host has the driver that it had before
         problem = not entry.facts or _previous(entry) or _not_of(wave, entry)
-        return None if problem or _is_there(entry, wishes) else entry.target
+        return None if problem or _is_there(entry, settings) else entry.target
     target = _wanted_now(entry)
     if target is None:
         return _plain(record.get("to")) if same else None
     entry.target = target
-    return None if not entry.requested and _same_machine(entry) and _is_there(entry, wishes) else target
+    return None if not entry.requested and _same_machine(entry) and _is_there(entry, settings) else target
 
 
 def _wanted_now(entry):
@@ -594,9 +594,9 @@ def _withdrawn_by_rollback(last):
     return last.get("outcome") == "withdrawn" and last.get("withdrawn_for") == maintenance_record.ROLLBACK_REASON
 
 
-def _back_already(entry, wishes):
+def _back_already(entry, settings):
     """Why a host whose upgrade failed is not taken to the release before the one that it went back to by itself, or None."""
-    if entry.node is None or entry.requested or wishes.retry or maintenance_record.state(entry.node) != maintenance_record.FAILED:
+    if entry.node is None or entry.requested or settings.retry or maintenance_record.state(entry.node) != maintenance_record.FAILED:
         return None
     last = maintenance_record.last(entry.node)
     came_from, went_to = last.get("from") or {}, last.get("to") or {}
@@ -627,17 +627,17 @@ def _not_of(wave, entry):
     )
 
 
-def _is_there(entry, wishes):
+def _is_there(entry, settings):
     """Whether the host runs what it is to run, and that is confirmed."""
-    if wishes.reason == maintenance_record.ROLLBACK_REASON:
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
         # Going back exchanges good and previous: a second run must not go forward again.
         last = maintenance_record.last(entry.node) if entry.node else {}
         back = last.get("reason") == maintenance_record.ROLLBACK_REASON and last.get("outcome") == "success"
-        return back and not wishes.retry and (last.get("to") or {}).get("release") == entry.loaded_release
+        return back and not settings.retry and (last.get("to") or {}).get("release") == entry.loaded_release
     return entry.loaded_release == entry.target["release"] and entry.driver.get("good") in (None, entry.loaded_release)
 
 
-def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
+def _look_closer(entry, validation, snapshot, settings, tools, sizes):
     """Everything about a host that is due. Adds reasons and notes."""
     if not entry.driver.get("managed"):
         entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
@@ -658,7 +658,11 @@ def _look_closer(entry, validation, snapshot, wishes, tools, sizes):
     if entry.registry:
         entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
     loaded = entry.loaded_version
-    if wishes.reason == maintenance_record.UPGRADE_REASON and loaded and version_info.compare(entry.target["version"], loaded) < 0:
+    if (
+        settings.reason == maintenance_record.UPGRADE_REASON
+        and loaded
+        and version_info.compare(entry.target["version"], loaded) < 0
+    ):
         entry.notes.append("goes back from %s to the older %s" % (loaded, entry.target["version"]))
     if entry.requested:
         entry.notes.append("its label %s=true asks for it" % maintenance_record.LABEL_REQUESTED)
@@ -747,11 +751,11 @@ def _check_support(entry, validation, tools):
     entry.notes += notes
 
 
-def _approve(entry, wishes, tools):
+def _approve(entry, settings, tools):
     entry.verdict = READY
-    if wishes.auto:
+    if settings.auto:
         return
-    approval, why = maintenance_record.approval(entry.node, tools.now, wishes.approval_max_age)
+    approval, why = maintenance_record.approval(entry.node, tools.now, settings.approval_max_age)
     if approval is None:
         entry.verdict = AWAITING
         entry.reasons.append(why)
@@ -760,9 +764,9 @@ def _approve(entry, wishes, tools):
 # --- the pods ---
 
 
-def _simulate(due, snapshot, room, wishes, tools):
+def _simulate(due, snapshot, room, settings, tools):
     """Who cannot leave, and who would find no other place. Blocks entries."""
-    policy = wishes.policy
+    policy = settings.policy
     found, open_pods = {}, []
     for entry in due:
         pods = snapshot.pods.get(entry.node_name, [])
@@ -859,7 +863,7 @@ def _estimate(entries, max_parallel):
     return int(max(slots))
 
 
-def _cluster_notes(entries, snapshot, slots, wishes):
+def _cluster_notes(entries, snapshot, slots, settings):
     notes = []
     mine = {entry.node_name for entry in entries}
     # With --limit, for instance.
@@ -870,7 +874,7 @@ def _cluster_notes(entries, snapshot, slots, wishes):
         notes.append("not among the hosts of this run: %s" % _some(others))
     if slots["holders"]:
         notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
-        if slots["max"] != wishes.max_parallel:
+        if slots["max"] != settings.max_parallel:
             notes.append("another run works with npu_upgrade_max_parallel=%d" % slots["max"])
     return notes
 

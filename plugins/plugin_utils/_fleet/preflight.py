@@ -63,7 +63,7 @@ _CONTAINERD_MIN = (1, 7)
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 
 
-class Verdict:
+class CheckedHost:
     """What install will do with one host, and why not."""
 
     def __init__(self, host):
@@ -135,7 +135,7 @@ class Verdict:
 
 
 def judge(hosts, nodes, resolve, daemonsets=(), plugin_enabled=True):
-    """What install makes of the hosts: a list of Verdict, one per host, in their order.
+    """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
@@ -154,7 +154,7 @@ def inspect(hosts, nodes, resolve, plugin_enabled=True, explicit=False):
 
     Without ``resolve`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
     """
-    verdicts = [Verdict(host) for host in hosts]
+    verdicts = [CheckedHost(host) for host in hosts]
     for verdict in verdicts:
         _check_host(verdict, plugin_enabled)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
@@ -541,7 +541,7 @@ def rollout_reasons(max_unavailable):
 
 
 def targets(verdicts, done, versions, namespace, device_plugin=True, exporter=True, node_agent=True):
-    """What the cluster play needs, from results of Verdict.result() by host.
+    """What the cluster play needs, from results of CheckedHost.result() by host.
 
     ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
     host. Returns {labels, accelerators, driver_path, daemonsets, nodes}: the nodes argument of npu_node, the role

@@ -26,7 +26,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 _SERVICE = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(\.|\Z)")
 
 
-class Snapshot:
+class FleetSnapshot:
     """``nodes``: Node objects by name; ``pods``: lists of _drain.eviction.Pod by node name; ``budgets``; ``registry_nodes``: names
     of the nodes that a registry runs on, each with what tells so."""
 
@@ -43,7 +43,7 @@ class Snapshot:
     def without(self, goes):
         """The same without the pods for which ``goes(pod)``."""
         pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
-        return Snapshot(self.nodes, pods, self.budgets, self.registry_nodes)
+        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes)
 
     @classmethod
     def _read(cls, cluster, registries, namespace):

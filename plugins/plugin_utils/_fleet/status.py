@@ -32,7 +32,7 @@ _COLUMNS = (
 
 def node_views(nodes, pods, now, recovery=None):
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
-    seconds since 1970; ``recovery``: a _heal.plan.Plan, to say what becomes of wedged nodes."""
+    seconds since 1970; ``recovery``: a _heal.plan.HealPlan, to say what becomes of wedged nodes."""
     plugin, agent = _by_node(pods, fleet_components.DEVICE_PLUGINS.values()), _by_node(pods, [fleet_components.AGENT])
     told = recovery.told() if recovery else {}
     return {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}

@@ -23,7 +23,7 @@ SKIPPED, IN_UPGRADE, NOT_READY, NO_HOST, BLOCKED = "skipped", "in-upgrade", "not
 _DUE = (RECOVER, GIVE_BACK, IN_FLIGHT)
 
 
-class Entry:
+class UnhealthyNode:
     """One node that is not well. ``host``: its inventory name, or None."""
 
     def __init__(self, host, name, node):
@@ -53,7 +53,7 @@ class Entry:
         }
 
 
-class Plan:
+class HealPlan:
     """``storm``: the sentence about one, or None."""
 
     def __init__(self, entries, storm, fleet, guards, now):
@@ -61,14 +61,14 @@ class Plan:
 
     @property
     def due(self):
-        """Entries, those that are half-way first, then in the order in which they wedged."""
+        """UnhealthyNodes, those that are half-way first, then in the order in which they wedged."""
         rank = {IN_FLIGHT: 0, GIVE_BACK: 1, RECOVER: 2}
         due = [] if self.storm else [entry for entry in self.entries if entry.due and entry.host]
         return sorted(due, key=lambda entry: (rank[entry.verdict], (entry.wedge and entry.wedge.since) or "", entry.name))
 
     @property
     def strangers(self):
-        """Entries of wedged nodes that none of the hosts stands for."""
+        """UnhealthyNodes of wedged nodes that none of the hosts stands for."""
         return [] if self.storm else [entry for entry in self.entries if entry.verdict == NO_HOST]
 
     def result(self):
@@ -125,14 +125,14 @@ def _ended(text):
 
 
 def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
-    """The Plan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name."""
+    """The HealPlan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name."""
     by_node = {(host.get("config") or {}).get("node_name") or host["name"]: host for host in hosts}
     entries, twins = [], identity.twins(nodes)
     for name in sorted(nodes):
         node, host = nodes[name], by_node.get(name)
         if not _concerns(node):
             continue
-        entry = Entry(host and host["name"], name, node)
+        entry = UnhealthyNode(host and host["name"], name, node)
         facts = (host or {}).get("facts") or {}
         entry.resource, entry.chips = (facts.get("family") or {}).get("resource"), facts.get("chip_count") or 0
         entry.verdict, entry.reason = _judge(entry, host, guards, now, auto, approval_max_age)
@@ -140,7 +140,7 @@ def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
             entry.verdict, entry.reason = BLOCKED, sentence(twins[name])
         entries.append(entry)
     fleet = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
-    return Plan(entries, guards.storm(nodes.values(), now), len(fleet), guards, now)
+    return HealPlan(entries, guards.storm(nodes.values(), now), len(fleet), guards, now)
 
 
 def _concerns(node):

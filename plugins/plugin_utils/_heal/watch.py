@@ -55,7 +55,7 @@ def _is_refusal(exc):
 
 
 class Watch:
-    """``look()``: a _heal.plan.Plan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
+    """``look()``: a _heal.plan.HealPlan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
 
     def __init__(self, look, recover, say, interval, clock):
         self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock

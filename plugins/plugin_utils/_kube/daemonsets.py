@@ -41,13 +41,13 @@ def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monot
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
     the DaemonSet's own status. ``nodes``: list of {name, resource, count}: allocatable must be exactly count.
     ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
-    Returns the Snapshot in which all is done. Raises NpuError with the reason per node; at once
+    Returns the DaemonSetSnapshot in which all is done. Raises NpuError with the reason per node; at once
     when waiting is in vain (an image that does not exist).
     """
     best, deadline = -1, clock() + timeout
     pulls = Pulls(clock)
     while True:
-        snapshot = Snapshot(cluster, daemonsets, nodes)
+        snapshot = DaemonSetSnapshot(cluster, daemonsets, nodes)
         if snapshot.finished:
             return snapshot
         if snapshot.progress > best:
@@ -60,7 +60,7 @@ def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monot
         sleep(_POLL_SECONDS)
 
 
-class Snapshot:
+class DaemonSetSnapshot:
     """DaemonSets, their pods and the nodes at one moment."""
 
     def __init__(self, cluster, daemonsets, nodes):

@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record 
 class Adoption:
     def __init__(self, work):
         """``work``: Work."""
-        self._work, self._order = work, work.order
+        self._work, self._request = work, work.request
         self._log, self._slots = work.log, work.slots
 
     def is_lost(self, node):
@@ -29,17 +29,17 @@ class Adoption:
 
     def adopt_trial(self, view, lost):
         """The record anew, for the trial that the host is in: at its validation, or on its way back."""
-        order, driver, good = self._order, view["driver"], view["good"]
-        if order.release is None:
-            stays = order.reason == maintenance_record.UPGRADE_REASON
+        request, driver, good = self._request, view["driver"], view["good"]
+        if request.release is None:
+            stays = request.reason == maintenance_record.UPGRADE_REASON
         else:
-            stays = maintenance_reboot.runs(view, order.release)
+            stays = maintenance_reboot.runs(view, request.release)
         tried, before = _driver(driver), _driver(good)
-        self._slots.hold(order.node, order.run, pool=self._work.pool(tried) if stays else None)
+        self._slots.hold(request.node, request.run, pool=self._work.pool(tried) if stays else None)
 
         def decide(node, _none):
             step = maintenance_record.VALIDATION if stays else maintenance_record.ROLLBACK
-            target = dict(tried, digest=order.target.get("digest")) if stays else dict(before, digest=None)
+            target = dict(tried, digest=request.target.get("digest")) if stays else dict(before, digest=None)
             record = self._record(node, view, before if stays else tried, target, step, lost)
             record["boot_id"] = view["boot_id"] if stays else None
             if not stays:
@@ -53,7 +53,7 @@ class Adoption:
 
     def give_back(self, view):
         """Whose record is gone and whose host was not rebooted, or has a confirmed driver: back into service."""
-        self._slots.hold(self._order.node, self._order.run)
+        self._slots.hold(self._request.node, self._request.run)
         driver = _driver(view["driver"])
         lost = self.is_lost(self._log.node)
         self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, maintenance_record.JOBS, lost)))
@@ -65,10 +65,10 @@ class Adoption:
     def _record(self, node, view, before, target, step, lost):
         """``lost``: the cordon is that maintenance's, and so are the paused components."""
         generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
-        now, order = self._log.now(), self._order
+        now, request = self._log.now(), self._request
         recoveries = maintenance_record.last(node).get("recoveries") or ()
         record = maintenance_record.new_record(
-            node, order.run, now, generation, order.reason, before, target, recoveries, order.job
+            node, request.run, now, generation, request.reason, before, target, recoveries, request.job
         )
         # managedFields tell whose the cordon is; where they do not, the step that was taken.
         by = maintenance_record.cordoned_by(node)
@@ -81,24 +81,24 @@ class Adoption:
 
     def settle(self, view):
         """Raise NotDue for a node without the label of a step: what the host and the Node say is what became of it."""
-        order, node = self._order, self._log.node
-        if order.release is None:
+        request, node = self._request, self._log.node
+        if request.release is None:
             raise NotDue(WITHDRAWN, "Nothing is left of its maintenance.")
-        if not maintenance_reboot.runs(view, order.release) or view["good"] != view["driver"]:
+        if not maintenance_reboot.runs(view, request.release) or view["good"] != view["driver"]:
             raise NotDue(
                 FAILED,
                 "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
                 " upgrades it. To exclude it: kubectl label node %s %s=true"
                 % (
-                    order.target.get("version"),
+                    request.target.get("version"),
                     maintenance_record.LABEL_STATE,
                     view["driver"],
-                    order.node,
+                    request.node,
                     maintenance_record.LABEL_SKIP,
                 ),
             )
         told = kube_client.labels(node).get(kube_client.LABEL_DRIVER_VERSION)
-        if told != order.target.get("version"):
+        if told != request.target.get("version"):
             raise NotDue(
                 FAILED,
                 "Its host runs %s, but the node's label %s says %s. Run npuops.ascend.install, which validates the host and labels"

@@ -51,14 +51,14 @@ class Beginning:
     def __init__(self, work):
         """``work``: Work."""
         self._adoption = Adoption(work)
-        self._work, self._order, self._policy = work, work.order, work.policy
-        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
+        self._work, self._request, self._policy = work, work.request, work.policy
+        self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
     def enter(self):
         """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
         found = self._log.open()
         try:
-            if found is not None and found["run"] != self._order.run:
+            if found is not None and found["run"] != self._request.run:
                 self._refuse_other(found)
                 found = self._wait_for_silence(found)
             if found is not None:
@@ -73,7 +73,7 @@ class Beginning:
         try:
             return self._begin()
         except NotDue as exc:
-            self._slots.give(self._order.node, self._order.run)
+            self._slots.give(self._request.node, self._request.run)
             self._slots.sweep()
             return self._work.outcome(exc.outcome, exc.reason)
 
@@ -85,15 +85,15 @@ class Beginning:
             return
         if maintenance_record.intended(found):
             # What a recovery's reboot has come to only heal can tell; and heal has no driver to try.
-            raise NotDue(BUSY, other_purpose(self._order.node, found))
+            raise NotDue(BUSY, other_purpose(self._request.node, found))
         if self._purpose.recovers:
             self._purpose.check_due(self._log.node, self._work.clock.now())
 
     def _take_up(self, found):
         """Go on with it, or clear it away first when it was begun for something else."""
-        other = maintenance_record.reason_of(found) != self._order.reason
+        other = maintenance_record.reason_of(found) != self._request.reason
         # Nothing is wanted any more: the version was set back, say.
-        pointless = not self._purpose.recovers and self._order.release is None
+        pointless = not self._purpose.recovers and self._request.release is None
         if maintenance_record.intended(found):
             self._work.clears = other or maintenance_record.TURNED in (found.get("times") or {})
             self._go_on(found)
@@ -106,11 +106,11 @@ class Beginning:
         return outcome if pointless else self.begin()
 
     def _go_on(self, found, retarget=False):
-        foreign = found["run"] != self._order.run
+        foreign = found["run"] != self._request.run
         generation = found["generation"]
         if foreign:
             generation = max(generation, self._work.host.generation()) + 1
-        wanted = {"to": self._order.target, "reason": self._order.reason} if retarget else {}
+        wanted = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
             self._log.write(
@@ -118,14 +118,14 @@ class Beginning:
                     dict(
                         record,
                         **wanted,
-                        run=self._order.run,
-                        job=self._order.job,
+                        run=self._request.run,
+                        job=self._request.job,
                         generation=generation,
                         heartbeat=self._log.now(),
                     )
                 )
             )
-        self._slots.hold(self._order.node, self._order.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
+        self._slots.hold(self._request.node, self._request.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
         if foreign:
             self._work.say("continues the maintenance that the run %s left" % found["run"])
 
@@ -137,9 +137,9 @@ class Beginning:
         """
         sign, clock, limit = _sign(found), self._work.clock, self._policy.heartbeat_limit
         started, told = clock.monotonic(), False
-        while found is not None and found["run"] != self._order.run:
+        while found is not None and found["run"] != self._request.run:
             if _sign(found) != sign:
-                raise maintenance_record.Lost(maintenance_record.lost_text(self._order.node, found, self._order.run))
+                raise maintenance_record.Lost(maintenance_record.lost_text(self._request.node, found, self._request.run))
             left = limit - (clock.monotonic() - started)
             if left <= 0:
                 break
@@ -178,7 +178,7 @@ class Beginning:
             self._log.look()
             self._log.write(lambda node, _none: self._first_change(node, view))
         except NpuError:
-            self._slots.give(self._order.node, self._order.run)
+            self._slots.give(self._request.node, self._request.run)
             raise
         self._work.say("begins: %s" % way(self._log.record))
         return None
@@ -198,9 +198,9 @@ class Beginning:
                 self._adoption.settle(view)
             return False
         given_back = self._adoption.give_back(view)
-        there = self._order.release == view["driver"] == view["good"]
+        there = self._request.release == view["driver"] == view["good"]
         asked = maintenance_record.is_true(kube_client.labels(self._log.node), maintenance_record.LABEL_REQUESTED)
-        if not self._purpose.recovers and (self._order.release is None or (there and not asked)):
+        if not self._purpose.recovers and (self._request.release is None or (there and not asked)):
             raise NotDue(given_back["outcome"], given_back["reason"])
         return False
 
@@ -226,8 +226,8 @@ class Beginning:
             check_skip(node)
         except Skipped as exc:
             raise NotDue(DEFERRED, exc.message)
-        if self._order.failure:
-            raise NotDue(FAILED, self._order.failure)
+        if self._request.failure:
+            raise NotDue(FAILED, self._request.failure)
 
     def _first_change(self, node, view):
         self._check_due(node)
@@ -236,14 +236,14 @@ class Beginning:
         last, now = maintenance_record.last(node), self._log.now()
         record = maintenance_record.new_record(
             node,
-            self._order.run,
+            self._request.run,
             now,
             generation,
-            self._order.reason,
+            self._request.reason,
             before,
-            self._order.target,
+            self._request.target,
             heal_guards.recent(last.get("recoveries"), self._work.clock.now()),
-            self._order.job,
+            self._request.job,
         )
         marks = last.get("times", {})
         if maintenance_record.left_cordoned(node):
@@ -257,20 +257,20 @@ class Beginning:
 
     def _wait_for_slot(self, view):
         """None with a slot; the sentence about a halt otherwise."""
-        clock, pool = self._work.clock, self._work.pool(self._order.target)
-        if pool and view["good"] == self._order.target["release"]:
+        clock, pool = self._work.clock, self._work.pool(self._request.target)
+        if pool and view["good"] == self._request.target["release"]:
             pool = None  # it has proved itself on this very node
         told, when, looked, started = None, 0.0, None, clock.monotonic()
         while True:
             try:
                 why = self._slots.take(
-                    self._order.node,
-                    self._order.run,
+                    self._request.node,
+                    self._request.run,
                     self._policy.max_parallel,
                     self._purpose.most_at_once,
-                    self._order.reason,
+                    self._request.reason,
                     pool,
-                    self._order.in_flight,
+                    self._request.in_flight,
                 )
             except maintenance_slots.Halted as exc:
                 return exc.message

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all parts of a node's maintenance work with: the order, the policy, the ports, and the words for what came of it."""
+"""What all parts of a node's maintenance work with: the request, the policy, the ports, and the words for what came of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Invalid(NpuError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
+class MaintenanceRequest:
     """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery; ``purpose``: Upgrade, or
     a Recovery."""
 
@@ -73,7 +73,7 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True)
-class Policy:
+class MaintenancePolicy:
     """The variables npu_upgrade_* that the cycle itself goes by. Times in seconds, 0 as their documentation says."""
 
     auto: bool = False
@@ -91,17 +91,17 @@ class Work:
     ``log``: NodeLog, ``slots``: Slots, ``host``: HostSide, ``pods``: Drain, ``smoke``: SmokePod or None.
     """
 
-    def __init__(self, cluster, host, pods, order, policy, clock, say, smoke=None):
+    def __init__(self, cluster, host, pods, request, policy, clock, say, smoke=None):
         """As for Cycle."""
-        self.order, self.policy, self.clock = order, policy, clock
+        self.request, self.policy, self.clock = request, policy, clock
         self._say_to, self._started = say, clock.now()
         self._said = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = PatientCluster(cluster, self.say, clock)
-        self.log = maintenance_record.NodeLog(self.cluster, order.node, order.run, clock, self.still)
+        self.log = maintenance_record.NodeLog(self.cluster, request.node, request.run, clock, self.still)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
-        self.life = run_liveness.Life(self.cluster, order.namespace, order.run, clock)
-        self.slots = maintenance_slots.Slots(self.cluster, order.namespace, clock, limit)
+        self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
+        self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)
         self.host = HostSide(host, self.log, clock, self.say)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
@@ -156,7 +156,7 @@ class Work:
     @property
     def wants_more(self):
         """Whether this run wants another driver than the one on which the record ends that it clears away."""
-        return self.clears and self.order.release not in (None, self.log.record["to"].get("release"))
+        return self.clears and self.request.release not in (None, self.log.record["to"].get("release"))
 
     def check_identity(self, view):
         """Raise WrongHost when the host with this view is not the one the Node stands for."""
@@ -165,15 +165,15 @@ class Work:
             raise WrongHost(
                 "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
                 " is %s. Correct ansible_host or npu_node_name; neither was changed."
-                % (self.order.node, self.order.node, view["boot_id"], boot_id)
+                % (self.request.node, self.request.node, view["boot_id"], boot_id)
             )
 
     def check_unique(self):
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
         nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
-        why = identity.twins(nodes).get(self.order.node)
+        why = identity.twins(nodes).get(self.request.node)
         if why:
-            raise WrongHost("The host of %s is not rebooted: %s." % (self.order.node, why))
+            raise WrongHost("The host of %s is not rebooted: %s." % (self.request.node, why))
 
     def known_host(self, patience=None):
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
@@ -206,28 +206,28 @@ class Work:
 
     def _is_another_node(self, boot_id):
         nodes = self.cluster.list("/api/v1/nodes")
-        return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.order.node for node in nodes)
+        return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.request.node for node in nodes)
 
     def approval(self, node):
         """(approval, None) or (None, why there is none)."""
         return maintenance_record.approval(
-            node, self.clock.now(), self.policy.approval_max_age, self.order.purpose.approval_not_before(node)
+            node, self.clock.now(), self.policy.approval_max_age, self.request.purpose.approval_not_before(node)
         )
 
     def pool(self, target):
         """The kind of the node with this ``target``, for Slots; None when that is known to work, or there is none."""
-        release, order = target.get("release"), self.order
-        if not release or (order.proved and release == order.release):
+        release, request = target.get("release"), self.request
+        if not release or (request.proved and release == request.release):
             return None
-        if order.pool and release == order.release:
-            return order.pool
+        if request.pool and release == request.release:
+            return request.pool
         # A record may be about another release than the one that is wanted now.
-        return "%s %s" % (order.pool.rpartition(" ")[0] or order.resource, release)
+        return "%s %s" % (request.pool.rpartition(" ")[0] or request.resource, release)
 
     def check_slot(self):
         """Raise Halted or NotYet when the node may not go on to its reboot."""
         self._asked = self.clock.monotonic()
-        self.slots.check(self.order.node, self.order.reason)
+        self.slots.check(self.request.node, self.request.reason)
 
     # --- writing ---
 
@@ -242,7 +242,7 @@ class Work:
 
     def may_go_on(self, node, record):
         """A guard of NodeLog.step before the reboot: people may still stop it, or a chip that answers again."""
-        self.order.purpose.check_still_due(node)
+        self.request.purpose.check_still_due(node)
         check_skip(node)
         if not maintenance_record.unschedulable(node):
             raise Uncordoned()
@@ -256,15 +256,15 @@ class Work:
 
     def tell_event(self):
         """The Event that asks for the approval, new or refreshed. For a recovery the node agent does."""
-        if self.order.purpose.recovers:
+        if self.request.purpose.recovers:
             return
         text = "to=%s: kubectl annotate node %s %s=true --overwrite" % (
-            self.order.target.get("version"),
-            self.order.node,
+            self.request.target.get("version"),
+            self.request.node,
             maintenance_record.ANNOTATION_APPROVE,
         )
         try:
-            approval_event.ask(self.cluster, self.log.node, self.order.reason, text, self.log.now())
+            approval_event.ask(self.cluster, self.log.node, self.request.reason, text, self.log.now())
         except kube_client.Refused as exc:
             self.say("no Event asks for the approval: %s" % exc.message)
 

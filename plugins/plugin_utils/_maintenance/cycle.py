@@ -19,8 +19,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     ORDER,
     Invalid,
-    Order,
-    Policy,
+    MaintenancePolicy,
+    MaintenanceRequest,
     Skipped,
     Uncordoned,
     Withdrawn,
@@ -50,7 +50,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record 
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.validation import Check
 
-__all__ = ["UNTIL", "Cycle", "Order", "Policy", "Recovery", "Upgrade"]
+__all__ = ["UNTIL", "Cycle", "MaintenanceRequest", "MaintenancePolicy", "Recovery", "Upgrade"]
 
 # What ``until`` may say, and the step that is due then.
 # Where a call may end: before which step.
@@ -81,11 +81,11 @@ _LASTING_LABELS = (
 
 
 class Cycle:
-    def __init__(self, cluster, host, pods, order, policy, clock, say, smoke=None):
+    def __init__(self, cluster, host, pods, request, policy, clock, say, smoke=None):
         """``cluster``: Cluster; ``host``: the port of _cycle_host; ``pods(cluster, beat, say)`` and ``smoke(cluster, beat,
         say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock."""
-        self._work = Work(cluster, host, pods, order, policy, clock, say, smoke)
-        self._log, self._order, self._policy, self._purpose = self._work.log, order, policy, order.purpose
+        self._work = Work(cluster, host, pods, request, policy, clock, say, smoke)
+        self._log, self._request, self._policy, self._purpose = self._work.log, request, policy, request.purpose
         self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
         self._ends_as_begun = self._more = False  # of a record that is cleared away
         self._boot_id = None  # of the boot whose driver this run validates
@@ -125,12 +125,12 @@ class Cycle:
             return work.outcome(BUSY, exc.message)
         except maintenance_record.Gone as exc:
             # Without a Node there is nothing that could be given back but the slot.
-            work.slots.give(self._order.node, self._order.run)
+            work.slots.give(self._request.node, self._request.run)
             return work.outcome(FAILED, exc.message)
         except kube_client.Unreachable as exc:
             text = "%s The maintenance of %s stays as it is; run again to continue it."
             outcome = work.outcome(FAILED, exc.message)
-            raise NpuError(text % (exc.message, self._order.node), api_unreachable=True, **outcome)
+            raise NpuError(text % (exc.message, self._request.node), api_unreachable=True, **outcome)
 
     def _stop(self, until):
         """The outcome when the step asked for is reached."""
@@ -145,7 +145,9 @@ class Cycle:
     def _fails(self, step):
         """Whether a hook's failure is to be heeded: not any more once the release is confirmed."""
         return (
-            self._order.failure and not self._work.clears and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
+            self._request.failure
+            and not self._work.clears
+            and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
         )
 
     def _step(self):
@@ -156,13 +158,13 @@ class Cycle:
             if (
                 self._work.clears
                 and not self._ends_as_begun
-                and maintenance_record.reason_of(self._log.record) != self._order.reason
+                and maintenance_record.reason_of(self._log.record) != self._request.reason
             ):
                 return self._turn()
             if self._fails(step):
                 if not intended:
-                    return ending.give_back(FAILED, self._order.failure)
-                return self._to_rollback(self._order.failure)
+                    return ending.give_back(FAILED, self._request.failure)
+                return self._to_rollback(self._request.failure)
             return self._handlers[step]()
         except Uncordoned:
             self._work.say("somebody uncordoned the node: starts over")
@@ -306,7 +308,7 @@ class Cycle:
             changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"])
             changed["times"][INTENT] = self._log.now()
             if given is not None:
-                changed["approval"] = dict(given, job=(self._order.job or {}).get("id"))
+                changed["approval"] = dict(given, job=(self._request.job or {}).get("id"))
             labels = maintenance_record.reboot_required_label(node, record)
             gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}
             if given is None and self._purpose.recovers:
@@ -363,7 +365,7 @@ class Cycle:
             labels=labels,
             times=dict(times, **{TURNED: self._log.now()}),
             boot_id=record["boot_id"] if record["step"] == maintenance_record.ROLLBACK else None,
-            reason=self._order.reason,
+            reason=self._request.reason,
             to=back,
             **{"from": {key: record["to"].get(key) for key in ("version", "release")}},
         )

@@ -20,8 +20,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record 
 class Ending:
     def __init__(self, work):
         """``work``: Work."""
-        self._work, self._order = work, work.order
-        self._log, self._slots, self._purpose = work.log, work.slots, work.order.purpose
+        self._work, self._request = work, work.request
+        self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
     def finish(self):
         """The node is upgraded, or recovered."""
@@ -35,7 +35,7 @@ class Ending:
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
 
         self._log.write(decide)
-        self._slots.give(self._order.node, self._order.run, works=record["to"].get("release"))
+        self._slots.give(self._request.node, self._request.run, works=record["to"].get("release"))
         stays = maintenance_record.unschedulable(self._log.node)
         text = "done: %s%s" % (way(record), "; it stays cordoned, as requested" if stays else "")
         self._work.say(text, maintenance_record.UNCORDON)
@@ -43,13 +43,13 @@ class Ending:
 
     def withdraw(self, why=None):
         """What another run began for something else is given back before its intent."""
-        record, order = self._log.record, self._order
-        wanted = "this run is a %s" % order.reason
-        if order.reason == maintenance_record.reason_of(record):
+        record, request = self._log.record, self._request
+        wanted = "this run is a %s" % request.reason
+        if request.reason == maintenance_record.reason_of(record):
             wanted = "the host has the wanted release now"
         why = why or "The %s was withdrawn before its reboot: %s." % (way(record), wanted)
         # A recovery takes nothing from what an upgrade has to do.
-        due = order.release is not None or self._purpose.recovers
+        due = request.release is not None or self._purpose.recovers
         return self.give_back(WITHDRAWN, why, state=maintenance_record.UPGRADE if due else None)
 
     def give_back(self, outcome, why, blockers=(), **after):
@@ -78,7 +78,7 @@ class Ending:
         if intended:
             self._work.host.withdrawn(self._log.record["generation"])
         self._log.write(decide)
-        self._slots.give(self._order.node, self._order.run)
+        self._slots.give(self._request.node, self._request.run)
         self._work.say("given back: %s" % why, step)
         if waits:
             self._work.tell_event()
@@ -92,7 +92,7 @@ class Ending:
         record = self._log.record
         reason = "The %s of %s to %s failed: %s. %s" % (
             record["reason"],
-            self._order.node,
+            self._request.node,
             record["to"].get("version"),
             (record["failure"] or "unknown").rstrip("."),
             addition,
@@ -101,7 +101,7 @@ class Ending:
             self._work.smoke.remove()
         most = self._work.policy.max_failures
         if not healthy or 0 < most <= self._failures() + 1:
-            self._slots.halt("the run " + self._order.run, reason, record["reason"])
+            self._slots.halt("the run " + self._request.run, reason, record["reason"])
 
         def decide(node, record):
             labels = self._labels(node, record, maintenance_record.FAILED)
@@ -113,14 +113,14 @@ class Ending:
             return self._end(node, record, outcome, labels, None, reason, left=not record["unschedulable"])
 
         self._log.write(decide)
-        self._slots.give(self._order.node, self._order.run)
+        self._slots.give(self._request.node, self._request.run)
         self._work.say("failed: %s" % reason, maintenance_record.ROLLBACK)
         return self._work.outcome(FAILED, reason)
 
     def leave(self, why):
         """The reboot did not help. The node stays out of service; the rollout and other recoveries are no worse for it."""
         record = self._log.record
-        reason = "The recovery of %s did not help: %s" % (self._order.node, sentence(why))
+        reason = "The recovery of %s did not help: %s" % (self._request.node, sentence(why))
         if self._work.smoke is not None:
             self._work.smoke.remove()
 
@@ -130,15 +130,15 @@ class Ending:
             return self._end(node, record, "failed", labels, None, reason, left=not record["unschedulable"])
 
         self._log.write(decide)
-        self._slots.give(self._order.node, self._order.run)
+        self._slots.give(self._request.node, self._request.run)
         self._work.say("left cordoned: %s" % reason, record["step"])
         return self._work.outcome(FAILED, reason)
 
     def halt(self, exc):
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
-        step, node = self._log.record["step"], self._order.node
+        step, node = self._log.record["step"], self._request.node
         why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(exc.message))
-        self._slots.halt("the run " + self._order.run, why, self._log.record["reason"], node)
+        self._slots.halt("the run " + self._request.run, why, self._log.record["reason"], node)
         self._log.step(step, failure=exc.message)
         self._work.say("halted: %s" % exc.message)
         return self._work.outcome(HALTED, why)
@@ -148,7 +148,7 @@ class Ending:
         selector = "%s=%s" % (maintenance_record.LABEL_STATE, maintenance_record.FAILED)
         nodes = self._work.cluster.list("/api/v1/nodes", label_selector=selector)
         return sum(
-            maintenance_record.last(node).get("run") == self._order.run and node["metadata"]["name"] != self._order.node
+            maintenance_record.last(node).get("run") == self._request.run and node["metadata"]["name"] != self._request.node
             for node in nodes
         )
 
@@ -175,7 +175,7 @@ class Ending:
         failure = record["failure"] if why is None else why
         closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
         if outcome == WITHDRAWN:
-            closed["withdrawn_for"] = self._order.reason
+            closed["withdrawn_for"] = self._request.reason
         annotations = {maintenance_record.ANNOTATION_LAST: maintenance_record.ended(closed, outcome, self._log.now())}
         return Change(None, labels, annotations, cordon)
 

@@ -72,7 +72,7 @@ class Check:
 
     def _wait_allocatable(self):
         work = self._work
-        resource, chips = work.order.resource, work.order.chips
+        resource, chips = work.request.resource, work.request.chips
         if not resource or work.components() != "enabled":
             return
         deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False

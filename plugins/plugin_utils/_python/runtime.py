@@ -23,7 +23,7 @@ _NO_CTR, _NO_SOCKET, _NOT_PULLED, _NOT_UNPACKED, _NOT_STARTED, _BUSY = range(10,
 _SAYS = re.compile(r"^npuops-python: (current|trace)=(.*)$", re.MULTILINE)
 
 
-class Host:
+class PythonOnHost:
     """What the script saw on a host: ``current`` (the runtime's name, None for none) and ``traces`` (paths)."""
 
     def __init__(self, output):

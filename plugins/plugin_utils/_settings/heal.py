@@ -43,7 +43,7 @@ def check_variables(hosts):
 
 
 def plan(params, nodes, now):
-    """The _heal.plan.Plan for Node objects, with the options ``hosts``, ``recovery`` and, if there is, ``approval_max_age``."""
+    """The _heal.plan.HealPlan for Node objects, with the options ``hosts``, ``recovery`` and, if there is, ``approval_max_age``."""
     recovery = params["recovery"]
     by_name = {node["metadata"]["name"]: node for node in nodes}
     return heal_plan.make(params["hosts"], by_name, guards(recovery), now, recovery["auto"], params.get("approval_max_age", 0))

@@ -169,7 +169,7 @@ def looks(made):
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
     recovery = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
-    snapshot = fleet_snapshot.Snapshot(nodes, {}, eviction.Budgets(()))
+    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, eviction.Budgets(()))
     tools = fleet_plan.Tools(
         resolve=lambda *_args: NEW_DIGEST,
         size=lambda *_args: 1,
@@ -178,7 +178,9 @@ def looks(made):
         now=NOW,
     )
     slots = {"max": 1, "halted": None, "holders": {}}
-    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.Wishes(eviction.Policy.of(), auto=True, retry=True), tools)
+    plan = fleet_plan.make(
+        hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True, retry=True), tools
+    )
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
     rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
     report = report_document.document(rows, "r1", "upgrade", None, NOW)

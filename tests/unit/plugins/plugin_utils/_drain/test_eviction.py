@@ -34,7 +34,7 @@ class Time:
         return eviction.Drain(
             cluster,
             node,
-            eviction.Policy.of(**variables),
+            eviction.DrainPolicy.of(**variables),
             beat=lambda: self.beats.append(self.now),
             say=self.said.append,
             sleep=self.sleep,
@@ -126,7 +126,7 @@ def test_requests_add_up():
 
 
 def test_every_value_may_be_a_string():
-    policy = eviction.Policy.of(
+    policy = eviction.DrainPolicy.of(
         {"selector": "app=train", "timeout": "60"},
         {"force": "true", "timeout": "5", "delete_empty_dir": "no"},
         {"enable": "false", "force": "", "timeout": "", "delete_empty_dir": "yes", "skip_selector": ""},
@@ -149,7 +149,7 @@ def test_every_value_may_be_a_string():
 )
 def test_what_is_wrong_with_a_knob_is_told_by_name(variables, message):
     with pytest.raises(NpuError, match=message):
-        eviction.Policy.of(**variables)
+        eviction.DrainPolicy.of(**variables)
 
 
 # --- looking ahead ---
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_a_knob_is_told_by_name(variables, message):
 
 def simulate(cluster, own_pod=None, **variables):
     pods = eviction.pods_of_node(cluster, "a")
-    return eviction.simulate(cluster, pods, eviction.Policy.of(**variables), own_pod=own_pod)
+    return eviction.simulate(cluster, pods, eviction.DrainPolicy.of(**variables), own_pod=own_pod)
 
 
 def test_simulation_names_budget_pod_and_owner_and_changes_nothing(api, cluster):

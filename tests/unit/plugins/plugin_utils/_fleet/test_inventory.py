@@ -21,13 +21,13 @@ def with_addresses(*pairs, annotations=None):
     return item
 
 
-def host_of(item, **wishes):
-    (host,) = fleet_inventory.hosts([fleet_inventory.slim(item)], fleet_inventory.Wishes(**wishes))
+def host_of(item, **settings):
+    (host,) = fleet_inventory.hosts([fleet_inventory.slim(item)], fleet_inventory.InventorySettings(**settings))
     return host
 
 
-def groups(labels=None, annotations=None, ready=True, **wishes):
-    return set(host_of(node("a", labels=labels, annotations=annotations, ready=ready), **wishes).groups)
+def groups(labels=None, annotations=None, ready=True, **settings):
+    return set(host_of(node("a", labels=labels, annotations=annotations, ready=ready), **settings).groups)
 
 
 # --- groups ---
@@ -101,7 +101,7 @@ USUAL = (("Hostname", "node-a"), ("ExternalIP", "203.0.113.7"), ("InternalIP", "
 
 
 @pytest.mark.parametrize(
-    "wishes, expected",
+    "settings, expected",
     [
         ({}, "10.0.0.7"),
         ({"ip_family": "ipv4"}, "10.0.0.7"),
@@ -113,8 +113,8 @@ USUAL = (("Hostname", "node-a"), ("ExternalIP", "203.0.113.7"), ("InternalIP", "
         ({"address_annotation": "example.com/absent"}, "10.0.0.7"),
     ],
 )
-def test_address(wishes, expected):
-    host = host_of(with_addresses(*USUAL), **wishes)
+def test_address(settings, expected):
+    host = host_of(with_addresses(*USUAL), **settings)
     assert (host.variables["ansible_host"], host.trouble) == (expected, None)
 
 
@@ -185,7 +185,7 @@ def test_what_is_cached_is_plain_and_small():
 
 def test_hosts_come_in_order():
     nodes = [fleet_inventory.slim(node(name)) for name in ("c", "a", "b")]
-    assert [host.name for host in fleet_inventory.hosts(nodes, fleet_inventory.Wishes())] == ["a", "b", "c"]
+    assert [host.name for host in fleet_inventory.hosts(nodes, fleet_inventory.InventorySettings())] == ["a", "b", "c"]
 
 
 # --- the cache's key ---

@@ -41,12 +41,12 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     by_node = {}
     for item in pods:
         by_node.setdefault(item["spec"]["nodeName"], []).append(eviction.Pod(item))
-    return fleet_snapshot.Snapshot(nodes, by_node, eviction.Budgets(budgets), **kwargs)
+    return fleet_snapshot.FleetSnapshot(nodes, by_node, eviction.Budgets(budgets), **kwargs)
 
 
-def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=None, registry_nodes=None, **wishes):
+def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=None, registry_nodes=None, **settings):
     nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
-    wishes.setdefault("auto", True)
+    settings.setdefault("auto", True)
     defaults = {
         "resolve": lambda reference, config: NEW_DIGEST,
         "size": lambda *_args: 2**30,
@@ -58,7 +58,7 @@ def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=
         hosts,
         snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
         slots or {"max": 1, "halted": None, "holders": {}},
-        fleet_plan.Wishes(policy or eviction.Policy.of(), **wishes),
+        fleet_plan.RolloutSettings(policy or eviction.DrainPolicy.of(), **settings),
         fleet_plan.Tools(**dict(defaults, **(tools or {}))),
     )
 
@@ -476,7 +476,7 @@ def test_what_the_server_refuses_in_a_dry_run_blocks():
 
 
 def test_a_job_that_is_waited_for_may_have_a_budget():
-    policy = eviction.Policy.of({"selector": "app=web"})
+    policy = eviction.DrainPolicy.of({"selector": "app=web"})
     entry = only(host(), pods=[pod("web-1")], budgets=[budget()], policy=policy)
     assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
 

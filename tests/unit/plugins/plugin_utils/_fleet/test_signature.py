@@ -206,7 +206,7 @@ def test_hosts_with_another_digest_are_asked_for_by_themselves():
     asked = []
     verdicts = []
     for digest in (None, "sha256:" + "1" * 64):
-        verdict = preflight.Verdict({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
+        verdict = preflight.CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
         verdict.wants_image = True
         verdicts.append(verdict)
     preflight._resolve_images(verdicts, lambda reference, config: asked.append(config["driver_digest"]) or config["driver_digest"])

@@ -47,7 +47,7 @@ def test_what_is_kept(api):
     api.put(NODES, item)
     api.put(PODS, pod("web-1"), pod("done", phase="Succeeded"), pod("pending", node=None))
     api.put(BUDGETS, budget())
-    snapshot = fleet_snapshot.Snapshot.read(connect(api))
+    snapshot = fleet_snapshot.FleetSnapshot.read(connect(api))
     kept = snapshot.nodes["a"]
     assert "images" not in kept["status"]
     assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["kubectl", "npuops.ascend-maintenance"]
@@ -66,7 +66,7 @@ def plan_calls(nodes, pods, monkeypatch):
         cluster = connect(api)
         api.requests.clear()
         fleet_snapshot.check_readable(cluster, "npu-operator")
-        snapshot = fleet_snapshot.Snapshot.read(cluster, ["registry.invalid:5000"])
+        snapshot = fleet_snapshot.FleetSnapshot.read(cluster, ["registry.invalid:5000"])
         tools = fleet_plan.Tools(
             resolve=lambda reference, config: NEW_DIGEST,
             size=lambda *_args: 1,
@@ -76,7 +76,7 @@ def plan_calls(nodes, pods, monkeypatch):
         )
         hosts = [host("n%04d" % number) for number in range(nodes)]
         slots = {"max": 1, "halted": None, "holders": {}}
-        plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.Wishes(eviction.Policy.of(), auto=True), tools)
+        plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True), tools)
         assert len(plan.of("ready")) == nodes
         paths = [path for _method, path in api.requests]
         evictions = sum(path.endswith("/eviction") for path in paths)
@@ -157,18 +157,18 @@ def test_a_registry_behind_a_service(api, registry, spec):
     api.put(NODES, *nodes)
     api.put(PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"}))
     api.put(SERVICES, service(**spec))
-    assert fleet_snapshot.Snapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
+    assert fleet_snapshot.FleetSnapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
 
 
 def test_a_registry_on_a_node_itself(api):
     item = node("a")
     item["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, item, node("b"))
-    assert fleet_snapshot.Snapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {"a": "the registry at 192.0.2.1"}
+    assert fleet_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {"a": "the registry at 192.0.2.1"}
 
 
 def test_a_registry_elsewhere(api):
     api.put(NODES, node("a"))
     api.put(PODS, pod("web-1"))
     api.put(SERVICES, service(clusterIP="10.96.0.7", ports=[{"nodePort": 30500}]))
-    assert fleet_snapshot.Snapshot.read(connect(api), ["192.0.2.77:30500"]).registry_nodes == {}
+    assert fleet_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.77:30500"]).registry_nodes == {}

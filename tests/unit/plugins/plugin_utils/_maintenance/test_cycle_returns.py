@@ -47,7 +47,7 @@ class Returns(Bench):
                 return super().request(method, path, body, label_selector, **more)
 
         self.cluster = Cluster
-        policy = eviction.Policy.of(None, {"timeout": 300, "force": True}, {"timeout": 300, "force": True})
+        policy = eviction.DrainPolicy.of(None, {"timeout": 300, "force": True}, {"timeout": 300, "force": True})
         self.pods = lambda cluster, beat, say: eviction.Drain(cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
         go_down = self.host.go_down
 
@@ -131,10 +131,10 @@ def test_what_cannot_end_does_not_keep_a_recovery_from_its_reboot():
     clock = bench.world.clock
     bench.objects["train-0"]["metadata"]["deletionTimestamp"] = "2023-11-14T22:14:00Z"
     drain = eviction.Drain(
-        bench.cluster(bench.world), "npu-a", eviction.Policy.of(), sleep=clock.sleep, clock=clock.monotonic, leave_stuck=True
+        bench.cluster(bench.world), "npu-a", eviction.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic, leave_stuck=True
     )
     assert drain.evict_returned(3) == 0
     with pytest.raises(eviction.Blocked):
         eviction.Drain(
-            bench.cluster(bench.world), "npu-a", eviction.Policy.of(), sleep=clock.sleep, clock=clock.monotonic
+            bench.cluster(bench.world), "npu-a", eviction.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic
         ).evict_returned(3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, Order, Policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenancePolicy, MaintenanceRequest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
 from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 from maintenance_bench import RECORD, STATE, TARGET
@@ -41,8 +41,8 @@ class Fleet:
             FakeCluster(self.world),
             self.world.hosts[name],
             pods or Pods(self.world),
-            Order(name, run, **wanted),
-            Policy(**dict({"auto": True, "max_parallel": 3}, **policy)),
+            MaintenanceRequest(name, run, **wanted),
+            MaintenancePolicy(**dict({"auto": True, "max_parallel": 3}, **policy)),
             self.world.clock,
             lambda step, seconds, sentence: self.said.append((name, sentence)),
         )

@@ -57,7 +57,7 @@ def bench(cluster):
     made = Bench()
     made.cluster = Here
     clock = made.world.clock
-    policy = eviction.Policy.of(drain={"timeout": 120})
+    policy = eviction.DrainPolicy.of(drain={"timeout": 120})
     made.pods = lambda patient, beat, say: eviction.Drain(patient, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
     return made
 

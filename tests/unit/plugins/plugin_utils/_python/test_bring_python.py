@@ -94,7 +94,7 @@ class Host:
     def look(self, *traces):
         status, output, error = self.run("look", traces="\n".join(traces))
         assert (status, error) == (0, "")
-        return python_runtime.Host(output)
+        return python_runtime.PythonOnHost(output)
 
     @property
     def leftovers(self):

@@ -30,10 +30,10 @@ def test_whatever_the_variables_hold_the_shell_gets_it():
 
 
 def test_what_the_host_says_is_found_among_other_words():
-    host = python_runtime.Host("Welcome\r\nnpuops-python: current=1-a\r\nnpuops-python: trace=/etc/cdi\n")
+    host = python_runtime.PythonOnHost("Welcome\r\nnpuops-python: current=1-a\r\nnpuops-python: trace=/etc/cdi\n")
     assert (host.current, host.traces, host.answered) == ("1-a", ["/etc/cdi"], True)
-    assert not python_runtime.Host("Welcome\n").answered
-    assert python_runtime.Host("npuops-python: current=\n").current is None
+    assert not python_runtime.PythonOnHost("Welcome\n").answered
+    assert python_runtime.PythonOnHost("npuops-python: current=\n").current is None
 
 
 @pytest.mark.parametrize(
