@@ -38,11 +38,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--nodes", type=int, default=2000)
     arguments = parser.parse_args()
-    server = [sys.executable, str(CHECKOUT / "tests" / "support" / "big_cluster.py")]
+    server = [sys.executable, "-m", "support.kube.big_cluster"]
     server += ["--nodes", str(arguments.nodes), "--pods", "0"]
     with (
         tempfile.TemporaryDirectory() as directory,
-        subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(server, cwd=CHECKOUT / "tests", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
     ):
         try:
             return measure(pathlib.Path(directory), process.stdout.readline().strip(), arguments.nodes)

@@ -18,9 +18,9 @@ import tempfile
 import time
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT / "tests" / "support"))
+sys.path.insert(0, str(CHECKOUT / "tests"))
 
-import collection  # noqa: F401  (makes the checkout importable)
+from support import collection  # noqa: F401  (makes the checkout importable)
 
 GOAL_SECONDS, GOAL_MEGABYTES = 10.0, 300.0
 
@@ -35,11 +35,11 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=30000)
     arguments = parser.parse_args()
-    server = [sys.executable, str(CHECKOUT / "tests" / "support" / "big_cluster.py")]
+    server = [sys.executable, "-m", "support.kube.big_cluster"]
     server += ["--nodes", str(arguments.nodes), "--pods", str(arguments.pods)]
     with (
         tempfile.TemporaryDirectory() as directory,
-        subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(server, cwd=CHECKOUT / "tests", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
     ):
         # kubernetes.core keeps what it learns of an API server in the temporary directory.
         tempfile.tempdir = directory
@@ -57,7 +57,8 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
     from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-    from fleet import NEW_DIGEST, host
+
+    from support.fleet.hosts import NEW_DIGEST, host
 
     hosts = [host("n%04d" % number) for number in range(arguments.nodes)]
     before = peak_megabytes()

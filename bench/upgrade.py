@@ -23,13 +23,14 @@ import pathlib
 import sys
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT / "tests" / "support"))
+sys.path.insert(0, str(CHECKOUT / "tests"))
 
 from install import run  # noqa: E402
-from lab import Lab  # noqa: E402
-from observer import Observer  # noqa: E402
-from rollout import NPU_NODES, OTHER, ROOT, reset, version_of, watch  # noqa: E402
-from workloads import Team  # noqa: E402
+
+from support.lab.lab import Lab  # noqa: E402
+from support.lab.observer import Observer  # noqa: E402
+from support.lab.rollout import NPU_NODES, OTHER, ROOT, reset, version_of, watch  # noqa: E402
+from support.lab.workloads import Team  # noqa: E402
 
 GOAL_WALL, GOAL_CPU, GOAL_RATIO = 6.0, 3.0, 1.10  # seconds per node, seconds per node, of the drains and reboots
 SHARES = (1, 3, 5)  # how the nodes' times relate

@@ -11,11 +11,13 @@ import pathlib
 import signal
 from collections.abc import Iterator
 
-# It makes the checkout importable.
-import collection  # noqa: F401  pylint: disable=unused-import
-import leftovers
 import pytest
-from lab import CHECKOUT, Lab
+
+# It makes the checkout importable.
+from support import collection  # noqa: F401  pylint: disable=unused-import
+from support.lab import leftovers
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
 
 
 def pytest_configure() -> None:

@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 import yaml
-from lab import CHECKOUT
+
+from support.paths import CHECKOUT
 
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
 STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'

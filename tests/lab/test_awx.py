@@ -11,10 +11,11 @@ import pathlib
 import re
 
 import pytest
-from awx_job import URL
-from observe import Recorded, end
-from observer import LAST
-from rollout import NPU_NODES, proof, version_of
+
+from support.awx.job import URL
+from support.lab.observe import Recorded, end
+from support.lab.observer import LAST
+from support.lab.rollout import NPU_NODES, proof, version_of
 
 
 @pytest.fixture(scope="module")

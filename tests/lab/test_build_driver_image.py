@@ -9,10 +9,11 @@ import hashlib
 import json
 import subprocess
 
-import driver_images
 import pytest
-import registry_server
-from lab import CHECKOUT, Lab
+
+from support.host import driver_images, registry_server
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
 
 KERNEL = driver_images.KERNEL
 TAG = "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from lab import CHECKOUT
+
+from support.paths import CHECKOUT
 
 pytestmark = pytest.mark.usefixtures("installed")
 

@@ -15,8 +15,9 @@ import uuid
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from lab import CHECKOUT
-from patience import PATIENCE
+
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 HOOK = CHECKOUT / "roles" / "npu_runtime" / "files" / "npu-cdi-hook"
 TARGET = "usr/local/Ascend/driver"

@@ -12,14 +12,14 @@ import re
 import shutil
 import subprocess
 
-import collection  # noqa: F401  pylint: disable=unused-import
-import containerd_probes as probes
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from patience import PATIENCE
+
+from support.host import containerd_probes as probes
+from support.patience import PATIENCE
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())

@@ -11,7 +11,8 @@ import shlex
 
 import pytest
 import yaml
-from lab import AS_JSON
+
+from support.lab.lab import AS_JSON
 
 HOST = "cpu-a"
 SERVICE = "npuops-heal"

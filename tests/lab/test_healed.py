@@ -10,10 +10,11 @@ import os
 import pathlib
 
 import pytest
-from observe import Recorded, end
-from observer import APPROVAL, LAST
-from rollout import proof
-from workloads import SCENARIO, SCENARIO_WORKLOADS, Team
+
+from support.lab.observe import Recorded, end
+from support.lab.observer import APPROVAL, LAST
+from support.lab.rollout import proof
+from support.lab.workloads import SCENARIO, SCENARIO_WORKLOADS, Team
 
 WEDGED = "npuops.ascend/wedged"
 

@@ -10,8 +10,9 @@ import json
 import re
 
 import pytest
-from patience import PATIENCE
-from rollout import NAMESPACE, reboot
+
+from support.lab.rollout import NAMESPACE, reboot
+from support.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("installed")
 

@@ -11,8 +11,9 @@ import pathlib
 import re
 
 import pytest
-from patience import PATIENCE
-from untouched import untouched_state
+
+from support.lab.untouched import untouched_state
+from support.patience import PATIENCE
 
 # What the lab's hardware is (lab/README.md): Node name -> resource, chips, what each pod gets of it.
 NPU_NODES = {

@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 import yaml
-from lab import CHECKOUT
+
+from support.paths import CHECKOUT
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 NODES = ["cpu-a", "npu-a", "npu-b", "npu-c"]

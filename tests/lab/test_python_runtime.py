@@ -12,8 +12,9 @@ import signal
 import subprocess
 
 import pytest
-from lab import CHECKOUT
-from patience import PATIENCE
+
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 HOST, OTHER = "npu-c", "npu-b"
 TOP = "/var/lib/npuops/python"

@@ -13,8 +13,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import evicti
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from kube_api import KubeApi
-from workloads import Team
+
+from support.kube.api import KubeApi
+from support.lab.workloads import Team
 
 TEAM, NODE = "webhook-test", "npu-a"
 

@@ -13,11 +13,11 @@ import socket
 import threading
 import uuid
 
-import driver_images
 import pytest
-import registry_server
 import yaml
-from patience import PATIENCE
+
+from support.host import driver_images, registry_server
+from support.patience import PATIENCE
 
 NODES = ("npu-b", "npu-c")
 ROOT = "/var/lib/npuops-staging-test"

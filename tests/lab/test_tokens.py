@@ -10,7 +10,8 @@ import re
 
 import pytest
 import yaml
-from kube_api import KubeApi
+
+from support.kube.api import KubeApi
 
 pytestmark = pytest.mark.usefixtures("installed")
 

@@ -14,10 +14,11 @@ import pathlib
 import re
 import subprocess
 
-import leftovers
 import pytest
-from patience import PATIENCE
-from rollout import reboot
+
+from support.lab import leftovers
+from support.lab.rollout import reboot
+from support.patience import PATIENCE
 
 pytestmark = pytest.mark.last
 

@@ -9,10 +9,11 @@ import os
 import pathlib
 
 import pytest
-from observe import Recorded, end
-from observer import STATE
-from rollout import NPU_NODES, OTHER, proof, version_of
-from workloads import SCENARIO, SCENARIO_WORKLOADS, Team
+
+from support.lab.observe import Recorded, end
+from support.lab.observer import STATE
+from support.lab.rollout import NPU_NODES, OTHER, proof, version_of
+from support.lab.workloads import SCENARIO, SCENARIO_WORKLOADS, Team
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import re
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
-from patience import PATIENCE
+
+from support.patience import PATIENCE
 
 # Node -> what its pods ask for, chips.
 NODES = {"npu-a": ("huawei.com/Ascend910", 8), "npu-b": ("huawei.com/Ascend910", 8), "npu-c": ("huawei.com/Ascend310P", 4)}

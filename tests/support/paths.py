@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pathlib
 
-SUPPORT = pathlib.Path(__file__).resolve().parent
-CHECKOUT = SUPPORT.parents[1]
-UNIT = CHECKOUT / "tests" / "unit"
+TESTS = pathlib.Path(__file__).resolve().parents[1]  # on the path of whoever imports support
+SUPPORT = TESTS / "support"
+CHECKOUT = TESTS.parent
+UNIT = TESTS / "unit"
 FIXTURES = UNIT / "fixtures"

@@ -13,9 +13,9 @@ import signal
 import subprocess
 import sys
 
-from patience import PATIENCE
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles")
 
 # Answers with what `answers.json` has for the host: a list, each for the next call; the last one stays.

@@ -5,4 +5,4 @@
 
 from __future__ import annotations
 
-import collection  # noqa: F401  pylint: disable=unused-import
+from support import collection  # noqa: F401  pylint: disable=unused-import

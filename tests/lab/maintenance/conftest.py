@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 
-import leftovers
 import pytest
-from healing import QUICK
-from rollout import reset, upgrade
+
+from support.lab import leftovers
+from support.lab.healing import QUICK
+from support.lab.rollout import reset, upgrade
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from lab import CHECKOUT
-from observer import COMPONENTS, LAST, LEASE, STATE
-from patience import PATIENCE
-from rollout import TAKEOVER, make_driver, proof, run, upgrade, version_of, watch
+
+from support.lab.observer import COMPONENTS, LAST, LEASE, STATE
+from support.lab.rollout import TAKEOVER, make_driver, proof, run, upgrade, version_of, watch
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 NODE, CHIPS, RESOURCE = "npu-a", "8", "huawei.com/Ascend910"
 OTHERS = ("npu-b", "npu-c")

@@ -12,11 +12,10 @@ import time
 
 import pytest
 import yaml
-from crash import Gate
-from lab import CHECKOUT
-from observer import APPROVAL, RECORD, STATE, VERSION
-from patience import PATIENCE
-from rollout import (
+
+from support.crash.gate import Gate
+from support.lab.observer import APPROVAL, RECORD, STATE, VERSION
+from support.lab.rollout import (
     NPU_NODES,
     OTHER,
     TAKEOVER,
@@ -32,7 +31,9 @@ from rollout import (
     version_of,
     watch,
 )
-from workloads import A2, DUO, Team
+from support.lab.workloads import A2, DUO, Team
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 ALL = "--limit=" + ",".join(NPU_NODES)
 CORDON_STEPS = ("cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "reboot-required")

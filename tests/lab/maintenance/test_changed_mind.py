@@ -9,10 +9,11 @@ import json
 import re
 
 import pytest
-from lab import CHECKOUT
-from observer import LAST, RECORD, STATE
-from rollout import OTHER, TAKEOVER, at_step, proof, run, slots, target, upgrade, version_of, watch
-from workloads import Team
+
+from support.lab.observer import LAST, RECORD, STATE
+from support.lab.rollout import OTHER, TAKEOVER, at_step, proof, run, slots, target, upgrade, version_of, watch
+from support.lab.workloads import Team
+from support.paths import CHECKOUT
 
 ONE = "--limit=npu-a"
 

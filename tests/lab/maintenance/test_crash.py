@@ -8,7 +8,7 @@ At call k = 1, 2, ... until a run ends without reaching k, the controller is kil
 (`kill-before`) and right after it did (`kill-after`), or the API is gone for some time without the call (`dark-before`) or
 after it (`dark-after`). Every other time the node is in somebody else's cordon, which must stay.
 
-What a run of the tests covers is chosen by the environment: tests/support/every_crash.py.
+What a run of the tests covers is chosen by the environment: tests/support/crash/every_crash.py.
 make test crashes at three calls (dev/test). The table of what was done is in .cache/results/crash.json.
 """
 
@@ -18,12 +18,13 @@ import functools
 import os
 import time
 
-import every_crash
 import pytest
-from crash import Fate, Gate
-from every_crash import FATES
-from rollout import NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
-from workloads import Team
+
+from support.crash import every_crash
+from support.crash.every_crash import FATES
+from support.crash.gate import Fate, Gate
+from support.lab.rollout import NPU_NODES, OTHER, TAKEOVER, proof, run, upgrade, version_of, watch
+from support.lab.workloads import Team
 
 DARK = 30
 NODES = os.environ.get("NPU_CRASH_NODES", ",".join(NPU_NODES)).split(",")

@@ -9,10 +9,11 @@ import json
 import os
 
 import pytest
-from lab import CHECKOUT
-from observer import LAST, STATE
-from patience import PATIENCE
-from rollout import NPU_NODES, make_driver, proof, reboot, reset, slots, untouched, upgrade, version_of, watch
+
+from support.lab.observer import LAST, STATE
+from support.lab.rollout import NPU_NODES, make_driver, proof, reboot, reset, slots, untouched, upgrade, version_of, watch
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 MODEL, DISGUISED = "npu-a", ("npu-b", "npu-c")
 CHIPS, RESOURCE = "8", "huawei.com/Ascend910"

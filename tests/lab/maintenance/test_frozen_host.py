@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import frozen
 import pytest
-from observer import COMPONENTS, STATE
-from patience import PATIENCE
-from rollout import TAKEOVER, address, last, proof, run, slots, target, untouched, upgrade, version_of, watch
+
+from support.crash import frozen
+from support.lab.observer import COMPONENTS, STATE
+from support.lab.rollout import TAKEOVER, address, last, proof, run, slots, target, untouched, upgrade, version_of, watch
+from support.patience import PATIENCE
 
 NODE, OTHER = "npu-a", "npu-b"
 BOTH = f"--limit={NODE},{OTHER}"

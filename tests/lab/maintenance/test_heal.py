@@ -10,11 +10,12 @@ import time
 
 import pytest
 import yaml
-from healing import ANYWAY, QUICK, heal, healing, told, wait_well, wedge
-from observer import APPROVAL, LAST, LEASE, STATE
-from patience import PATIENCE
-from rollout import NAMESPACE, NPU_NODES, OTHER, proof, reboot, run, upgrade, version_of, watch
-from workloads import A2, Team
+
+from support.lab.healing import ANYWAY, QUICK, heal, healing, told, wait_well, wedge
+from support.lab.observer import APPROVAL, LAST, LEASE, STATE
+from support.lab.rollout import NAMESPACE, NPU_NODES, OTHER, proof, reboot, run, upgrade, version_of, watch
+from support.lab.workloads import A2, Team
+from support.patience import PATIENCE
 
 CHIPS = {"npu-a": (A2, 8), "npu-b": (A2, 8)}
 pytestmark = pytest.mark.usefixtures("quick_agents")

@@ -12,13 +12,14 @@ import functools
 import os
 import time
 
-import every_crash
 import pytest
-from crash import Fate, Gate
-from every_crash import FATES
-from healing import ANYWAY, heal, healing, wait_well, wedge
-from rollout import NPU_NODES, TAKEOVER, proof, watch
-from workloads import Team
+
+from support.crash import every_crash
+from support.crash.every_crash import FATES
+from support.crash.gate import Fate, Gate
+from support.lab.healing import ANYWAY, heal, healing, wait_well, wedge
+from support.lab.rollout import NPU_NODES, TAKEOVER, proof, watch
+from support.lab.workloads import Team
 
 DARK = 30
 NODES = os.environ.get("NPU_CRASH_NODES", ",".join(NPU_NODES)).split(",")

@@ -12,12 +12,13 @@ import pathlib
 import tempfile
 
 import pytest
-from api_proxy import ApiProxy
-from crash import Controller, Fate, Gate
-from lab import CHECKOUT
-from patience import PATIENCE
-from rollout import OTHER, proof, run, upgrade, version_of, watch
-from workloads import A2, PULL_SECRET, Team, waiting
+
+from support.crash.api_proxy import ApiProxy
+from support.crash.gate import Controller, Fate, Gate
+from support.lab.rollout import OTHER, proof, run, upgrade, version_of, watch
+from support.lab.workloads import A2, PULL_SECRET, Team, waiting
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 NODE = "npu-a"
 MARK = "npuops.ascend/parked"

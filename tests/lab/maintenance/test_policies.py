@@ -13,10 +13,11 @@ import json
 
 import pytest
 import yaml
-from observer import APPROVAL, LAST, REQUESTED, STATE, VERSION
-from patience import PATIENCE
-from rollout import NPU_NODES, OTHER, host_boots, proof, run, upgrade, version_of, watch
-from workloads import A2, PULL_SECRET, Team
+
+from support.lab.observer import APPROVAL, LAST, REQUESTED, STATE, VERSION
+from support.lab.rollout import NPU_NODES, OTHER, host_boots, proof, run, upgrade, version_of, watch
+from support.lab.workloads import A2, PULL_SECRET, Team
+from support.patience import PATIENCE
 
 SKIP = "npuops.ascend/skip"
 KEEP = {"lab/keep": "yes"}

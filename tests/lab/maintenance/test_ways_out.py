@@ -11,10 +11,11 @@ import subprocess
 
 import pytest
 import yaml
-from lab import CHECKOUT
-from observer import LAST, LEASE, RECORD, STATE, left_behind
-from patience import PATIENCE, RUN_PATIENCE
-from rollout import NAMESPACE, TAKEOVER, last, proof, reset, slots, target, untouched, upgrade, version_of, watch
+
+from support.lab.observer import LAST, LEASE, RECORD, STATE, left_behind
+from support.lab.rollout import NAMESPACE, TAKEOVER, last, proof, reset, slots, target, untouched, upgrade, version_of, watch
+from support.paths import CHECKOUT
+from support.patience import PATIENCE, RUN_PATIENCE
 
 NODE, OTHER = "npu-a", "npu-b"
 UPGRADE = "ansible-playbook -i my-fleet npuops.ascend.upgrade"

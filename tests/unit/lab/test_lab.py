@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE
+
+from support.patience import PATIENCE
 
 LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
 sys.path.insert(0, LAB_SOURCE)

@@ -11,7 +11,8 @@ import graphlib
 import sys
 
 import pytest
-from paths import CHECKOUT
+
+from support.paths import CHECKOUT
 
 PLUGINS = CHECKOUT / "plugins"
 OURS = "ansible_collections.npuops.ascend.plugins."

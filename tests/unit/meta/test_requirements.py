@@ -12,7 +12,8 @@ import subprocess
 
 import ansible_collections.kubernetes.core as kubernetes_core
 import yaml
-from paths import CHECKOUT
+
+from support.paths import CHECKOUT
 
 # A version of kubernetes.core that is named, in whatever words.
 SAID = re.compile(r"kubernetes\.core[`\"]?:?\s+(?:version:\s*)?[`\"]?((?:[<>=]=?|[0-9])[^|`\";\n]*)")

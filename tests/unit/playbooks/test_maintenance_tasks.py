@@ -9,7 +9,8 @@ import json
 import re
 
 import pytest
-from scripted import Scripted
+
+from support.scripted import Scripted
 
 
 def play(scripted, serial, verdicts=None):

@@ -18,14 +18,15 @@ import subprocess
 import sys
 
 import ansible_collections.npuops.ascend as npuops_ascend
-import hostile
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
-from eviction_stub import EvictionApi, pod
-from fleet import NEW_RELEASE, OLD, OLD_RELEASE, host
-from kubernetes_stub import node
-from registry_server import Registry
+
+from support import hostile
+from support.fleet.hosts import NEW_RELEASE, OLD, OLD_RELEASE, host
+from support.host.registry_server import Registry
+from support.kube.eviction_stub import EvictionApi, pod
+from support.kube.stub import node
 
 COLLECTION = pathlib.Path(next(iter(npuops_ascend.__path__)))
 ROOT = COLLECTION.parents[2]

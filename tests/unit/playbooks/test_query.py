@@ -12,9 +12,10 @@ import shlex
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
-from paths import CHECKOUT
-from reports import DONE, END, HALTED, node, planned, record, rows
-from scripted import Scripted
+
+from support.fleet.reports import DONE, END, HALTED, node, planned, record, rows
+from support.paths import CHECKOUT
+from support.scripted import Scripted
 
 HOSTS = dict.fromkeys(("npu-a", "npu-b", "npu-c"), {"ansible_connection": "local"})
 

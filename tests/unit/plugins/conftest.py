@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from kubernetes_stub import ApiServer
+
+from support.kube.stub import ApiServer
 
 
 @pytest.fixture

@@ -11,14 +11,15 @@ import re
 import subprocess
 import sys
 
-import awx_rules
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
-from awx_stub import PASSWORD, TOKEN, USER, AwxStub
+
+from support.awx import rules as awx_rules
+from support.awx.stub import PASSWORD, TOKEN, USER, AwxStub
 
 CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 ROLE = os.path.join(CHECKOUT, "roles", "npu_awx")

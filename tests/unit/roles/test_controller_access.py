@@ -11,7 +11,8 @@ import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
-from manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
+
+from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}

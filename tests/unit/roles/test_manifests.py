@@ -13,8 +13,9 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
-from manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
-from patience import PATIENCE
+
+from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
+from support.patience import PATIENCE
 
 
 def mounts(daemonset):

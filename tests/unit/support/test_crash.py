@@ -17,14 +17,14 @@ import sys
 import threading
 import time
 
-import kube_api
 import pytest
 import yaml
-from api_proxy import ApiProxy
-from crash import MARK, Controller, Fate, Gate, GateSocket, describe_payload, describe_request, kind
-from patience import PATIENCE
 
-SUPPORT = pathlib.Path(kube_api.__file__).parent
+from support.crash.api_proxy import ApiProxy
+from support.crash.gate import MARK, Controller, Fate, Gate, GateSocket, describe_payload, describe_request, kind
+from support.kube import api as kube_api
+from support.paths import SUPPORT
+from support.patience import PATIENCE
 
 
 class Upstream:
@@ -248,7 +248,7 @@ def fake_ssh(tmp_path, monkeypatch):
 
 
 def run_ssh(environment, script, payload):
-    command = [str(SUPPORT / "counting_ssh"), "-C", "-o", "ControlMaster=auto", "-p", "22", "root@10.0.0.1", script]
+    command = [str(SUPPORT / "crash" / "counting_ssh"), "-C", "-o", "ControlMaster=auto", "-p", "22", "root@10.0.0.1", script]
     return subprocess.run(
         command, input=payload, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=PATIENCE
     )
@@ -285,7 +285,7 @@ def test_a_lost_host_is_not_reached(fake_ssh, tmp_path):
 def test_the_masters_own_commands_are_no_calls(fake_ssh, tmp_path):
     gate = Gate()
     with GateSocket(gate, tmp_path) as ssh:
-        command = [str(SUPPORT / "counting_ssh"), "-O", "check", "10.0.0.1"]
+        command = [str(SUPPORT / "crash" / "counting_ssh"), "-O", "check", "10.0.0.1"]
         subprocess.run(
             command,
             env={**os.environ, **ssh.environment},

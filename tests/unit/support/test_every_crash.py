@@ -9,10 +9,11 @@ import json
 import re
 import threading
 
-import every_crash
 import pytest
-from crash import Fate, kind
-from every_crash import FATES
+
+from support.crash import every_crash
+from support.crash.every_crash import FATES
+from support.crash.gate import Fate, kind
 
 CALLS = [
     "PATCH a maintenance:cordon/1",

@@ -12,8 +12,9 @@ import urllib.parse
 
 import pytest
 import yaml
-from observer import LAST, LEASE, RECORD, SLOTS, STATE, Observer, Sight, left_behind, problems
-from patience import PATIENCE
+
+from support.lab.observer import LAST, LEASE, RECORD, SLOTS, STATE, Observer, Sight, left_behind, problems
+from support.patience import PATIENCE
 
 
 class Story:

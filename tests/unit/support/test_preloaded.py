@@ -13,8 +13,10 @@ import sys
 import time
 
 import pytest
-from patience import PATIENCE
-from preloaded import Preloaded
+
+from support.paths import TESTS
+from support.patience import PATIENCE
+from support.preloaded import Preloaded
 
 PLAYBOOK = """
 - hosts: localhost
@@ -88,12 +90,9 @@ def test_one_that_takes_too_long_is_killed(preloaded, place):
 
 
 def test_it_ends_with_who_has_started_it(place):
-    script = (
-        "import os, sys; from preloaded import Preloaded; one = Preloaded(dict(os.environ)); print(one._process.pid, flush=True)"
-    )
-    path = os.path.dirname(os.path.abspath(sys.modules["preloaded"].__file__))
+    script = "import os, sys; from support.preloaded import Preloaded; one = Preloaded(dict(os.environ)); print(one._process.pid, flush=True)"
     done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True, check=True
     )
     end = time.monotonic() + PATIENCE
     while os.path.exists("/proc/%s" % done.stdout.strip()):

@@ -13,7 +13,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action import npu_heal, npu_heal_watch
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 HOSTS = [{"name": "a", "variables": ["npu_driver_version", "npu_heal_auto"]}]

@@ -15,9 +15,10 @@ from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from eviction_stub import PODS, EvictionApi, pod
-from fake_fleet import NEW, OLD
-from kubernetes_stub import node
+
+from support.fleet.fake_fleet import NEW, OLD
+from support.kube.eviction_stub import PODS, EvictionApi, pod
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 STATE = "npu.openfuyao.com/driver-upgrade-state"

@@ -12,7 +12,8 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_pending import ActionModule
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"

@@ -14,11 +14,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
-from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
-from fleet import host
-from kubernetes_stub import node
-from registry_server import Registry
-from workload_stub import NPU, WorkloadApi, made
+
+from support.fleet.hosts import host
+from support.host.registry_server import Registry
+from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from support.kube.stub import node
+from support.kube.workload_stub import NPU, WorkloadApi, made
 
 NODES = "/api/v1/nodes"
 REPOSITORY = "mlops/ascend-driver"

@@ -11,11 +11,12 @@ import tempfile
 import types
 
 import pytest
-import reports
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_report import ActionModule
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from eviction_stub import EvictionApi
+
+from support.fleet import reports
+from support.kube.eviction_stub import EvictionApi
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"

@@ -11,7 +11,8 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 CHIP = "node.kubernetes.io/npu.chip.name"

@@ -19,8 +19,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
-from kubernetes_stub import WEBHOOK_DOWN, node
-from workload_stub import CUSTOM, NPU, WorkloadApi, made, template
+
+from support.kube.stub import WEBHOOK_DOWN, node
+from support.kube.workload_stub import CUSTOM, NPU, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"

@@ -11,11 +11,11 @@ import subprocess
 import sys
 
 import ansible_collections.npuops.ascend as collection
-import driver_images
 import pytest
-import registry_server
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
+
+from support.host import driver_images, registry_server
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))

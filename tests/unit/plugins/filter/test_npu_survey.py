@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-import awx_rules
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
+
+from support.awx import rules as awx_rules
 
 QUESTIONS = {
     "npu_driver_version": {"role": "npu_driver", "question": "Driver version"},

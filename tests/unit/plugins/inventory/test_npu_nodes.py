@@ -14,13 +14,14 @@ import sys
 
 import ansible_collections.kubernetes.core as kubernetes_core
 import ansible_collections.npuops.ascend as npuops_ascend
-import hostile
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.doc_fragments.kubernetes_auth import ModuleDocFragment
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from big_cluster import BigCluster
-from kubernetes_stub import node
+
+from support import hostile
+from support.kube.big_cluster import BigCluster
+from support.kube.stub import node
 
 # The collection as these tests see it: <root>/ansible_collections/npuops/ascend.
 COLLECTION = pathlib.Path(next(iter(npuops_ascend.__path__))).resolve()

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from fake_host import Host
+
+from support.host.fake_host import Host
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ import gzip
 import lzma
 import os
 
-import driver_images
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+from support.host import driver_images
 
 KERNEL = driver_images.KERNEL
 

@@ -15,8 +15,9 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import take_lock
-from collection import python_of_a_host
-from paths import UNIT
+
+from support.collection import python_of_a_host
+from support.paths import UNIT
 
 FIXTURES = str(UNIT / "fixtures" / "npu-smi")
 

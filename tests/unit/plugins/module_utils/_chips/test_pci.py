@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from collection import python_of_a_host
+
+from support.collection import python_of_a_host
 
 
 def functions(host):

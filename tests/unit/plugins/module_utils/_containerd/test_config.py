@@ -15,7 +15,8 @@ import pathlib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config
-from paths import UNIT
+
+from support.paths import UNIT
 
 FIXTURES = UNIT / "fixtures" / "containerd"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())

@@ -10,7 +10,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from paths import UNIT
+
+from support.paths import UNIT
 
 PROBE = UNIT / "fixtures" / "containerd" / "probes" / "j01-inline-password"
 CRI = 'plugins."io.containerd.grpc.v1.cri"'

@@ -8,12 +8,13 @@ from __future__ import annotations
 import pathlib
 import shutil
 
-import containerd_probes as probes
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
+
+from support.host import containerd_probes as probes
 
 pytest.importorskip("tomllib")
 EDITED = [case for case in probes.CASES if isinstance(probes.EXPECTED[case[0]][case[1]], dict)]

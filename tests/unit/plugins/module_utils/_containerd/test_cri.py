@@ -12,7 +12,8 @@ import threading
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri
-from patience import PATIENCE
+
+from support.patience import PATIENCE
 
 DATA, HEADERS, SETTINGS, PING, GOAWAY = 0, 1, 4, 6, 7
 

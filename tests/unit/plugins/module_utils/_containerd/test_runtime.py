@@ -21,8 +21,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import r
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
-from fake_host import add_process, listening
-from paths import SUPPORT, UNIT
+
+from support.host.fake_host import add_process, listening
+from support.paths import TESTS, UNIT
 
 FIXTURES = UNIT / "fixtures" / "containerd"
 
@@ -472,7 +473,7 @@ def test_a_file_that_cannot_be_replaced(tmp_path, mount, words):
     (tmp_path / "etc" / "config.toml").write_text("version = 2\n")
     program = (
         "import sys; sys.path[:0] = %r\n"
-        "import collection\n"
+        "from support import collection\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files as files\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError\n"
         "print(files.unwritable('etc/config.toml'))\n"
@@ -480,7 +481,7 @@ def test_a_file_that_cannot_be_replaced(tmp_path, mount, words):
         "    files.write('etc/config.toml', '', like='etc/config.toml')\n"
         "except NpuError as exc:\n"
         "    print(exc.message)\n"
-    ) % [str(SUPPORT)]
+    ) % [str(TESTS)]
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-ec", 'mount %s; exec "$0" -c "$1"' % mount, sys.executable, program],
         cwd=str(tmp_path),

@@ -12,7 +12,8 @@ import subprocess
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from fake_host import KERNEL, NPU_SMI
+
+from support.host.fake_host import KERNEL, NPU_SMI
 
 
 def activation(host, release=None, **options):

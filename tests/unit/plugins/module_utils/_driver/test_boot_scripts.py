@@ -13,8 +13,9 @@ import stat
 import subprocess
 
 import pytest
-from fake_host import FILES, KERNEL, NPU_SMI, Host
-from patience import PATIENCE
+
+from support.host.fake_host import FILES, KERNEL, NPU_SMI, Host
+from support.patience import PATIENCE
 
 # Each shell there is, once: sh is a link to one of the others.
 SHELLS = list(

@@ -14,7 +14,8 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from patience import PATIENCE
+
+from support.patience import PATIENCE
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 

@@ -14,15 +14,15 @@ import stat
 import subprocess
 import tarfile
 
-import driver_images
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import OCI_MANIFEST, RegistryClient
+
+from support.host import driver_images, registry_server
 
 KERNEL = driver_images.KERNEL
 OTHER = "5.10.0-60.18.0.50.oe2203.x86_64"

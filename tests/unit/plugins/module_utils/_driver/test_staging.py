@@ -14,13 +14,13 @@ import sys
 import textwrap
 import time
 
-import driver_images
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
-from paths import CHECKOUT, SUPPORT
+
+from support.host import driver_images, registry_server
+from support.paths import CHECKOUT, TESTS
 
 REPOSITORY = "mlops/ascend-driver"
 TAG = "25.5.0-910b-x"
@@ -595,7 +595,7 @@ def child_path(tmp_path):
     for directory in (package, package / "npuops"):
         (directory / "__init__.py").write_text("")
     (package / "npuops" / "ascend").symlink_to(CHECKOUT)
-    return [str(tmp_path / "path"), HERE, str(SUPPORT)]
+    return [str(tmp_path / "path"), HERE, str(TESTS)]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 
-import driver_images
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+from support.host import driver_images
 
 KERNEL = driver_images.KERNEL
 MACHINE = os.uname().machine

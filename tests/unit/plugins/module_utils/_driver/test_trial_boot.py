@@ -17,7 +17,8 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from fake_host import FILES, KERNEL, Host
+
+from support.host.fake_host import FILES, KERNEL, Host
 
 ROOT = "/var/lib/Ascend"
 WANTS = "etc/systemd/system/multi-user.target.wants/npu-driver-select.service"

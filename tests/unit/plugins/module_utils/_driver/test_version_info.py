@@ -9,7 +9,8 @@ import os
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from paths import UNIT
+
+from support.paths import UNIT
 
 FIXTURES = str(UNIT / "fixtures" / "driver")
 

@@ -14,8 +14,9 @@ import tempfile
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
-from fake_host import KERNEL, add_process, listening
-from paths import SUPPORT
+
+from support.host.fake_host import KERNEL, add_process, listening
+from support.paths import TESTS
 
 CONTAINERD = """#!/bin/sh
 echo "containerd $*" >>"$FAKE/calls"
@@ -96,10 +97,10 @@ def test_mount_that_no_driver_can_be_on(host, option, text):
     os.makedirs(place)
     program = (
         "import sys; sys.path[:0] = %r\n"
-        "import collection\n"
+        "from support import collection\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils._host import facts\n"
         "print(facts.gather(fs=%r)['problems'])"
-    ) % ([str(SUPPORT)], host.fs)
+    ) % ([str(TESTS)], host.fs)
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o %s x "$1" && exec "$2" -c "$3"' % option, "sh", place]
         + [shutil.which("python") or "python3", program],

@@ -11,7 +11,8 @@ import subprocess
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host import system as host_system
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from paths import SUPPORT
+
+from support.paths import TESTS
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("useradd", path="/usr/sbin:/usr/bin:/sbin"), reason="needs root and useradd"
@@ -143,10 +144,10 @@ def test_read_only_lib_is_told_with_its_cost(host):
     """A real read-only mount, as on an immutable host."""
     program = (
         "import sys; sys.path[:0] = %r\n"
-        "import collection\n"
+        "from support import collection\n"
         "from ansible_collections.npuops.ascend.plugins.module_utils._host import system\n"
         "for step in system.driver_paths('/var/lib/Ascend', %r): print(step[0])"
-    ) % ([str(SUPPORT)], host.fs)
+    ) % ([str(TESTS)], host.fs)
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro x "$1/lib" && exec "$2" -c "$3"', "sh", host.fs]
         + [shutil.which("python") or "python3", program],

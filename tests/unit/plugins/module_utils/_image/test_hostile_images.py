@@ -18,13 +18,14 @@ import stat
 import struct
 import zlib
 
-import driver_images
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+
+from support.host import driver_images
 
 KERNEL = driver_images.KERNEL
 MACHINE = os.uname().machine

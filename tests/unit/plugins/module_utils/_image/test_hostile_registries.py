@@ -13,13 +13,14 @@ import signal
 import threading
 
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images
+
+from support.host import registry_server
 
 REPOSITORY = "mlops/ascend-driver"
 SHA = "sha256:" + "a" * 64

@@ -14,7 +14,6 @@ import threading
 import traceback
 
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import (
@@ -26,7 +25,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
     near_tags,
     parse_reference,
 )
-from patience import PATIENCE
+
+from support.host import registry_server
+from support.patience import PATIENCE
 
 SHA = "sha256:" + "a" * 64
 REPOSITORY = "mlops/ascend-driver"

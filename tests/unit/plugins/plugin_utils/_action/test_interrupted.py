@@ -10,13 +10,14 @@ import subprocess
 import sys
 import textwrap
 
-import collection
 import pytest
+
+from support.paths import TESTS
 
 WORKERS = """
 import os, signal, sys, time
-sys.path.insert(0, os.environ["SUPPORT"])
-import collection
+sys.path.insert(0, os.environ["TESTS"])
+from support import collection
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
 
 # Whoever is started in the background, as CI does it, inherits that Ctrl-C is ignored; Ansible sets its handler all the same.
@@ -48,7 +49,7 @@ def exits():
 
 def run(text):
     script = WORKERS % textwrap.dedent(text)
-    environ = dict(os.environ, SUPPORT=os.path.dirname(collection.__file__))
+    environ = dict(os.environ, TESTS=str(TESTS))
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=environ)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
-import reports
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_stats import npu_stats
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.test.npu_rollout_failed import npu_rollout_failed
+
+from support.fleet import reports
 
 
 def plan_of(count):

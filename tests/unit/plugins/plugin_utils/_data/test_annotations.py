@@ -24,10 +24,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._report import docum
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
-from fleet import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
-from kubernetes_stub import node
-from random_json import RandomJson
-from reports import planned
+
+from support.fleet.hosts import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
+from support.fleet.reports import planned
+from support.kube.stub import node
+from support.random_json import RandomJson
 
 NOW = 1795262400  # 2026-11-21T12:00:00Z
 THEN = "2026-11-21T11:59:50Z"

@@ -9,7 +9,8 @@ import socket
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod, violation
+
+from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod, violation
 
 
 @pytest.fixture

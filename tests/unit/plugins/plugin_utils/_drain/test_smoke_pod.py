@@ -8,7 +8,8 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from fake_fleet import Clock
+
+from support.fleet.fake_fleet import Clock
 
 PODS = "/api/v1/namespaces/train/pods"
 MANIFEST = """

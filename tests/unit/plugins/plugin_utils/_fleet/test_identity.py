@@ -11,9 +11,10 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity, preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from fleet import NEW_DIGEST, host
-from kubernetes_stub import node
-from maintenance_bench import Bench
+
+from support.fleet.hosts import NEW_DIGEST, host
+from support.fleet.maintenance_bench import Bench
+from support.kube.stub import node
 
 NOW = 1795262400
 

@@ -9,7 +9,8 @@ import pytest
 from ansible.inventory.group import to_safe_group_name
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import inventory as fleet_inventory
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 PRESENT = "openfuyao.com/npu.present"
 STATE = "npu.openfuyao.com/driver-upgrade-state"

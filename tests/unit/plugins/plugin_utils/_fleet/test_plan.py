@@ -12,10 +12,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
-from eviction_stub import budget, pod
-from field_owners import cordon_of
-from fleet import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, release, unreachable
-from kubernetes_stub import node
+
+from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, release, unreachable
+from support.kube.eviction_stub import budget, pod
+from support.kube.field_owners import cordon_of
+from support.kube.stub import node
 
 NOW = 1795264200.0  # 2026-11-21T12:30:00Z
 APPROVED = {"npu.openfuyao.com/approve-reboot": "true"}

@@ -13,8 +13,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FA
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound, RegistryDenied
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
-from kubernetes_stub import node
-from paths import CHECKOUT
+
+from support.kube.stub import node
+from support.paths import CHECKOUT
 
 DIGEST = "sha256:" + "ab" * 32
 REPOSITORY = "registry.example/mlops/ascend-driver"

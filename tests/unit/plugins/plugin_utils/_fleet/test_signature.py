@@ -9,14 +9,15 @@ import base64
 import json
 
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from paths import UNIT
+
+from support.host import registry_server
+from support.paths import UNIT
 
 REPOSITORY = "mlops/ascend-driver"
 FIXTURE = UNIT / "fixtures" / "cosign" / "signed.json"

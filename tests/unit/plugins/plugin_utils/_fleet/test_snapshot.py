@@ -12,12 +12,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapsh
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from big_cluster import SERVICES, BigCluster
-from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
-from fake_fleet import Clock
-from field_owners import cordon_of
-from fleet import NEW_DIGEST, host
-from kubernetes_stub import WEBHOOK_DOWN, node
+
+from support.fleet.fake_fleet import Clock
+from support.fleet.hosts import NEW_DIGEST, host
+from support.kube.big_cluster import SERVICES, BigCluster
+from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from support.kube.field_owners import cordon_of
+from support.kube.stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 APPROVE = "npu.openfuyao.com/approve-reboot"

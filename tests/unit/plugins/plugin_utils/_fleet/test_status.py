@@ -8,7 +8,8 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 CHIPS = "huawei.com/Ascend910"
 FACTS = {

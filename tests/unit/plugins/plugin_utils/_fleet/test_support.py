@@ -8,7 +8,8 @@ import datetime
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
-from fleet import host
+
+from support.fleet.hosts import host
 
 TODAY = datetime.date(2026, 11, 21)
 INFO = {"kubeletVersion": "v1.34.4", "containerRuntimeVersion": "containerd://2.1.5"}

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
-from kubernetes_stub import WEBHOOK_DOWN, node
+
+from support.kube.stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"

@@ -13,7 +13,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from field_owners import cordon_of
+
+from support.kube.field_owners import cordon_of
 
 NOW = 1_700_000_000
 WEDGED, LAST, RECORD, APPROVE = (

@@ -17,8 +17,9 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from kubernetes_stub import node
-from patience import PATIENCE
+
+from support.kube.stub import node
+from support.patience import PATIENCE
 
 
 class Scene:
@@ -147,7 +148,7 @@ def test_a_run_tells_each_line_and_its_status():
 WORKER = """
 import os, sys
 sys.path[:0] = {path!r}
-import collection
+from support import collection
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch
 if {forks} and os.fork():
     sys.stdin.read()  # the parent, until it is killed

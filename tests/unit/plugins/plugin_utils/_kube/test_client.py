@@ -9,7 +9,8 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from kubernetes_stub import FROZEN, NO_ANSWER, WEBHOOK_DOWN, ApiServer, node
+
+from support.kube.stub import FROZEN, NO_ANSWER, WEBHOOK_DOWN, ApiServer, node
 
 NODES = "/api/v1/nodes"
 

@@ -9,7 +9,8 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
-from kubernetes_stub import ApiServer, node
+
+from support.kube.stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"

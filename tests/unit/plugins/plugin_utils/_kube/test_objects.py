@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
-from kubernetes_stub import WEBHOOK_DOWN
+
+from support.kube.stub import WEBHOOK_DOWN
 
 MAPS = "/api/v1/namespaces/n/configmaps"
 DEFINITIONS = """

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster, pause_after
-from fake_fleet import Clock
-from kubernetes_stub import NO_ANSWER, WEBHOOK_DOWN, node
+
+from support.fleet.fake_fleet import Clock
+from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance"

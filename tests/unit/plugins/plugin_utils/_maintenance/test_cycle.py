@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from fake_fleet import NEW, OLD, Fate, Killed
-from maintenance_bench import APPROVE, COMPONENTS, STATE, Bench
+
+from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
+from support.fleet.maintenance_bench import APPROVE, COMPONENTS, STATE, Bench
 
 
 def test_upgrade():

@@ -14,8 +14,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import evicti
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
-from fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
-from maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
+
+from support.fleet.fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
+from support.fleet.maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
 

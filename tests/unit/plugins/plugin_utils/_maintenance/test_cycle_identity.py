@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from commands_bench import Commands
-from fake_fleet import NEW, OLD, Killed
-from maintenance_bench import RECORD, STATE, Bench, Wedged
+
+from support.fleet.commands_bench import Commands
+from support.fleet.fake_fleet import NEW, OLD, Killed
+from support.fleet.maintenance_bench import RECORD, STATE, Bench, Wedged
 
 
 def _die(*_arguments):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from fake_fleet import LEASE, NEW, OLD
-from maintenance_bench import STATE, Bench
+from support.fleet.fake_fleet import LEASE, NEW, OLD
+from support.fleet.maintenance_bench import STATE, Bench
 
 NEW_2, OLD_2 = "25.5.0-k2-cccccccccccc", "25.2.0-k2-dddddddddddd"
 

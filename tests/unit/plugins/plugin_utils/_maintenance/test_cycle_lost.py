@@ -12,11 +12,12 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from commands_bench import OTHER, Commands
-from fake_fleet import NEW, OLD, FakeCluster, Killed, Pods
-from field_owners import cordon_of
-from maintenance_bench import COMPONENTS, RECORD, STATE
-from paths import CHECKOUT
+
+from support.fleet.commands_bench import OTHER, Commands
+from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed, Pods
+from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE
+from support.kube.field_owners import cordon_of
+from support.paths import CHECKOUT
 
 UPGRADE_MD = CHECKOUT / "docs" / "upgrade.md"
 VERSION = "npuops.ascend/driver-version"

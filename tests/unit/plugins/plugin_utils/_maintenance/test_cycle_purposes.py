@@ -11,9 +11,10 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from commands_bench import OTHER, Commands
-from fake_fleet import NEW, OLD, FakeCluster, Killed
-from maintenance_bench import COMPONENTS, LAST, RECORD, STATE
+
+from support.fleet.commands_bench import OTHER, Commands
+from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed
+from support.fleet.maintenance_bench import COMPONENTS, LAST, RECORD, STATE
 
 # What the node is like before the first command.
 BEGINS = {

@@ -11,8 +11,9 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
-from fake_fleet import OLD, Fate, Killed, Pods
-from maintenance_bench import APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
+
+from support.fleet.fake_fleet import OLD, Fate, Killed, Pods
+from support.fleet.maintenance_bench import APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
 
 HOLDER = {"command": "train", "pid": 7, "device": "/dev/davinci0"}
 

@@ -9,9 +9,10 @@ import copy
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from eviction_stub import pod
-from fake_fleet import FakeCluster
-from maintenance_bench import COMPONENTS, STATE, Bench
+
+from support.fleet.fake_fleet import FakeCluster
+from support.fleet.maintenance_bench import COMPONENTS, STATE, Bench
+from support.kube.eviction_stub import pod
 
 
 class Returns(Bench):

@@ -10,9 +10,10 @@ import sys
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenancePolicy, MaintenanceRequest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
-from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
-from maintenance_bench import RECORD, STATE, TARGET
-from together import SharedClock
+
+from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
+from support.fleet.maintenance_bench import RECORD, STATE, TARGET
+from support.fleet.together import SharedClock
 
 NAMES = ("npu-a", "npu-b", "npu-c")
 

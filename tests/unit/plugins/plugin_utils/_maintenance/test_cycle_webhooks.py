@@ -11,10 +11,11 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from eviction_stub import BUDGETS, PODS, EvictionApi, pod
-from fake_fleet import EVENTS, OLD, FakeCluster
-from kubernetes_stub import NO_ANSWER, WEBHOOK_DOWN
-from maintenance_bench import COMPONENTS, RECORD, STATE, Bench
+
+from support.fleet.fake_fleet import EVENTS, OLD, FakeCluster
+from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE, Bench
+from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, pod
+from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN
 
 SMOKE_PODS = "/api/v1/namespaces/train/pods"
 SMOKE = smoke_pod.read("{apiVersion: v1, kind: Pod, metadata: {name: smoke, namespace: train}, spec: {containers: []}}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
-from kubernetes_stub import node
+
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 STATE = "npu.openfuyao.com/driver-upgrade-state"

@@ -15,9 +15,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import P
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import Change, NodeLog
-from fake_fleet import Clock
-from field_owners import cordon_of
-from kubernetes_stub import ApiServer, node
+
+from support.fleet.fake_fleet import Clock
+from support.kube.field_owners import cordon_of
+from support.kube.stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/default/events"

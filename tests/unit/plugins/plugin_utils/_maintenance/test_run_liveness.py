@@ -8,7 +8,8 @@ import re
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
-from fake_fleet import Clock
+
+from support.fleet.fake_fleet import Clock
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 

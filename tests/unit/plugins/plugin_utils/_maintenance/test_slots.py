@@ -10,8 +10,9 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Halted, NotYet, Refused, Slots
-from fake_fleet import LEASE, FakeCluster, World
-from maintenance_bench import LAST, RECORD
+
+from support.fleet.fake_fleet import LEASE, FakeCluster, World
+from support.fleet.maintenance_bench import LAST, RECORD
 
 RUNNING = json.dumps({"run": "other", "generation": 1, "heartbeat": "2023-11-14T22:13:20Z"})
 

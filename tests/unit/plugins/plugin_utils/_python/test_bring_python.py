@@ -16,8 +16,9 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
-from paths import CHECKOUT
-from patience import PATIENCE
+
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 SCRIPT = (CHECKOUT / "plugins/plugin_utils/_python/bring_python.sh").read_text(encoding="utf-8")
 SECRET = "Basic c2VjcmV0LW9mLXRoaXMtdGVzdA=="

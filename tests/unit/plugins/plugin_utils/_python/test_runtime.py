@@ -9,7 +9,8 @@ import subprocess
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
-from registry_server import Registry
+
+from support.host.registry_server import Registry
 
 IMAGE = "registry.example.com/npuops/node-agent:0.1.0"
 

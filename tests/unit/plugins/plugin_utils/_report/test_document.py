@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
-import reports
 from ansible_collections.npuops.ascend.plugins.filter.npu_outcomes import npu_outcomes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
-from reports import DONE, TIMES, document, node, planned, record, rows
+
+from support.fleet import reports
+from support.fleet.reports import DONE, TIMES, document, node, planned, record, rows
 
 
 def test_a_node_that_got_there():

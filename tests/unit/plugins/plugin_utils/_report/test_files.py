@@ -11,9 +11,10 @@ import stat
 import xml.etree.ElementTree as ET
 
 import pytest
-import reports
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import files as report_files
+
+from support.fleet import reports
 
 
 def write(directory, report):

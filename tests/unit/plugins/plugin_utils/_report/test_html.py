@@ -10,10 +10,11 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-import reports
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import seconds_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
+
+from support.fleet import reports
 
 _VOID = ("meta",)
 CASES = {

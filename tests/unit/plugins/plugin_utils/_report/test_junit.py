@@ -9,8 +9,9 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-import reports
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
+
+from support.fleet import reports
 
 # What both common schemas (that of Ant's task, and that of Jenkins, which knows fewer elements) allow: attributes that must
 # be there, those that may, and the children in their order.

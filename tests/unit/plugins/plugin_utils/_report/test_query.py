@@ -8,7 +8,8 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
-from reports import DONE, END, rows
+
+from support.fleet.reports import DONE, END, rows
 
 FLEET = {
     "fleet": [

@@ -10,7 +10,8 @@ import re
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
-from paths import CHECKOUT
+
+from support.paths import CHECKOUT
 
 ROLES = sorted(path.parent.parent.name for path in (CHECKOUT / "roles").glob("*/meta/argument_specs.yml"))
 # Names of modules and filters, which stand in playbooks like variables.

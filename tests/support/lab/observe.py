@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The observer in a process of its own, for molecule: `observe.py start DIRECTORY VERSION [bare]`, and `end(directory)` in a test.
+"""The observer in a process of its own, for molecule: `python -m support.lab.observe start DIRECTORY VERSION [bare]`, and `end(directory)` in a test.
 
 Starting makes the workloads that are to be disturbed as well, unless bare. VERSION is what the NPU nodes have to end on.
 """
@@ -20,11 +20,12 @@ import sys
 import threading
 import time
 
-from lab import CHECKOUT, Lab
-from observer import Sight, problems
-from patience import PATIENCE, RUN_PATIENCE
-from rollout import watch
-from workloads import scenario
+from support.lab.lab import Lab
+from support.lab.observer import Sight, problems
+from support.lab.rollout import watch
+from support.lab.workloads import scenario
+from support.paths import CHECKOUT, TESTS
+from support.patience import PATIENCE, RUN_PATIENCE
 
 
 class Recorded:
@@ -57,7 +58,8 @@ def start(lab: Lab, directory: pathlib.Path, version: str, bare: bool = False) -
     (directory / "version").write_text(version, encoding="utf-8")
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, __file__, "run", str(directory)],
+            [sys.executable, "-m", "support.lab.observe", "run", str(directory)],
+            cwd=TESTS,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from patience import PATIENCE
-from rollout import run, upgrade
+from support.lab.rollout import run, upgrade
+from support.patience import PATIENCE
 
 WEDGED = "npuops.ascend/wedged"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"

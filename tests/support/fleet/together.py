@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 
-from fake_fleet import Clock
+from support.fleet.fake_fleet import Clock
 
 
 class SharedClock(Clock):

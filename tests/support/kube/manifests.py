@@ -10,7 +10,8 @@ import os
 
 import jinja2
 import yaml
-from paths import CHECKOUT
+
+from support.paths import CHECKOUT
 
 ROLES = CHECKOUT / "roles"
 SHARED = {

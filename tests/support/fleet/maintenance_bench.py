@@ -15,7 +15,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle i
     MaintenanceRequest,
     Recovery,
 )
-from fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
+
+from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 APPROVE = "npu.openfuyao.com/approve-reboot"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proxy between a controller and the API server that asks a gate (crash.py) about each mutating call.
+"""A proxy between a controller and the API server that asks a gate (gate.py) about each mutating call.
 
 It ends the controller's TLS and opens its own, as the same user. Watches and other answers without a length are passed on
 as they come. Not for exec, attach and port-forward.
@@ -19,8 +19,8 @@ import subprocess
 import threading
 import urllib.parse
 
-import kube_api
-from crash import Answer, Gate, describe_request
+from support.crash.gate import Answer, Gate, describe_request
+from support.kube import api as kube_api
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 # POSTs that ask, and change nothing.

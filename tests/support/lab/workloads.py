@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Mapping
 
-from patience import PATIENCE
+from support.patience import PATIENCE
 
 PULL_SECRET = "lab-registry"
 HELD = 3600  # seconds; longer than any test waits

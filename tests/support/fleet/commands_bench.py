@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 
-import fleet
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
@@ -17,9 +16,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
-from fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
-from field_owners import cordon_of
-from maintenance_bench import LAST, Bench
+
+from support.fleet import hosts as fleet
+from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
+from support.fleet.maintenance_bench import LAST, Bench
+from support.kube.field_owners import cordon_of
 
 OLDER = "25.0.0-k-000000000000"  # what was good before OLD
 OTHER = "26.0.0-k-dddddddddddd"  # yet another one

@@ -11,8 +11,9 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 
-from crash import Answer, Gate, kind
-from lab import CHECKOUT, Lab
+from support.crash.gate import Answer, Gate, kind
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
 
 # Seconds. A call on a slow machine must end within the first.
 LIMIT, PATIENCE = 20, 10

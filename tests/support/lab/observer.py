@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kube_api import Gone, KubeApi, Watch
-from patience import PATIENCE
+from support.kube.api import Gone, KubeApi, Watch
+from support.patience import PATIENCE
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from kubernetes_stub import ApiServer
+from support.kube.stub import ApiServer
 
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"

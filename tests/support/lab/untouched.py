@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must not change on a node without a chip. `python untouched.py NODE FILE` writes it down."""
+"""What must not change on a node without a chip. `python -m support.lab.untouched NODE FILE` writes it down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import os
 import pathlib
 import sys
 
-from lab import CHECKOUT, Lab
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
 
 # What a running node changes by itself: pods, images, the clock's and systemd's own notes.
 VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/systemd")

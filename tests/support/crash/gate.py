@@ -24,9 +24,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from patience import PATIENCE
+from support.patience import PATIENCE
 
-SUPPORT = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(__file__).resolve().parent
 MARK = "NPUOPS_TEST_CONTROLLER"  # environment variable by which a controller's processes are known
 SOCKET = "NPUOPS_TEST_GATE"  # environment variable with the socket that counting_ssh asks
 
@@ -152,7 +152,7 @@ class GateSocket:
         path.unlink(missing_ok=True)
         self._server = socketserver.ThreadingUnixStreamServer(str(path), _gate_handler(self))
         self._server.daemon_threads = True
-        self.environment = {SOCKET: str(path), "ANSIBLE_SSH_EXECUTABLE": str(SUPPORT / "counting_ssh")}
+        self.environment = {SOCKET: str(path), "ANSIBLE_SSH_EXECUTABLE": str(HERE / "counting_ssh")}
 
     def __enter__(self) -> GateSocket:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

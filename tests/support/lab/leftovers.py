@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a node before install and must be all that is there after uninstall. `python leftovers.py NODE...` writes it down."""
+"""What is on a node before install and must be all that is there after uninstall. `python -m support.lab.leftovers NODE...` writes it down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import re
 import sys
 from collections.abc import Iterable
 
-from lab import CHECKOUT, Lab
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
 
 NODES = ("npu-a", "npu-b", "npu-c", "cpu-a")
 PLACES = "/etc /usr /opt /srv /user /var/lib /lib /run/npuops"

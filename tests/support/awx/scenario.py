@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A platform team's first week with AWX, for molecule/awx: `awx_scenario.py DIRECTORY`.
+"""A platform team's first week with AWX, for molecule/awx: `python -m support.awx.scenario DIRECTORY`.
 
 Install, a plan, the upgrade of the first node of each pool, whose job dies in the middle and is relaunched, the upgrade of the rest, a
 recovery, a rollback, the status. What each job said and handed on is in DIRECTORY/jobs.json, for the test.
@@ -15,10 +15,11 @@ import pathlib
 import sys
 import time
 
-import healing
-from awx_job import Awx, Job
-from lab import CHECKOUT, Lab
-from observer import RECORD
+from support.awx.job import Awx, Job
+from support.lab import healing
+from support.lab.lab import Lab
+from support.lab.observer import RECORD
+from support.paths import CHECKOUT
 
 OLD, NEW = "25.5.0", "25.5.1"
 # What belongs to a credential in AWX, or to the controller.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import re
 
-from kubernetes_stub import ApiServer
+from support.kube.stub import ApiServer
 
 NPU = "huawei.com/Ascend910"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

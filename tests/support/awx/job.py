@@ -19,8 +19,10 @@ import subprocess
 import sys
 
 import yaml
-from lab import CHECKOUT, Lab
-from patience import PATIENCE, RUN_PATIENCE
+
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
+from support.patience import PATIENCE, RUN_PATIENCE
 
 URL = "https://awx.example.com"
 # A job in the process that AWX has for it: everything beside the project is in the private data directory.

@@ -13,11 +13,13 @@ import tempfile
 from collections.abc import Iterator
 
 import yaml
-from api_proxy import ApiProxy
-from crash import Controller, Gate, GateSocket
-from lab import CHECKOUT, Lab
-from observer import APPROVAL, COMPONENTS, LAST, LEASE, REBOOT_REQUIRED, RECORD, REQUESTED, STATE, Observer, left_behind
-from patience import PATIENCE, RUN_PATIENCE
+
+from support.crash.api_proxy import ApiProxy
+from support.crash.gate import Controller, Gate, GateSocket
+from support.lab.lab import Lab
+from support.lab.observer import APPROVAL, COMPONENTS, LAST, LEASE, REBOOT_REQUIRED, RECORD, REQUESTED, STATE, Observer, left_behind
+from support.paths import CHECKOUT
+from support.patience import PATIENCE, RUN_PATIENCE
 
 NPU_NODES = ("npu-a", "npu-b", "npu-c")
 NAMESPACE = "npu-operator"

@@ -16,11 +16,12 @@ import urllib.parse
 
 import pytest
 import yaml
-from kube_api import KubeApi
-from patience import PATIENCE, RUN_PATIENCE
-from preloaded import Preloaded
 
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+from support.kube.api import KubeApi
+from support.paths import CHECKOUT
+from support.patience import PATIENCE, RUN_PATIENCE
+from support.preloaded import Preloaded
+
 # kubectl is a program in Go that ends before it pays to clean up or to use a second core: this saves two fifths of its CPU time.
 SHORT_LIVED = {"GOMAXPROCS": "1", "GOGC": "off"}
 # Ansible's results as JSON on standard output.

@@ -21,8 +21,8 @@ import re
 import threading
 from collections.abc import Callable
 
-from crash import Fate, kind
-from lab import CHECKOUT
+from support.crash.gate import Fate, kind
+from support.paths import CHECKOUT
 
 KILLS = (Fate.KILL_BEFORE, Fate.KILL_AFTER)
 FATES = (*KILLS, Fate.DARK_BEFORE, Fate.DARK_AFTER)

@@ -11,7 +11,7 @@ import os
 import socket
 import stat
 
-from paths import CHECKOUT
+from support.paths import CHECKOUT
 
 KERNEL = os.uname().release
 DIGESTS = {"a": "a" * 12, "b": "b" * 12, "c": "c" * 12}

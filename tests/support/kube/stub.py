@@ -14,7 +14,7 @@ import tempfile
 import threading
 import urllib.parse
 
-from field_owners import note_cordon
+from support.kube.field_owners import note_cordon
 
 _DISCOVERY = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},

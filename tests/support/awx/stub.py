@@ -18,7 +18,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
-import awx_rules
+from support.awx import rules as awx_rules
 
 ENCRYPTED = "$encrypted$"
 USER, PASSWORD, TOKEN = "admin", "the-password-of-admin", "the-token-of-admin"

@@ -13,9 +13,9 @@ import argparse
 import json
 import sys
 
-import collection  # noqa: F401  pylint: disable=unused-import
-from eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
-from kubernetes_stub import node
+from support import collection  # noqa: F401  pylint: disable=unused-import
+from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from support.kube.stub import node
 
 RESOURCE = "huawei.com/Ascend910"
 SERVICES = "/api/v1/services"

@@ -15,13 +15,18 @@ import json
 import pathlib
 import sys
 
-import collection  # noqa: F401  pylint: disable=unused-import
+# First of all: it makes the checkout importable.
+from support import collection  # noqa: F401  pylint: disable=unused-import
+
+# isort: split
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
-DIRECTORY = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd" / "probes"
+from support.paths import FIXTURES, TESTS
+
+DIRECTORY = FIXTURES / "containerd" / "probes"
 EXPECTED = json.loads((DIRECTORY / "expected.json").read_text(encoding="utf-8"))
 CASES = [(name, release) for name in EXPECTED for release in ("1.7", "2")]
 NAMES = {
@@ -66,7 +71,7 @@ def agrees(seen, expected):
 
 def program(path, release):
     """Write a program to ``path`` that stands in for containerd of ``release``; its path as text."""
-    path.write_text('#!/bin/sh\nexec %s -B %s %s "$@"\n' % (sys.executable, pathlib.Path(__file__).resolve(), release))
+    path.write_text('#!/bin/sh\nPYTHONPATH=%s exec %s -B -m %s %s "$@"\n' % (TESTS, sys.executable, __name__, release))
     path.chmod(0o755)
     return str(path)
 
