@@ -5,7 +5,7 @@
 # Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity format lint docs-lint build ee molecule lab-test \
+.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity format lint types docs-lint build ee molecule lab-test \
 	maintenance-test crash-test bench
 
 help: ## show this list
@@ -45,8 +45,11 @@ sanity: venv ## ansible-test sanity
 format: venv ## format all Python
 	@dev/format
 
-lint: venv ## shellcheck, ruff, yamllint, ansible-lint
+lint: venv ## shellcheck, ruff, yamllint, ansible-lint, types
 	@dev/lint
+
+types: venv ## mypy alone
+	@dev/types
 
 docs-lint: venv ## documentation, changelog, links
 	@dev/docs-lint

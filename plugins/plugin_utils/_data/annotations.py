@@ -9,9 +9,13 @@ Fields that this version does not know are kept; a field that it knows must have
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,
+    Shape,
     fields,
     flag,
     listing,
@@ -20,6 +24,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import 
     optional,
     table,
 )
+
+# The record of a maintenance: its fields are those of ``_form``, of which only ``_WHOLE`` are sure to be there, and whatever other
+# versions have written.
+Record = dict[str, Any]
 
 # Characters. The API server allows 256 KiB for all annotations of an object.
 LIMIT = 128 * 1024
@@ -35,7 +43,7 @@ _driver = optional(fields(version=_word, release=_word, digest=_word))
 _WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step", "boot_id", "attempt", "times", "recoveries")
 
 
-def parse(text, steps, reasons):
+def parse(text: str, steps: Collection[str], reasons: Collection[str]) -> Record:
     """The record in the text of an annotation. ``steps``, ``reasons``: those that there are. Raises Misfit."""
     record = schema.load(text, LIMIT)
     # A version that changes what these fields mean gives its records another format.
@@ -44,7 +52,8 @@ def parse(text, steps, reasons):
     return record
 
 
-def _form(steps, reasons):
+def _form(steps: Collection[str], reasons: Collection[str]) -> Shape:
+    drivers: dict[str, Any] = {"from": _driver, "to": _driver}  # the one is a word of Python's
     return fields(
         run=schema.text(256),
         generation=number(),
@@ -66,30 +75,30 @@ def _form(steps, reasons):
         failure=_told,
         recoveries=listing(schema.text(64), 1000),
         job=optional(fields(id=_word, url=_told, user=_word, workflow=_word)),
-        **{"from": _driver, "to": _driver},
+        **drivers,
     )
 
 
-def missing(record):
+def missing(record: Record) -> list[str]:
     """The fields that a run could not go on without, in their order."""
     return [name for name in _WHOLE if name not in record or (record[name] is None and name not in ("from", "to", "boot_id"))]
 
 
-def bounded(record):
+def bounded(record: Record | None) -> Record | None:
     """The record as it may be written: what others say in it, such as a hook or a host, is cut."""
     if record is None or len(record.get("failure") or "") <= _FAILURE:
         return record
     return dict(record, failure=record["failure"][:_FAILURE] + "...")
 
 
-def wedge(text):
+def wedge(text: str) -> dict[str, Any]:
     """{reason, since, boot_id} of the agent's annotation. Raises Misfit: somebody else wrote it."""
     told = schema.load(text, LIMIT)
     fields(["reason", "since"], reason=schema.text(LIMIT), since=_word, boot_id=_word)(told, "")
     return told
 
 
-def slots(text):
+def slots(text: str) -> dict[str, Any]:
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = schema.load(text, LIMIT)
     halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=optional(_node))
@@ -101,7 +110,7 @@ def slots(text):
     return told
 
 
-def mark(text, off):
+def mark(text: str, off: object) -> dict[str, Any]:
     """{run, since, uid, restore} of a parked workload. ``off``: the value that it has while parked. Raises Misfit."""
     told = schema.load(text, LIMIT)
     fields(["run", "since", "uid", "restore"], run=schema.text(256), since=schema.text(64), uid=schema.text(256))(told, "")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 
-def duration(seconds):
+def duration(seconds: float) -> str:
     """``about`` how long: 40 s, 12 min, 2 h 5 min."""
     if seconds < 90:
         return "%d s" % seconds

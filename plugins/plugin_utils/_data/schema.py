@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 # What the API server takes for the name of a Node. It stands in commands that people copy into a shell.
 NODE_NAME = r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+
+
+# (the value, the name of its place). Raises Misfit.
+Shape = Callable[[Any, str], None]
 
 
 class Misfit(ValueError):
     """Which place has what wrong, as a phrase."""
 
 
-def load(text, most):
+def load(text: object, most: int) -> Any:
     """The JSON value in ``text`` of at most so many characters. Raises Misfit."""
     if not isinstance(text, str):
         raise Misfit("it is %s, not a string" % _called(text))
@@ -33,14 +39,14 @@ def load(text, most):
         raise Misfit("it is not JSON (%s)" % exc) from None
 
 
-def _no_number(name):
+def _no_number(name: str) -> NoReturn:
     raise ValueError("%s is no number" % name)
 
 
-def text(most=1024, pattern=None, called="such a string"):
+def text(most: int = 1024, pattern: str | None = None, called: str = "such a string") -> Shape:
     expression = re.compile(pattern) if pattern else None
 
-    def shape(value, where):
+    def shape(value: Any, where: str) -> None:
         if not isinstance(value, str):
             raise Misfit("%s is %s, not a string" % (where, _called(value)))
         if len(value) > most:
@@ -51,10 +57,10 @@ def text(most=1024, pattern=None, called="such a string"):
     return shape
 
 
-def number(least=0, most=2**53, real=False):
+def number(least: float = 0, most: float = 2**53, real: bool = False) -> Shape:
     kinds = (int, float) if real else (int,)
 
-    def shape(value, where):
+    def shape(value: Any, where: str) -> None:
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise Misfit("%s is %s, not a number" % (where, _called(value)))
         if not least <= value <= most:
@@ -63,33 +69,33 @@ def number(least=0, most=2**53, real=False):
     return shape
 
 
-def flag(value, where):
+def flag(value: Any, where: str) -> None:
     if not isinstance(value, bool):
         raise Misfit("%s is %s, not true or false" % (where, _called(value)))
 
 
-def anything(_value, _where):
+def anything(_value: Any, _where: str) -> None:
     pass
 
 
-def one_of(*choices):
-    def shape(value, where):
+def one_of(*choices: Any) -> Shape:
+    def shape(value: Any, where: str) -> None:
         if value not in choices:
             raise Misfit("%s is %s, which this version does not know" % (where, shown(value)))
 
     return shape
 
 
-def optional(inner):
-    def shape(value, where):
+def optional(inner: Shape) -> Shape:
+    def shape(value: Any, where: str) -> None:
         if value is not None:
             inner(value, where)
 
     return shape
 
 
-def listing(inner, most=1000):
-    def shape(value, where):
+def listing(inner: Shape, most: int = 1000) -> Shape:
+    def shape(value: Any, where: str) -> None:
         if not isinstance(value, list):
             raise Misfit("%s is %s, not a list" % (where, _called(value)))
         if len(value) > most:
@@ -100,10 +106,10 @@ def listing(inner, most=1000):
     return shape
 
 
-def table(inner, most=1000):
+def table(inner: Shape, most: int = 1000) -> Shape:
     """A dictionary with names that nobody knows beforehand."""
 
-    def shape(value, where):
+    def shape(value: Any, where: str) -> None:
         _dictionary(value, where, most)
         for name, entry in value.items():
             inner(entry, _inside(where, name))
@@ -111,11 +117,11 @@ def table(inner, most=1000):
     return shape
 
 
-def fields(required=None, **known):
+def fields(required: Iterable[str] | None = None, **known: Shape) -> Shape:
     """A dictionary with fields that are known; others are let be, for there may be newer versions. Each may be missing but
     those in ``required``."""
 
-    def shape(value, where):
+    def shape(value: Any, where: str) -> None:
         _dictionary(value, where, 1000)
         for name in required or ():
             if name not in value:
@@ -127,7 +133,7 @@ def fields(required=None, **known):
     return shape
 
 
-def _dictionary(value, where, most):
+def _dictionary(value: Any, where: str, most: int) -> None:
     if not isinstance(value, dict):
         raise Misfit("%s is %s, not an object" % (where or "it", _called(value)))
     if len(value) > most:
@@ -137,18 +143,18 @@ def _dictionary(value, where, most):
             raise Misfit("%s has a name that is not a string" % (where or "it"))
 
 
-def _inside(where, name):
+def _inside(where: str, name: str) -> str:
     name = name if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name) else shown(name)
     return "%s.%s" % (where, name) if where else name
 
 
-def shown(value):
+def shown(value: Any) -> str:
     """A value of somebody else's inside a sentence: quoted, on one line, short."""
     told = repr(value)
     return told if len(told) <= 60 else told[:57] + "..."
 
 
-def _called(value):
+def _called(value: Any) -> str:
     if value is None:
         return "null"
     kinds = {bool: "true or false", dict: "an object", list: "a list", str: "a string"}

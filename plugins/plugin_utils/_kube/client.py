@@ -3,16 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cluster as plain dictionaries: a client whose failures are sentences, and what a Node object tells."""
 
-from __future__ import annotations
+from __future__ import annotations as _annotations  # below there is a function of that name
 
 import contextlib
 import json
 import re
 import signal
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
 
 try:
     import yaml
@@ -26,7 +29,7 @@ try:
     from urllib3.exceptions import TimeoutError as RequestTimeout
     from urllib3.util.retry import Retry
 except ImportError as import_error:
-    _MISSING = str(import_error)
+    _MISSING: str | None = str(import_error)
     AUTH_ARG_SPEC = {}
 else:
     _MISSING = None
@@ -34,7 +37,14 @@ else:
     class _Retries(Retry):
         """A request that took all its time is not repeated: who waits for it wants to hear of it, and decides."""
 
-        def increment(self, method=None, url=None, response=None, error=None, **more):
+        def increment(  # type: ignore[override]  # whatever else urllib3 hands on, it gets back
+            self,
+            method: str | None = None,
+            url: str | None = None,
+            response: Any = None,
+            error: Exception | None = None,
+            **more: Any,
+        ) -> Self:
             if isinstance(error, RequestTimeout):
                 raise error
             return super().increment(method, url, response, error, **more)
@@ -71,7 +81,7 @@ class Unreachable(NpuError):
     chance.
     """
 
-    def __init__(self, message, cause=None):
+    def __init__(self, message: str, cause: str | None = None) -> None:
         super().__init__(message)
         self.cause = cause
         self.outage = cause is not None
@@ -100,13 +110,15 @@ class TooManyRequests(Refused):
     ``retry_after``: seconds the server asks to wait, or None; ``causes``: the server's sentences, most often none or one.
     """
 
-    def __init__(self, message, retry_after=None, causes=()):
+    outage = False  # as of Unreachable
+
+    def __init__(self, message: str, retry_after: int | None = None, causes: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.causes = list(causes)
 
 
-def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
+def connect(options: Mapping[str, Any], where: str = "npu_kubernetes_auth (kubeconfig: /path)") -> Cluster:
     """A Cluster for kubernetes.core's authentication ``options`` (a dict, others in it are ignored), K8S_AUTH_* or the
     kubeconfig. ``where`` its user would write them down. Raises NpuError.
     """
@@ -140,7 +152,7 @@ def connect(options, where="npu_kubernetes_auth (kubeconfig: /path)"):
 class Cluster:
     """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
 
-    def __init__(self, client):
+    def __init__(self, client: Any) -> None:
         """``client``: kubernetes.core's K8SClient."""
         self._discovery = client
         self._client = client.client
@@ -148,15 +160,15 @@ class Cluster:
         self._client.client.rest_client.pool_manager.connection_from_url(self.address).retries = _Retries(3)
 
     @property
-    def address(self):
+    def address(self) -> str:
         return self._client.configuration.host
 
     @property
-    def impatient(self):
+    def impatient(self) -> AnyCluster:
         """Itself; of a _kube.retry.PatientCluster, the one that does not wait."""
         return self
 
-    def path(self, kind, api_version, namespace, name):
+    def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str:
         """The URL path of an object. Raises NpuError for a kind that the cluster does not know."""
         try:
             return self._discovery.resource(kind, api_version).path(name=name, namespace=namespace)
@@ -167,7 +179,7 @@ class Cluster:
         except HTTPError as exc:
             raise _unreachable(self.address, exc)
 
-    def request(self, method, path, body=None, text=False, **params):
+    def request(self, method: str, path: str, body: Any = None, text: bool = False, **params: Any) -> Any:
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
         try:
             answer = self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
@@ -178,18 +190,18 @@ class Cluster:
         content = answer.data.decode("utf-8", "replace")
         return content if text else json.loads(content)
 
-    def get(self, path, **params):
+    def get(self, path: str, **params: Any) -> Object | None:
         """The object at ``path``, or None when there is none."""
         try:
             return self.request("get", path, **params)
         except NotFound:
             return None
 
-    def list(self, path, **selectors):
+    def list(self, path: str, **selectors: Any) -> Objects:
         """All objects at ``path``, fetched in pages."""
         return list(self.each(path, **selectors))
 
-    def each(self, path, **selectors):
+    def each(self: AnyCluster, path: str, **selectors: Any) -> Iterator[Object]:
         """The objects at ``path`` one after the other; only one page of them is in memory."""
         token = None
         while True:
@@ -199,10 +211,12 @@ class Cluster:
             if not token:
                 return
 
-    def merge_patch(self, path, body, **params):
+    def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         return self.request("patch", path, body=body, content_type="application/merge-patch+json", **params)
 
-    def may(self, verb, resource, group="", namespace=None, name=None):
+    def may(
+        self: AnyCluster, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None
+    ) -> bool:
         """Whether the user of this client may ``verb`` the resource, or subresource such as pods/eviction (in any
         namespace without ``namespace``, whatever its name without ``name``)."""
         resource, _slash, subresource = resource.partition("/")
@@ -224,7 +238,7 @@ class Cluster:
         )
         return bool(review.get("status", {}).get("allowed"))
 
-    def nodes(self):
+    def nodes(self) -> dict[str, Object]:
         """All Node objects by name."""
         return {node["metadata"]["name"]: node for node in self.list("/api/v1/nodes")}
 
@@ -234,7 +248,7 @@ class _TimeIsUp(Exception):
 
 
 @contextlib.contextmanager
-def _fresh_configuration():
+def _fresh_configuration() -> Iterator[None]:
     """Neither inherit the client library's defaults nor leave any.
 
     A kubeconfig stays behind in them with a hook that sets the address anew: all later clients of this process, and of the workers
@@ -248,10 +262,10 @@ def _fresh_configuration():
 
 
 @contextlib.contextmanager
-def _deadline(seconds):
+def _deadline(seconds: int) -> Iterator[None]:
     """Raise _TimeIsUp after ``seconds``: the client library itself has no limit for its first connection."""
 
-    def on_alarm(_signum, _frame):
+    def on_alarm(_signum: int, _frame: object) -> None:
         raise _TimeIsUp()
 
     previous = signal.signal(signal.SIGALRM, on_alarm)
@@ -263,7 +277,7 @@ def _deadline(seconds):
         signal.signal(signal.SIGALRM, previous)
 
 
-def _unreachable(address, exc):
+def _unreachable(address: str, exc: HTTPError) -> Unreachable:
     pool = getattr(exc, "pool", None)
     address = address or ("%s:%s" % (pool.host, pool.port) if pool is not None else "")
     cause = getattr(exc, "reason", None) or exc
@@ -275,7 +289,7 @@ def _unreachable(address, exc):
     )
 
 
-def _refused(address, exc):
+def _refused(address: str, exc: ApiException) -> NpuError:
     """What the API server said, as the exception that fits."""
     message = _status_message(exc)
     where = "The Kubernetes API%s" % (" at " + address if address else "")
@@ -299,7 +313,7 @@ def _refused(address, exc):
     return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
 
 
-def _status_message(exc):
+def _status_message(exc: ApiException) -> str:
     try:
         text = json.loads(exc.body)["message"]
     except (TypeError, ValueError, KeyError):
@@ -309,20 +323,20 @@ def _status_message(exc):
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
 
 
-def _retry_after(exc):
+def _retry_after(exc: ApiException) -> int | None:
     """Seconds of the Retry-After header, or None."""
     value = str((exc.headers or {}).get("Retry-After", ""))
     return int(value) if value.isdigit() else None
 
 
-def _causes(exc):
+def _causes(exc: ApiException) -> list[str]:
     try:
         return [cause["message"] for cause in json.loads(exc.body)["details"]["causes"]]
     except (TypeError, ValueError, KeyError):
         return []
 
 
-def describe_permission(verb, resource, group="", namespace=None, name=None):
+def describe_permission(verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> str:
     """How a person reads one permission."""
     return '"%s" on "%s%s"%s' % (
         verb,
@@ -332,7 +346,7 @@ def describe_permission(verb, resource, group="", namespace=None, name=None):
     )
 
 
-def has_resource(cluster, group_version, resource):
+def has_resource(cluster: AnyCluster, group_version: str, resource: str) -> bool:
     """Whether the API at the path ``group_version`` has that resource."""
     found = cluster.get(group_version) or {}
     return any(entry["name"] == resource for entry in found.get("resources") or [])
@@ -341,7 +355,7 @@ def has_resource(cluster, group_version, resource):
 # --- what a Node object tells ---
 
 
-def node_ready(node):
+def node_ready(node: Object) -> tuple[bool, str | None]:
     """(True, None), or (False, why) for a Node."""
     for condition in node.get("status", {}).get("conditions") or []:
         if condition["type"] == "Ready":
@@ -351,36 +365,38 @@ def node_ready(node):
     return False, "the kubelet never reported"
 
 
-def node_info(node):
+def node_info(node: Object) -> Object:
     """status.nodeInfo."""
     return node.get("status", {}).get("nodeInfo") or {}
 
 
-def boot_id(node):
+def boot_id(node: Object) -> str | None:
     return node_info(node).get("bootID")
 
 
-def labels(node):
+def labels(node: Object) -> Labels:
     return node["metadata"].get("labels") or {}
 
 
-def annotations(node):
+def annotations(node: Object) -> Labels:
     return node["metadata"].get("annotations") or {}
 
 
-def owned_keys(node, part):
+def owned_keys(node: Object, part: str) -> Iterator[tuple[Object, set[str]]]:
     """(entry of managedFields, the names in metadata.``part`` that it owns) for each entry; ``part``: labels or annotations."""
     for entry in node["metadata"].get("managedFields") or []:
         owned = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:" + part) or {}
         yield entry, {field[2:] for field in owned if field.startswith("f:")}
 
 
-def allocatable(node, resource):
+def allocatable(node: Object, resource: str) -> int:
     """How many of ``resource`` the kubelet offers on the Node (0 when it has never heard of it)."""
     return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
 
 
-def metadata_patch(node, wanted_labels, wanted_annotations):
+def metadata_patch(
+    node: Object, wanted_labels: Mapping[str, str | None], wanted_annotations: Mapping[str, str | None]
+) -> Object | None:
     """The merge patch that brings labels and annotations (value None: absent) about, or None when all is so already.
 
     The components label is left alone on a node under maintenance, and where a person or an agent paused it.
@@ -403,7 +419,7 @@ def metadata_patch(node, wanted_labels, wanted_annotations):
     return {"metadata": metadata}
 
 
-def patched(node, patch):
+def patched(node: Object, patch: Object) -> dict[str, Labels]:
     """Labels and annotations of ``node`` as they are after ``patch``: for diffs."""
     result = {}
     for key, have in (("labels", labels(node)), ("annotations", annotations(node))):
@@ -413,7 +429,9 @@ def patched(node, patch):
     return result
 
 
-def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
+def apply_metadata(
+    cluster: Cluster, wanted: list[dict[str, Any]], check_mode: bool = False, attempts: int = 5
+) -> list[dict[str, Any]]:
     """Bring the labels and annotations of many nodes about.
 
     ``wanted`` is a list of {name, labels, annotations}. Returns a list of {name, before, after} for the nodes
@@ -432,7 +450,7 @@ def apply_metadata(cluster, wanted, check_mode=False, attempts=5):
     return each.results
 
 
-def _apply_to_one(cluster, node, entry, check_mode, attempts):
+def _apply_to_one(cluster: Cluster, node: Object, entry: dict[str, Any], check_mode: bool, attempts: int) -> dict[str, Any] | None:
     path = "/api/v1/nodes/" + entry["name"]
     for attempt in range(attempts):
         patch = metadata_patch(node, entry["labels"], entry["annotations"])
@@ -451,7 +469,7 @@ def _apply_to_one(cluster, node, entry, check_mode, attempts):
     return None
 
 
-def _before(node, patch):
+def _before(node: Object, patch: Object) -> dict[str, Labels]:
     return {
         key: {name: have[name] for name in sorted(patch["metadata"].get(key, {})) if name in have}
         for key, have in (("labels", labels(node)), ("annotations", annotations(node)))

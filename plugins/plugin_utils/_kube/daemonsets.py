@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
 _POLL_SECONDS = 1.0
 # Where device plugins have their sockets: the kubelet's directory, and the node agent's in its place.
@@ -35,7 +38,14 @@ _PULL_NEVER = re.compile(r"not found|manifest unknown", re.I)
 _SECOND_TRY = 30
 
 
-def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monotonic):
+def wait(
+    cluster: kube_client.Cluster,
+    daemonsets: Objects,
+    nodes: Objects,
+    timeout: int,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Snapshot:
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
@@ -63,10 +73,11 @@ def wait(cluster, daemonsets, nodes, timeout, sleep=time.sleep, clock=time.monot
 class DaemonSetSnapshot:
     """DaemonSets, their pods and the nodes at one moment."""
 
-    def __init__(self, cluster, daemonsets, nodes):
+    def __init__(self, cluster: kube_client.Cluster, daemonsets: Objects, nodes: Objects) -> None:
         self._cluster = cluster
         self._expected_nodes = nodes
-        self._pods, self._events = {}, {}
+        self._pods: dict[str, Objects] = {}
+        self._events: dict[str, Objects] = {}
         asked = nodes or any(entry.get("nodes") is not None for entry in daemonsets)
         self.nodes = cluster.nodes() if asked else {}
         self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
@@ -74,22 +85,22 @@ class DaemonSetSnapshot:
         self._short = [entry for entry in nodes if self._offers(entry) != entry["count"]]
 
     @property
-    def finished(self):
+    def finished(self) -> bool:
         return not self._missing and not self._short and all(entry.complete for entry in self._sets)
 
     @property
-    def progress(self):
+    def progress(self) -> int:
         """Grows while pods become ready and chips allocatable."""
         return sum(entry.ready for entry in self._sets) + sum(self._offers(entry) for entry in self._expected_nodes)
 
-    def pods_to_come(self):
+    def pods_to_come(self) -> Objects:
         """The pods made from the present templates that are not ready."""
         return [pod for entry in self._sets for pod in entry.new_pods() if not pod_ready(pod)]
 
-    def summary(self):
+    def summary(self) -> list[dict[str, Any]]:
         return [entry.summary() for entry in self._sets]
 
-    def reasons(self):
+    def reasons(self) -> list[tuple[str, str]]:
         """Lines (who, why) for all that is unfinished; reads events and logs."""
         lines, told = [], set()
         for daemonset in self._sets:
@@ -108,40 +119,41 @@ class DaemonSetSnapshot:
                 lines.append((entry["name"], self._why_short(entry)))
         return lines
 
-    def _get(self, entry):
+    def _get(self, entry: Object) -> Object | None:
         return self._cluster.get("/apis/apps/v1/namespaces/%(namespace)s/daemonsets/%(name)s" % entry)
 
-    def all_pods(self):
+    def all_pods(self) -> Objects:
         """The pods of the namespaces that have one of the DaemonSets."""
         return [pod for pods in self._pods.values() for pod in pods]
 
-    def _list_pods(self, namespace):
+    def _list_pods(self, namespace: str) -> Objects:
         if namespace not in self._pods:
             self._pods[namespace] = self._cluster.list("/api/v1/namespaces/%s/pods" % namespace)
         return self._pods[namespace]
 
-    def _offers(self, entry):
+    def _offers(self, entry: Object) -> int:
         node = self.nodes.get(entry["name"])
         return kube_client.allocatable(node, entry["resource"]) if node else 0
 
-    def _events_of(self, namespace, uid):
+    def _events_of(self, namespace: str, uid: str) -> Objects:
         if namespace not in self._events:
             self._events[namespace] = self._cluster.list("/api/v1/namespaces/%s/events" % namespace)
         events = [event for event in self._events[namespace] if event["involvedObject"].get("uid") == uid]
         return sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
-    def _why_not_ready(self, daemonset, name):
+    def _why_not_ready(self, daemonset: DaemonSet, name: str) -> str:
         pod = daemonset.pod_on(name)
         if pod is None:
             node = self.nodes.get(name)
             if node is None:
                 return "no such node in the cluster"
+            assert daemonset.object is not None  # otherwise no node would be unfinished
             events = self._events_of(daemonset.namespace, daemonset.object["metadata"]["uid"])
             return why_no_pod(daemonset.object, node, events)
         events = self._events_of(daemonset.namespace, pod["metadata"]["uid"])
         return "its pod " + why_pod_not_ready(pod, events, self._last_log_line(pod))
 
-    def _why_short(self, entry):
+    def _why_short(self, entry: Object) -> str:
         node = self.nodes.get(entry["name"])
         if node is None:
             return "no such node in the cluster"
@@ -155,7 +167,7 @@ class DaemonSetSnapshot:
                 return "%s; its device plugin %s%s" % (text, _how_it_runs(pod), _log_text(self._last_log_line(pod)))
         return text
 
-    def _last_log_line(self, pod):
+    def _last_log_line(self, pod: Object) -> str:
         """The last line a container of the pod logged before it ended (or so far), '' when there is none."""
         path = "/api/v1/namespaces/%s/pods/%s/log" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
         query = [("tailLines", "5")]
@@ -174,7 +186,7 @@ class DaemonSetSnapshot:
 class DaemonSet:
     """One DaemonSet with its pods; ``object`` is None when it does not exist."""
 
-    def __init__(self, wanted, daemonset, pods):
+    def __init__(self, wanted: Object, daemonset: Object | None, pods: Objects) -> None:
         self.namespace = wanted["namespace"]
         self.name = wanted["name"]
         self.label = "DaemonSet %s/%s" % (self.namespace, self.name)
@@ -189,25 +201,25 @@ class DaemonSet:
         ]
 
     @property
-    def _status(self):
+    def _status(self) -> Object:
         return (self.object or {}).get("status") or {}
 
     @property
-    def is_plugin(self):
+    def is_plugin(self) -> bool:
         """Whether it is a device plugin, by the directory of sockets that it mounts."""
         volumes = self.object["spec"]["template"]["spec"].get("volumes") or [] if self.object else []
         return any((volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS for volume in volumes)
 
     @property
-    def observed(self):
+    def observed(self) -> bool:
         return self.object is not None and self._status.get("observedGeneration", 0) >= self.object["metadata"].get("generation", 0)
 
     @property
-    def ready(self):
+    def ready(self) -> int:
         return self._status.get("numberReady", 0)
 
     @property
-    def complete(self):
+    def complete(self) -> bool:
         desired = self._status.get("desiredNumberScheduled", 0)
         return (
             self.observed
@@ -215,35 +227,36 @@ class DaemonSet:
             and self._status.get("numberAvailable", 0) >= desired
         )
 
-    def counts(self):
+    def counts(self) -> str:
         return "%d of %d pods are ready, %d are up to date" % (
             self.ready,
             self._status.get("desiredNumberScheduled", 0),
             self._status.get("updatedNumberScheduled", 0),
         )
 
-    def new_pods(self):
+    def new_pods(self) -> Objects:
         """The pods made from the present template; none before the controller has seen it."""
-        if not self.observed:
+        if self.object is None or not self.observed:
             return []
         images = _images(self.object["spec"]["template"])
         return [pod for pod in self._pods if _images(pod) == images]
 
-    def pod_on(self, node):
+    def pod_on(self, node: str) -> Object | None:
         for pod in self._pods:
             if pod_node(pod) == node:
                 return pod
         return None
 
-    def unfinished_nodes(self):
+    def unfinished_nodes(self) -> list[str]:
         """Nodes that should have a ready, up to date pod and have none."""
         if self.object is None:
             return []
         done = {pod_node(pod) for pod in self.new_pods() if pod_ready(pod)}
-        wanted = set(self._wanted_nodes or []) | {pod_node(pod) for pod in self._pods} - {None}
-        return sorted(wanted - done)
+        wanted = {*(self._wanted_nodes or []), *map(pod_node, self._pods)}
+        return sorted(name for name in wanted - done if name is not None)
 
-    def summary(self):
+    def summary(self) -> dict[str, Any]:
+        assert self.object is not None  # of a Snapshot that is finished
         return {
             "namespace": self.namespace,
             "name": self.name,
@@ -253,11 +266,11 @@ class DaemonSet:
         }
 
 
-def _images(pod_or_template):
+def _images(pod_or_template: Object) -> list[str]:
     return [container["image"] for container in pod_or_template["spec"]["containers"]]
 
 
-def pod_node(pod):
+def pod_node(pod: Object) -> str | None:
     """The node of a DaemonSet's pod, also while it waits to be scheduled there; None when unknown."""
     name = pod["spec"].get("nodeName")
     if name:
@@ -272,26 +285,26 @@ def pod_node(pod):
     return None
 
 
-def pod_ready(pod):
+def pod_ready(pod: Object) -> bool:
     return any(
         condition["type"] == "Ready" and condition["status"] == "True"
         for condition in pod.get("status", {}).get("conditions") or []
     )
 
 
-def _statuses(pod):
+def _statuses(pod: Object) -> Objects:
     """Those of init containers first, without what has done its part: an end is what they are for."""
     status = pod.get("status", {})
     begun = [container for container in status.get("initContainerStatuses") or [] if not _has_succeeded(container)]
     return begun + (status.get("containerStatuses") or [])
 
 
-def _has_succeeded(container):
+def _has_succeeded(container: Object) -> bool:
     ended = (container.get("state") or {}).get("terminated")
     return ended is not None and ended.get("exitCode") == 0
 
 
-def _last_termination(pod):
+def _last_termination(pod: Object) -> Object | None:
     for status in _statuses(pod):
         ended = (status.get("lastState") or {}).get("terminated")
         if ended:
@@ -302,10 +315,11 @@ def _last_termination(pod):
 class Pulls:
     """Pods that wait for an image which will not come by waiting. ``clock()``: monotonic seconds."""
 
-    def __init__(self, clock):
-        self._clock, self._refused = clock, {}  # since when, by the pods' UIDs
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._refused: dict[str, float] = {}  # since when, by the pods' UIDs
 
-    def in_vain(self, pods):
+    def in_vain(self, pods: Objects) -> bool:
         """Whether one of the pods, as they are now, has no hope."""
         now, before, self._refused = self._clock(), self._refused, {}
         hopeless = False
@@ -321,14 +335,14 @@ class Pulls:
         return hopeless or any(now - since >= _SECOND_TRY for since in self._refused.values())
 
 
-def _pulling(pod):
+def _pulling(pod: Object) -> Iterator[Object]:
     for status in _statuses(pod):
         waiting = (status.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _PULL + _NEVER:
             yield waiting
 
 
-def why_pod_not_ready(pod, events, log_line):
+def why_pod_not_ready(pod: Object, events: Objects, log_line: str) -> str:
     """A sentence's end: why this pod is not ready ("cannot pull its image: ...")."""
     status = pod.get("status", {})
     warnings = [event for event in events if event.get("type") == "Warning"]
@@ -349,15 +363,15 @@ def why_pod_not_ready(pod, events, log_line):
     return "is %s; %s" % (status.get("phase", "Pending"), _event_text(events[-1]) if events else "no events yet")
 
 
-def _why_container_waits(container, warnings, log_line):
+def _why_container_waits(container: Object, warnings: Objects, log_line: str) -> str | None:
     state = container.get("state") or {}
     waiting = state.get("waiting")
     if waiting:
         reason, message = waiting.get("reason", ""), waiting.get("message", "")
         if reason in _PULL + _NEVER:
             told = [event["message"] for event in warnings if "Failed to pull image" in event.get("message", "")]
-            told = _PULL_WORDS.sub("", (told or [message or reason])[-1])
-            return "cannot get its image %s: %s" % (container.get("image"), told)
+            cause = _PULL_WORDS.sub("", (told or [message or reason])[-1])
+            return "cannot get its image %s: %s" % (container.get("image"), cause)
         ended = _keeps_ending(container, log_line)
         if ended:
             return ended
@@ -371,7 +385,7 @@ def _why_container_waits(container, warnings, log_line):
     return _keeps_ending(container, log_line)
 
 
-def _keeps_ending(container, log_line):
+def _keeps_ending(container: Object, log_line: str) -> str | None:
     ended = (container.get("lastState") or {}).get("terminated")
     if not ended or container.get("ready"):
         return None
@@ -382,16 +396,16 @@ def _keeps_ending(container, log_line):
     )
 
 
-def _how_it_runs(pod):
+def _how_it_runs(pod: Object) -> str:
     ended = _last_termination(pod)
     return "runs" if not ended else "ended with %s and was started again" % _exit_text(ended)
 
 
-def _log_text(line):
+def _log_text(line: str) -> str:
     return ", last log line: %s" % line if line else ""
 
 
-def _exit_text(ended):
+def _exit_text(ended: Object) -> str:
     text = "exit code %s" % ended.get("exitCode")
     if ended.get("reason") and ended["reason"] not in ("Error", "Completed"):
         text += " (%s)" % ended["reason"]
@@ -400,11 +414,11 @@ def _exit_text(ended):
     return text
 
 
-def _event_text(event):
+def _event_text(event: Object) -> str:
     return "%s: %s" % (event.get("reason", ""), event.get("message", "").strip())
 
 
-def why_no_pod(daemonset, node, events):
+def why_no_pod(daemonset: Object, node: Object, events: Objects) -> str:
     """Why a node that should run the DaemonSet has no pod of it."""
     spec = daemonset["spec"]["template"]["spec"]
     have = kube_client.labels(node)
@@ -420,7 +434,7 @@ def why_no_pod(daemonset, node, events):
     return "no pod yet"
 
 
-def _tolerated(taint, spec):
+def _tolerated(taint: Object, spec: Object) -> bool:
     if taint.get("effect") == "PreferNoSchedule" or _TOLERATED.match(taint["key"]):
         return True
     for toleration in spec.get("tolerations") or []:
@@ -434,14 +448,14 @@ def _tolerated(taint, spec):
     return False
 
 
-def _taint_text(taint):
+def _taint_text(taint: Object) -> str:
     value = "=" + taint["value"] if taint.get("value") else ""
     return "%s%s:%s" % (taint["key"], value, taint.get("effect"))
 
 
-def _message(head, reasons):
+def _message(head: str, reasons: list[tuple[str, str]]) -> str:
     """One readable block; the same reason on many nodes is told once."""
-    grouped = {}
+    grouped: dict[str, list[str]] = {}
     for who, why in reasons:
         grouped.setdefault(why, []).append(who)
     lines = ["  %s: %s" % (", ".join(names), why) for why, names in grouped.items()]

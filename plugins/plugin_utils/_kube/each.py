@@ -5,18 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 class AllOf:
     """``results``: what came of those that changed, in order; ``failed``: the names of those that failed."""
 
-    def __init__(self):
-        self.results, self.failed = [], []
-        self._done, self._said, self._details = [], {}, {}
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.failed: list[str] = []
+        self._done: list[str] = []
+        self._said: dict[str, list[str]] = {}
+        self._details: dict[str, Any] = {}
         self._outage = False
 
-    def do(self, name, act, *arguments):
+    def do(self, name: str, act: Callable[..., Any], *arguments: Any) -> bool:
         """Call ``act(*arguments)``, unless an earlier call found that there is no server any more. False when it failed."""
         if self._outage:
             self._fail(name, "not tried any more")
@@ -33,11 +39,11 @@ class AllOf:
             self._done.append(name)
         return True
 
-    def _fail(self, name, message):
+    def _fail(self, name: str, message: str) -> None:
         self.failed.append(name)
         self._said.setdefault(message, []).append(name)
 
-    def check(self):
+    def check(self) -> None:
         """Raise NpuError with all that failed; its details say what was done all the same."""
         if not self.failed:
             return

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 KIND, NAMESPACE, NAME = "ImageWhiteList", "cpaas-system", "ascend-driver"
 _PLURAL = "imagewhitelists"
@@ -18,12 +22,12 @@ _NAMES_ONLY = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k
 class WhiteList:
     """The object that must name the driver images; ``item`` is None when it is missing."""
 
-    def __init__(self, item):
+    def __init__(self, item: Object | None) -> None:
         self._texts = list(_strings({key: value for key, value in (item or {}).items() if key != "metadata"}))
         self._exists = item is not None
 
     @classmethod
-    def find(cls, cluster):
+    def find(cls, cluster: AnyCluster) -> WhiteList | None:
         """The WhiteList, or None in a cluster that does not know the kind. Raises NpuError."""
         definition = _definition(cluster)
         if definition is None:
@@ -33,7 +37,7 @@ class WhiteList:
         namespace = "namespaces/%s/" % NAMESPACE if spec.get("scope") == "Namespaced" else ""
         return cls(cluster.get("/apis/%s/%s/%s%s/%s" % (spec["group"], version, namespace, _PLURAL, NAME)))
 
-    def why_not(self, image):
+    def why_not(self, image: str) -> str | None:
         """Why the image (a reference) may not run, as a clause, or None."""
         if not self._exists:
             return "the cluster has the kind %s, but no object %s in %s: no driver image is allowed" % (KIND, NAME, NAMESPACE)
@@ -44,7 +48,7 @@ class WhiteList:
         return "the %s %s in %s does not contain %s; add it there" % (KIND, NAME, NAMESPACE, wanted)
 
 
-def _definition(cluster):
+def _definition(cluster: AnyCluster) -> Object | None:
     try:
         for item in cluster.each(_DEFINITIONS, header_params=dict(_NAMES_ONLY)):
             if item["metadata"]["name"].startswith(_PLURAL + "."):
@@ -54,7 +58,7 @@ def _definition(cluster):
     return None
 
 
-def _strings(value):
+def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for entry in value.values():
             yield from _strings(entry)

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
 try:
     import yaml
@@ -14,12 +18,15 @@ try:
 except ImportError:  # connect() tells what is missing, before anything here is called
     pass
 
+# What ``bring_about`` tells of an object: {label, action, before, after}.
+Change = dict[str, Any]
+
 # What every write changes, or the server adds by itself.
 _NOISE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _NOISY_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration", "deprecated.daemonset.template.generation")
 
 
-def parse(text):
+def parse(text: str) -> Objects:
     """The objects of a YAML text. Raises NpuError when it cannot be read or an object has no kind or name."""
     try:
         objects = [item for item in yaml.safe_load_all(text) if item]
@@ -31,7 +38,7 @@ def parse(text):
     return objects
 
 
-def bring_about(cluster, objects, present=True, check_mode=False):
+def bring_about(cluster: kube_client.Cluster, objects: Objects, present: bool = True, check_mode: bool = False) -> list[Change]:
     """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
     before it, so the first that fails ends it; a removal goes on.
 
@@ -49,17 +56,17 @@ def bring_about(cluster, objects, present=True, check_mode=False):
     return each.results
 
 
-def label(item):
+def label(item: Object) -> str:
     """``DaemonSet npu-operator/npu-exporter``."""
     return "%s %s" % (item["kind"], "/".join(filter(None, _name(item))))
 
 
-def _name(item):
+def _name(item: Object) -> tuple[Any, Any]:
     metadata = item.get("metadata") or {}
     return metadata.get("namespace"), metadata.get("name")
 
 
-def _apply(cluster, definition, check_mode):
+def _apply(cluster: kube_client.Cluster, definition: Object, check_mode: bool) -> Change | None:
     namespace, name = _name(definition)
     path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
     actual = cluster.get(path)
@@ -77,7 +84,7 @@ def _apply(cluster, definition, check_mode):
     return None if before == after else _change("change", definition, before, after)
 
 
-def _remove(cluster, definition, check_mode):
+def _remove(cluster: kube_client.Cluster, definition: Object, check_mode: bool) -> Change | None:
     namespace, name = _name(definition)
     path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
     actual = cluster.get(path)
@@ -88,11 +95,11 @@ def _remove(cluster, definition, check_mode):
     return _change("remove", definition, cleaned(actual), {})
 
 
-def _change(action, definition, before, after):
+def _change(action: str, definition: Object, before: Object, after: Object) -> Change:
     return {"action": action, "label": label(definition), "before": before, "after": after}
 
 
-def cleaned(item):
+def cleaned(item: Object) -> Object:
     """The object without status and what the server adds."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in _NOISE}
     kept = {key: val for key, val in (metadata.get("annotations") or {}).items() if key not in _NOISY_ANNOTATIONS}
@@ -100,7 +107,7 @@ def cleaned(item):
     return dict({key: value for key, value in item.items() if key != "status"}, metadata=metadata)
 
 
-def diff(changes):
+def diff(changes: list[Change]) -> list[dict[str, str]]:
     """The changes as Ansible's diff of YAML texts."""
     return [
         {
@@ -113,5 +120,5 @@ def diff(changes):
     ]
 
 
-def _text(item):
+def _text(item: Object) -> str:
     return yaml.safe_dump(item, default_flow_style=False) if item else ""

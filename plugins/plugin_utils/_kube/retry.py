@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
 API_PATIENCE = 600
@@ -22,7 +25,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 _SHARE = 20
 
 
-def pause_after(waited, longest=_LONGEST_PAUSE):
+def pause_after(waited: float, longest: float = _LONGEST_PAUSE) -> float:
     """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to ``longest``.
 
     So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time.
@@ -30,7 +33,7 @@ def pause_after(waited, longest=_LONGEST_PAUSE):
     return min(max(waited / _SHARE, _FIRST_PAUSE), longest)
 
 
-def limit(seconds):
+def limit(seconds: float) -> float:
     """What a user set as a limit: 0 is none."""
     return seconds or float("inf")
 
@@ -54,41 +57,48 @@ class PatientCluster:
     DELETE in NotFound. Whoever writes has to expect that anyway.
     """
 
-    def __init__(self, cluster, say, clock, patience=API_PATIENCE, object_patience=OBJECT_PATIENCE):
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        say: Callable[[str], None],
+        clock: Clock,
+        patience: float = API_PATIENCE,
+        object_patience: float = OBJECT_PATIENCE,
+    ) -> None:
         """``say(sentence)``; the two kinds of patience in seconds. ``impatient``: the Cluster itself."""
         self._cluster, self._say, self.clock = cluster, say, clock
         self._patience, self._object_patience = patience, object_patience
         self.impatient = cluster
 
     @property
-    def hasty(self):
+    def hasty(self) -> PatientCluster:
         """The same, but what fails alone is told at once: for whoever has many objects to see to."""
         return PatientCluster(self._cluster, self._say, self.clock, self._patience, 0)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
 
-    def request(self, method, path, **arguments):
+    def request(self, method: str, path: str, **arguments: Any) -> Any:
         return self._try(method, path, lambda: self._cluster.request(method, path, **arguments))
 
-    def get(self, path, **params):
+    def get(self, path: str, **params: Any) -> Object | None:
         return self._try("get", path, lambda: self._cluster.get(path, **params))
 
     # Page by page, so that an outage costs a page, and the memory of one is all it takes.
 
-    def list(self, path, **selectors):
+    def list(self, path: str, **selectors: Any) -> Objects:
         return list(self.each(path, **selectors))
 
-    def each(self, path, **selectors):
+    def each(self, path: str, **selectors: Any) -> Iterator[Object]:
         return kube_client.Cluster.each(self, path, **selectors)
 
-    def may(self, verb, resource, group="", namespace=None, name=None):
+    def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
         return kube_client.Cluster.may(self, verb, resource, group, namespace, name)
 
-    def merge_patch(self, path, body, **params):
+    def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         return self._try("patch", path, lambda: self._cluster.merge_patch(path, body, **params))
 
-    def _try(self, method, path, call):
+    def _try(self, method: str, path: str, call: Callable[[], Any]) -> Any:
         started, pause, away, alone_since = self.clock.monotonic(), _FIRST_PAUSE, False, None
         evicts = path.endswith("/eviction")
         while True:
@@ -99,7 +109,7 @@ class PatientCluster:
                 if busy and evicts:  # a refused eviction is an answer
                     self._is_back(away)
                     raise
-                if not busy and self._fails_alone(path):
+                if isinstance(exc, kube_client.Unreachable) and self._fails_alone(path):
                     away = self._is_back(away)
                     alone_since = now if alone_since is None else alone_since
                     if evicts or now - alone_since >= self._object_patience:
@@ -121,7 +131,7 @@ class PatientCluster:
             self.clock.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _fails_alone(self, path):
+    def _fails_alone(self, path: str) -> bool:
         """Whether the server is there for others than ``path``, which has just failed."""
         if path.startswith(_DECIDING):
             return False
@@ -133,13 +143,13 @@ class PatientCluster:
             pass  # that this user may not see them is an answer, too
         return True
 
-    def _is_back(self, away):
+    def _is_back(self, away: bool) -> bool:
         if away:
             self._say("the Kubernetes API answers again")
         return False
 
 
-def _failing(method, path, exc):
+def _failing(method: str, path: str, exc: kube_client.Unreachable) -> kube_client.Failing:
     if exc.cause is None:
         return kube_client.Failing(exc.message)
     return kube_client.Failing(

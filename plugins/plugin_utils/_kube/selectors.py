@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
 _KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"
@@ -19,22 +21,26 @@ _REQUIREMENT = re.compile(
 )
 
 
+# (key, operator, values)
+Requirement = tuple[str, str, tuple[str, ...]]
+
+
 class Selector:
     """A list of requirements, all of which must hold. Without any it matches nothing."""
 
-    def __init__(self, requirements):
+    def __init__(self, requirements: Sequence[Requirement]) -> None:
         """``requirements``: list of (key, operator, values); operator is In, NotIn, Exists or DoesNotExist."""
         self._requirements = requirements
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._requirements)
 
-    def matches(self, labels):
+    def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels (a dict) satisfy it."""
         return bool(self._requirements) and all(_holds(labels, *requirement) for requirement in self._requirements)
 
 
-def parse(text, name):
+def parse(text: str | None, name: str) -> Selector:
     """The selector kubectl's ``-l`` would take, such as ``app=train,tier in (a,b),!debug``; blank: one that matches nothing.
 
     Raises NpuError naming the variable ``name``.
@@ -52,7 +58,7 @@ def parse(text, name):
     return Selector(requirements)
 
 
-def _requirement(found):
+def _requirement(found: Mapping[str, str]) -> Requirement:
     if found["absent"]:
         return (found["absent_key"], "DoesNotExist", ())
     if found["set_key"]:
@@ -63,7 +69,7 @@ def _requirement(found):
     return (found["key"], "Exists", ())
 
 
-def matches_object(selector, labels):
+def matches_object(selector: Object | None, labels: Mapping[str, str]) -> bool:
     """Whether labels match the ``selector`` field of an object (metav1.LabelSelector): {} matches all, None nothing."""
     if selector is None:
         return False
@@ -74,7 +80,7 @@ def matches_object(selector, labels):
     return all(_holds(labels, *requirement) for requirement in requirements)
 
 
-def _holds(labels, key, operator, values):
+def _holds(labels: Mapping[str, str], key: str, operator: str, values: Collection[str]) -> bool:
     if operator == "In":
         return key in labels and labels[key] in values
     if operator == "NotIn":

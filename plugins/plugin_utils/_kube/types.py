@@ -1,0 +1,36 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names for the types of what comes from the API server and goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+# A Kubernetes object, or a part of one, as the API server has it: decoded JSON.
+Object = dict[str, Any]
+Objects = list[Object]
+# Labels or annotations of an object.
+Labels = dict[str, str]
+# What is to become of them: None removes one.
+LabelChanges = dict[str, str | None]
+
+
+class AnyCluster(Protocol):
+    """A client.Cluster, or the retry.PatientCluster of one."""
+
+    @property
+    def impatient(self) -> AnyCluster: ...
+
+    def request(self, method: str, path: str, **arguments: Any) -> Any: ...
+
+    def get(self, path: str, **params: Any) -> Object | None: ...
+
+    def list(self, path: str, **selectors: Any) -> Objects: ...
+
+    def each(self, path: str, **selectors: Any) -> Iterator[Object]: ...
+
+    def merge_patch(self, path: str, body: Object, **params: Any) -> Object: ...
+
+    def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool: ...
