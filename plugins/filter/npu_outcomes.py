@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: npu_outcomes
-short_description: What the tasks of a roll-out said of each host
+short_description: What the tasks of a rollout said of each host
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of the nodes of a roll-out, as JSON: from what the cluster says, and what this run was told.
+"""What became of the nodes of a rollout, as JSON: from what the cluster says, and what this run was told.
 
-Everything people and machines get to see is rendered from that JSON alone: _report_table, _report_junit, _report_html.
+Everything people and machines get to see is rendered from that JSON alone: _report.table, _report.junit, _report.html.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
 RECOVERED = "recovered"
-GIVEN_BACK = "given back"  # cordoned already when the roll-out was halted, and not rebooted
+GIVEN_BACK = "given back"  # cordoned already when the rollout was halted, and not rebooted
 LATER = "later"  # due, but the run was for the first node of each pool only
 _DONE = {maintenance_record.ROLLBACK_REASON: RETURNED, maintenance_record.RECOVERY_REASON: RECOVERED}
 
@@ -127,10 +127,10 @@ class Row:
         if outcome == maintenance_outcome.UNDER_WAY:
             return LEFT, reason
         if outcome == maintenance_outcome.HALTED and (self.last or not self.record):
-            # Why the roll-out is halted is told once.
+            # Why the rollout is halted is told once.
             if self.record.get("unschedulable") is None:
                 return NOT_BEGUN, None
-            return GIVEN_BACK, "it was being drained when the roll-out was halted; it was not rebooted and keeps its driver"
+            return GIVEN_BACK, "it was being drained when the rollout was halted; it was not rebooted and keeps its driver"
         return outcome, reason
 
     def result(self):
@@ -281,6 +281,12 @@ def needs_telling(node):
 def awaiting(nodes):
     """Those that wait for approval."""
     return [node for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
+
+
+def approvals_missing(report):
+    """How many of the nodes wait for approval."""
+    number = len(awaiting(report["nodes"]))
+    return "%s for approval." % ("1 node waits" if number == 1 else "%d nodes wait" % number)
 
 
 def alike(nodes):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a roll-out as files, each rendered from its JSON (_report.document)."""
+"""The report of a rollout as files, each rendered from its JSON (_report.document)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a roll-out as JUnit XML, rendered from its JSON (_report.document): a suite per run, a case per node.
+"""The report of a rollout as JUnit XML, rendered from its JSON (_report.document): a suite per run, a case per node.
 
 There is no standard, but two schemas that consumers check against: that of Ant's task and that of Jenkins. This is valid
 in both, which is why attributes are there that say nothing (id, errors) and why the timestamp has no time zone.

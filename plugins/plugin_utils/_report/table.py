@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a roll-out as text, rendered from its JSON (_report.document)."""
+"""The report of a rollout as text, rendered from its JSON (_report.document)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def _awaiting(report):
     """How to approve, for those that wait for it; [] when none does."""
     if not report["approve"]:
         return []
-    number = len(report_document.awaiting(report["nodes"]))
-    count = "1 node waits" if number == 1 else "%d nodes wait" % number
-    return ["", "%s for approval. To approve, then run again:" % count, "  " + report["approve"]]
+    return ["", "%s To approve, then run again:" % report_document.approvals_missing(report), "  " + report["approve"]]
 
 
 def problem(report):
@@ -67,6 +65,6 @@ def _problem_of_nodes(report):
     if halted:
         why = halted["why"].rstrip(".")
         known = any((node["reason"] or "").rstrip(".") == why for node in bad)
-        lines.append("The roll-out is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
+        lines.append("The rollout is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
     lines.append("%s %s" % (report_document.how_to_go_on(report), report["go_on"]))
     return "\n".join(lines)

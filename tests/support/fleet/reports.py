@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Roll-outs as the report sees them: what tasks said, the plan, and Nodes with their records."""
+"""Rollouts as the report sees them: what tasks said, the plan, and Nodes with their records."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def halted():
                 planned("npu-d"),
                 node("npu-d", last=taken(100, [("cordon-required", 300)], outcome="deferred")),
             ),
-            ("npu-e", "halted", "The roll-out is halted.", planned("npu-e"), node("npu-e", state="upgrade-required")),
-            ("npu-f", "halted", "The roll-out is halted.", planned("npu-f"), node("npu-f", state="upgrade-required")),
+            ("npu-e", "halted", "The rollout is halted.", planned("npu-e"), node("npu-e", state="upgrade-required")),
+            ("npu-f", "halted", "The rollout is halted.", planned("npu-f"), node("npu-f", state="upgrade-required")),
             ("npu-g", None, None, planned("npu-g", "up-to-date", to={"version": "25.5.1"}), node("npu-g")),
             ("npu-h", None, None, planned("npu-h", "skipped", ["it has no chip"]), None),
         ),

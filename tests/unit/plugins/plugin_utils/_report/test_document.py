@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people are told at the end of a roll-out."""
+"""What people are told at the end of a rollout."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def test_a_node_that_was_emptied_in_vain():
     untouched = dict(last, unschedulable=None)
     made = rows(
         *(
-            (name, "halted", "The roll-out is halted.", planned(name), node(name, last=record, state="upgrade-required"))
+            (name, "halted", "The rollout is halted.", planned(name), node(name, last=record, state="upgrade-required"))
             for name, record in (("npu-a", last), ("npu-b", untouched))
         )
     )
     assert [(row.outcome, row.result()["status"]) for row in made] == [("given back", "not-begun"), ("not begun", "not-begun")]
     told = report_table.problem(document(made, reports.HALTED))
-    assert "npu-a: given back, it was being drained when the roll-out was halted; it was not rebooted" in told
+    assert "npu-a: given back, it was being drained when the rollout was halted; it was not rebooted" in told
 
 
 def test_check_mode_tells_what_the_plan_says():
@@ -154,9 +154,9 @@ def test_a_node_that_went_back():
     assert "npu-a: " + why in lines
     told = report_table.problem(document(made, halted, "upgrade"))
     assert told.startswith("3 of 3 nodes did not succeed:\n  npu-a: rolled back, The upgrade to 25.5.1 failed")
-    assert "\n  npu-b, npu-c: not begun\nThe roll-out is halted since 2026-11-21T10:01:22Z.\nAfter" in told
+    assert "\n  npu-b, npu-c: not begun\nThe rollout is halted since 2026-11-21T10:01:22Z.\nAfter" in told
     other = report_table.problem(document(made[1:], dict(halted, why="A disk is full."), "upgrade"))
-    assert "\nThe roll-out is halted since 2026-11-21T10:01:22Z: A disk is full.\n" in other
+    assert "\nThe rollout is halted since 2026-11-21T10:01:22Z: A disk is full.\n" in other
     assert told.endswith(
         "continue with: ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true -e npu_upgrade_retry=true"
     )

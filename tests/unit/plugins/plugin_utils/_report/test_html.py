@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import seconds_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import page as report_page
 
 from support.fleet import reports
 
@@ -121,6 +122,49 @@ def test_what_others_wrote_stays_text():
     assert "alert(1)" in text and "<script" not in text
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", text)
     text.encode("utf-8")
+
+
+ATTACKS = (
+    "{{ 7 * 7 }}{% raw %}",
+    "{# a comment #}{{ ''.__class__.__mro__ }}",
+    "<script>alert(1)</script></style><!--",
+    "\" onmouseover='alert(1)' style=\"left:0",
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_names_and_reasons_are_neither_templates_nor_markup(attack):
+    name = "npu-b" + attack
+    failed = (name, "failed", attack, reports.planned(name), reports.upgraded(name, 0)[4])
+    blocked = (attack, None, None, reports.planned(attack, "blocked", [attack]), None)
+    halt = {"who": attack, "why": attack, "when": attack}
+    report = reports.document(reports.rows(reports.DONE, failed, blocked), halt)
+    root, reader = page(report), Reader(report_html.page(report))
+    shown = texts(root.find("body"))
+    assert shown.count(attack) >= 6 and name in bars(root)
+    assert "49" not in shown and "onmouseover" not in dict(reader.attributes) and "script" not in reader.tags
+
+
+@pytest.mark.parametrize("case", ["halted", "awaiting", "parked"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_value_leaves_its_place_in_the_template(monkeypatch, attack, case):
+    """Whatever of a report comes to be shown where: in text, and between the quotes of an attribute."""
+
+    def attacked(value, key=None):
+        if isinstance(value, dict):
+            return {name: attacked(entry, name) for name, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [attacked(entry, key) for entry in value]
+        return attack if value and isinstance(value, str) and key != "status" else value
+
+    report = reports.parked() if case == "parked" else CASES[case]()
+    honest = Reader(report_html.page(report))
+    content = attacked(report_page.content(report))
+    monkeypatch.setattr(report_page, "content", lambda _report: content)
+    read = Reader(report_html.page(report))
+    assert read.tags == honest.tags
+    assert [name for name, _value in read.attributes] == [name for name, _value in honest.attributes]
+    assert attack in "".join(read.texts)
 
 
 @pytest.mark.parametrize("case", ["success", "one", "many", "halted"])
