@@ -50,7 +50,8 @@ def main() -> int:
 
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
@@ -75,10 +76,10 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
         resolve=lambda reference, config: NEW_DIGEST,
         size=lambda *_args: 2**30,
         support=fleet_support.judge,
-        confirm=lambda pods: fleet_snapshot.confirm(cluster, pods, snapshot.budgets),
+        confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
-    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True), tools)
+    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), tools)
     table = fleet_plan.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     dry_runs = sum(path.endswith("/eviction") for _method, path in calls)

@@ -13,7 +13,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
@@ -114,7 +115,7 @@ class ActionModule(ClusterAction):
         if params["heartbeat_limit"] < 1:
             text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would count as dead"
             raise NpuError(text % params["heartbeat_limit"])
-        pods = eviction.DrainPolicy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
+        pods = drain_policy.DrainPolicy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],
@@ -133,7 +134,7 @@ class ActionModule(ClusterAction):
         return maintenance_cycle.Cycle(
             kube_client.connect(params),
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
-            lambda cluster, beat, say: eviction.Drain(
+            lambda cluster, beat, say: node_drain.Drain(
                 cluster,
                 params["node"],
                 pods,

@@ -11,8 +11,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
@@ -51,7 +54,7 @@ class ActionModule(HostsAction):
 
     def act(self, params):
         settings = fleet_plan.RolloutSettings(
-            eviction.DrainPolicy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
+            drain_policy.DrainPolicy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
             reason=params["reason"],
             auto=settings_values.flag("npu_upgrade_auto", params["auto"], False),
             approval_max_age=settings_values.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
@@ -87,10 +90,10 @@ def _tools(cluster, snapshot, may_evict):
         resolve=driver_images.resolve,
         size=driver_images.size,
         support=fleet_support.judge,
-        confirm=lambda pods: fleet_snapshot.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
+        confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=time.time(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
-        own_pod=eviction.own_pod_name(),
+        own_pod=drain_pod.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
 

@@ -9,7 +9,9 @@ import json
 import time
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -67,8 +69,8 @@ def said():
 def drain(lab, said):
     """The drain of a maintenance, which takes its time; only the team's pods are looked at."""
     cluster = PatientCluster(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
-    policy = eviction.DrainPolicy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
-    return eviction.Drain(cluster, NODE, policy, say=said.append)
+    policy = drain_policy.DrainPolicy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
+    return node_drain.Drain(cluster, NODE, policy, say=said.append)
 
 
 def until(what, seconds=60):
@@ -82,9 +84,9 @@ def until(what, seconds=60):
 def test_a_webhook_that_is_down_is_a_blocker_and_no_outage(guarded, drain, said):
     until(drain.simulate)
     (blocker,) = drain.simulate()
-    assert blocker.kind == eviction.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
+    assert blocker.kind == drain_blocker.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
     assert 'failed calling webhook "guard.example.com"' in blocker.why
-    with pytest.raises(eviction.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
+    with pytest.raises(drain_blocker.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
         drain.evict_others()
     assert not [sentence for sentence in said if "Trying again" in sentence]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 REPLICAS, SUSPEND = ("spec", "replicas"), ("spec", "suspend")
@@ -250,7 +250,7 @@ class Found:
         self._owners.update(owners)
 
     def takes_away(self, pod):
-        """Whether an _drain.eviction.Pod ends with one of these workloads."""
+        """Whether an _drain.pod.Pod ends with one of these workloads."""
         return pod.owner is not None and (pod.namespace,) + pod.owner in self._owners
 
     def asking(self, resources):
@@ -297,7 +297,7 @@ class _Search:
     def look_at_pods(self):
         """Custom resources that do not have the pods' template in them are known by the pods they own."""
         for item in self._cluster.each("/api/v1/pods", field_selector=_RUNNING):
-            pod = eviction.Pod(item)
+            pod = drain_pod.Pod(item)
             if not pod.owner or pod.namespace == self._namespace or self.found.takes_away(pod):
                 continue
             asked = self._asked([item])

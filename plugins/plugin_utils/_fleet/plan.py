@@ -15,7 +15,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import stagi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
@@ -55,7 +57,7 @@ class RolloutSettings:
         canary=False,
         clear_halt=False,
     ):
-        """``policy``: _drain.eviction.DrainPolicy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads
+        """``policy``: _drain.policy.DrainPolicy; ``reason``: upgrade or rollback; ``park``: whether npu_upgrade_workloads
         says so; the rest as the variables npu_upgrade_*."""
         self.policy, self.reason, self.canary = policy, reason, canary
         self.auto, self.approval_max_age = auto, approval_max_age
@@ -772,13 +774,13 @@ def _simulate(due, snapshot, room, settings, tools):
         pods = snapshot.pods.get(entry.node_name, [])
         leaving = [pod for pod in pods if policy.goes(pod)]
         entry.evictions = {
-            "npu": sum(pod.kind == eviction.NPU for pod in leaving),
-            "other": sum(pod.kind == eviction.OTHER for pod in leaving),
+            "npu": sum(pod.kind == drain_pod.NPU for pod in leaving),
+            "other": sum(pod.kind == drain_pod.OTHER for pod in leaving),
             "jobs": sum(policy.jobs.matches(pod.labels) for pod in leaving),
         }
         # Jobs are waited for; what their budgets say now does not matter.
         pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
-        blockers = eviction.objections(pods, policy, snapshot.budgets, tools.own_pod)
+        blockers = drain_simulation.objections(pods, policy, snapshot.budgets, tools.own_pod)
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
         open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]
@@ -791,7 +793,7 @@ def _simulate(due, snapshot, room, settings, tools):
             entry.verdict = BLOCKED
             entry.reasons = []  # a missing approval is told when it is the next thing to do
             entry.blockers = [blocker.result() for blocker in blockers]
-            entry.blocker_text = eviction.told(blockers)
+            entry.blocker_text = drain_blocker.told(blockers)
 
 
 def _note_homeless(entry, room, pods):

@@ -9,14 +9,14 @@ The number of requests grows with the pages of the lists, not with nodes or pods
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import contextlib
 import gc
 import re
 import socket
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -27,7 +27,7 @@ _SERVICE = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(\.|\Z)")
 
 
 class FleetSnapshot:
-    """``nodes``: Node objects by name; ``pods``: lists of _drain.eviction.Pod by node name; ``budgets``; ``registry_nodes``: names
+    """``nodes``: Node objects by name; ``pods``: lists of _drain.pod.Pod by node name; ``budgets``; ``registry_nodes``: names
     of the nodes that a registry runs on, each with what tells so."""
 
     def __init__(self, nodes, pods, budgets, registry_nodes=None):
@@ -35,7 +35,7 @@ class FleetSnapshot:
         self.registry_nodes = registry_nodes or {}
 
     @classmethod
-    def read(cls, cluster, registries=(), namespace=eviction.NAMESPACE):
+    def read(cls, cluster, registries=(), namespace=drain_pod.NAMESPACE):
         """``registries``: host names (with port) of the registries that driver images come from; ``namespace``: ours."""
         with _without_collector():
             return cls._read(cluster, registries, namespace)
@@ -53,11 +53,11 @@ class FleetSnapshot:
         registry = _Registry(cluster, nodes, registries)
         pods = collections.defaultdict(list)
         for item in cluster.each("/api/v1/pods", field_selector=_RUNNING):
-            pod = eviction.Pod(item, namespace)
+            pod = drain_pod.Pod(item, namespace)
             if pod.node:
                 pods[pod.node].append(pod)
                 registry.look(pod, item)
-        return cls(nodes, dict(pods), eviction.Budgets.read(cluster), registry.nodes)
+        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes)
 
 
 @contextlib.contextmanager
@@ -166,7 +166,7 @@ class Room:
             if kube_client.ANNOTATION_WEDGED in kube_client.annotations(node):
                 continue
             for resource, count in (node.get("status", {}).get("allocatable") or {}).items():
-                if resource.startswith(eviction.RESOURCE_PREFIX) and str(count).isdigit() and int(count):
+                if resource.startswith(drain_pod.RESOURCE_PREFIX) and str(count).isdigit() and int(count):
                     used = sum(pod.requests.get(resource, 0) for pod in snapshot.pods.get(name, ()))
                     self._free.setdefault(resource, {})[name] = int(count) - used
                     total = self.totals.setdefault(resource, {"allocatable": 0, "requested": 0, "free": 0})
@@ -193,38 +193,6 @@ class Room:
                     counts[best] -= 1
                     counts[best - wanted] += 1
         return result
-
-
-# --- dry-run evictions for many nodes ---
-
-# So many evictions are tried one by one; beyond that, one pod stands for all with the same budgets and namespace.
-_EACH = 200
-_THREADS = 8
-
-
-def confirm(cluster, pods, budgets):
-    """Blockers (_drain.eviction.Blocker) that the API server names for pods against which nothing else speaks.
-
-    ``pods``: of all nodes in question. At most 200 requests, a few at a time.
-    """
-    groups = {}
-    for number, pod in enumerate(pods):
-        covering = tuple(budget.label for budget in budgets.of(pod))
-        key = number if len(pods) <= _EACH else (covering or pod.namespace)
-        groups.setdefault(key, []).append(pod)
-    samples = [members[0] for members in groups.values()][:_EACH]
-    if not samples:
-        return []
-    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        answers = list(pool.map(lambda pod: eviction.dry_run(cluster, pod, budgets), samples))
-    found = []
-    for blocker, members in zip(answers, groups.values()):
-        if blocker is None:
-            continue
-        # What a budget refuses to one of its pods it refuses to all; a webhook may look at each.
-        same = members if blocker.budget is not None else members[:1]
-        found += [eviction.Blocker(blocker.kind, pod, blocker.why, blocker.budget) for pod in same]
-    return found
 
 
 def check_readable(cluster, namespace):

@@ -10,7 +10,7 @@ killed before or after any of them and started again comes to the same end.
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.eviction import Blocked
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record

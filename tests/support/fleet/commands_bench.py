@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import json
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
@@ -76,8 +77,8 @@ class Commands(Bench):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
     def plan(self, reason="upgrade", **settings):
-        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, eviction.Budgets([]))
-        settings = fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings))
+        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
+        settings = fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings))
         tools = fleet_plan.Tools(
             resolve=lambda reference, config: _digest(self.wanted),
             size=lambda *_args: 2**30,

@@ -10,7 +10,8 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
@@ -170,7 +171,7 @@ def looks(made):
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
     recovery = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
-    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, eviction.Budgets(()))
+    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, drain_budgets.Budgets(()))
     tools = fleet_plan.Tools(
         resolve=lambda *_args: NEW_DIGEST,
         size=lambda *_args: 1,
@@ -180,7 +181,7 @@ def looks(made):
     )
     slots = {"max": 1, "halted": None, "holders": {}}
     plan = fleet_plan.make(
-        hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True, retry=True), tools
+        hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True, retry=True), tools
     )
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
     rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)

@@ -9,7 +9,10 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 
@@ -41,8 +44,8 @@ def nodes_of(*names, **kwargs):
 def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     by_node = {}
     for item in pods:
-        by_node.setdefault(item["spec"]["nodeName"], []).append(eviction.Pod(item))
-    return fleet_snapshot.FleetSnapshot(nodes, by_node, eviction.Budgets(budgets), **kwargs)
+        by_node.setdefault(item["spec"]["nodeName"], []).append(drain_pod.Pod(item))
+    return fleet_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), **kwargs)
 
 
 def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=None, registry_nodes=None, **settings):
@@ -59,7 +62,7 @@ def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, tools=
         hosts,
         snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
         slots or {"max": 1, "halted": None, "holders": {}},
-        fleet_plan.RolloutSettings(policy or eviction.DrainPolicy.of(), **settings),
+        fleet_plan.RolloutSettings(policy or drain_policy.DrainPolicy.of(), **settings),
         fleet_plan.Tools(**dict(defaults, **(tools or {}))),
     )
 
@@ -470,14 +473,14 @@ def test_a_budget_blocks_and_can_be_deferred():
 
 def test_what_the_server_refuses_in_a_dry_run_blocks():
     def confirm(pods):
-        return [eviction.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "web-1"]
+        return [drain_blocker.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "web-1"]
 
     plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("web-2", node="b")], tools={"confirm": confirm})
     assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
 
 
 def test_a_job_that_is_waited_for_may_have_a_budget():
-    policy = eviction.DrainPolicy.of({"selector": "app=web"})
+    policy = drain_policy.DrainPolicy.of({"selector": "app=web"})
     entry = only(host(), pods=[pod("web-1")], budgets=[budget()], policy=policy)
     assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
 
@@ -500,7 +503,7 @@ def test_room_is_not_on_cordoned_wedged_or_dead_nodes():
     for unfit in ({"unschedulable": True}, {"ready": False}, {"annotations": {"npuops.ascend/wedged": "{}"}}):
         nodes = dict(nodes_of("a"), **nodes_of("b", **unfit))
         room = fleet_snapshot.Room(snapshot_of(nodes))
-        assert room.homeless("a", [eviction.Pod(pod("x", npus=1))]), unfit
+        assert room.homeless("a", [drain_pod.Pod(pod("x", npus=1))]), unfit
 
 
 def test_capacity():
@@ -512,7 +515,7 @@ def test_capacity():
 def test_room_is_used_up():
     nodes = nodes_of("a", "b")
     room = fleet_snapshot.Room(snapshot_of(nodes, [pod("there", node="b", npus=4)]))
-    pods = [eviction.Pod(pod("x%d" % number, npus=2)) for number in range(3)]
+    pods = [drain_pod.Pod(pod("x%d" % number, npus=2)) for number in range(3)]
     assert [item.name for item in room.homeless("a", pods)] == ["x2"]
     assert room.homeless("a", pods[:2]) == []
 

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
-from support.fleet.fake_fleet import Clock
 from support.fleet.hosts import NEW_DIGEST, host
 from support.kube.big_cluster import SERVICES, BigCluster
 from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from support.kube.field_owners import cordon_of
-from support.kube.stub import WEBHOOK_DOWN, node
+from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 APPROVE = "npu.openfuyao.com/approve-reboot"
@@ -72,12 +71,12 @@ def plan_calls(nodes, pods, monkeypatch):
             resolve=lambda reference, config: NEW_DIGEST,
             size=lambda *_args: 1,
             support=lambda *_args: ([], []),
-            confirm=lambda found: fleet_snapshot.confirm(cluster, found, snapshot.budgets),
+            confirm=lambda found: drain_simulation.confirm(cluster, found, snapshot.budgets),
             now=0.0,
         )
         hosts = [host("n%04d" % number) for number in range(nodes)]
         slots = {"max": 1, "halted": None, "holders": {}}
-        plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(eviction.DrainPolicy.of(), auto=True), tools)
+        plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), tools)
         assert len(plan.of("ready")) == nodes
         paths = [path for _method, path in api.requests]
         evictions = sum(path.endswith("/eviction") for path in paths)
@@ -94,34 +93,6 @@ def plan_calls(nodes, pods, monkeypatch):
 def test_requests_grow_with_pages_not_with_nodes(monkeypatch):
     assert plan_calls(10, 400, monkeypatch) == {"pods": 8, "nodes": 1, "budgets": 4, "evictions": 200, "others": 6}
     assert plan_calls(40, 800, monkeypatch) == {"pods": 16, "nodes": 1, "budgets": 8, "evictions": 200, "others": 6}
-
-
-def test_few_pods_are_tried_each(api):
-    api.put(PODS, *[pod("web-%d" % number) for number in range(5)])
-    cluster = connect(api)
-    fleet_snapshot.confirm(cluster, eviction.pods_of_node(cluster, "a"), eviction.Budgets([budget(allowed=1)]))
-    assert sorted(api.dry_runs) == ["web-%d" % number for number in range(5)]
-
-
-def test_of_many_pods_one_stands_for_its_budget(api, monkeypatch):
-    monkeypatch.setattr(fleet_snapshot, "_EACH", 3)
-    api.put(PODS, *[pod("web-%d" % number) for number in range(5)], pod("free", labels={"app": "x"}))
-    entry = budget(allowed=0)
-    api.put(BUDGETS, entry)
-    cluster = connect(api)
-    stale = eviction.Budgets([budget(allowed=1)])
-    found = fleet_snapshot.confirm(cluster, eviction.pods_of_node(cluster, "a"), stale)
-    assert sorted(api.dry_runs) == ["free", "web-0"]
-    assert [blocker.pod.name for blocker in found] == ["web-%d" % number for number in range(5)]
-
-
-def test_a_webhook_that_is_down_blocks_its_pods_and_nothing_else(api):
-    api.put(NODES, node("a"))
-    api.put(PODS, pod("web"), pod("guarded"))
-    api.refuse["guarded"] = (WEBHOOK_DOWN[0], {"kind": "Status", "message": WEBHOOK_DOWN[1]})
-    cluster = kube_retry.PatientCluster(connect(api), print, Clock())
-    (blocker,) = fleet_snapshot.confirm(cluster, eviction.pods_of_node(cluster, "a"), eviction.Budgets([]))
-    assert blocker.pod.name == "guarded" and 'failed calling webhook "guard.example.com"' in blocker.why
 
 
 def test_what_may_not_be_read_is_told_at_once(api):

@@ -131,7 +131,7 @@ def test_who_cannot_leave_a_node_in_service_keeps_it_from_going_back():
                 raise blocked
             return super().evict_others()
 
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.eviction import Blocked
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
 
     blocked = Blocked("npu-a is not drained: the pod train/web-0 cannot go", [])
     bench = Commands(pods=Stuck(None))

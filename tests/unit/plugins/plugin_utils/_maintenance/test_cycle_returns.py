@@ -8,7 +8,10 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 
 from support.fleet.fake_fleet import FakeCluster
 from support.fleet.maintenance_bench import COMPONENTS, STATE, Bench
@@ -33,7 +36,7 @@ class Returns(Bench):
                     if not found and bench.waiting:
                         bench.waiting.pop()()
                     return found
-                return [] if path == eviction.BUDGETS else super().list(path, label_selector)
+                return [] if path == drain_budgets.PATH else super().list(path, label_selector)
 
             def each(self, path, label_selector=None, field_selector=None):
                 return iter(self.list(path, label_selector, field_selector))
@@ -48,8 +51,8 @@ class Returns(Bench):
                 return super().request(method, path, body, label_selector, **more)
 
         self.cluster = Cluster
-        policy = eviction.DrainPolicy.of(None, {"timeout": 300, "force": True}, {"timeout": 300, "force": True})
-        self.pods = lambda cluster, beat, say: eviction.Drain(cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
+        policy = drain_policy.DrainPolicy.of(None, {"timeout": 300, "force": True}, {"timeout": 300, "force": True})
+        self.pods = lambda cluster, beat, say: node_drain.Drain(cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
         go_down = self.host.go_down
 
         def cut_off():
@@ -131,11 +134,16 @@ def test_what_cannot_end_does_not_keep_a_recovery_from_its_reboot():
     bench = Returns(["train-0"])
     clock = bench.world.clock
     bench.objects["train-0"]["metadata"]["deletionTimestamp"] = "2023-11-14T22:14:00Z"
-    drain = eviction.Drain(
-        bench.cluster(bench.world), "npu-a", eviction.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic, leave_stuck=True
+    drain = node_drain.Drain(
+        bench.cluster(bench.world),
+        "npu-a",
+        drain_policy.DrainPolicy.of(),
+        sleep=clock.sleep,
+        clock=clock.monotonic,
+        leave_stuck=True,
     )
     assert drain.evict_returned(3) == 0
-    with pytest.raises(eviction.Blocked):
-        eviction.Drain(
-            bench.cluster(bench.world), "npu-a", eviction.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic
+    with pytest.raises(drain_blocker.Blocked):
+        node_drain.Drain(
+            bench.cluster(bench.world), "npu-a", drain_policy.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic
         ).evict_returned(3)

@@ -9,7 +9,8 @@ Pods, budgets and Events come over HTTP from a stub that fails as the API server
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.fleet.fake_fleet import EVENTS, OLD, FakeCluster
@@ -58,8 +59,8 @@ def bench(cluster):
     made = Bench()
     made.cluster = Here
     clock = made.world.clock
-    policy = eviction.DrainPolicy.of(drain={"timeout": 120})
-    made.pods = lambda patient, beat, say: eviction.Drain(patient, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
+    policy = drain_policy.DrainPolicy.of(drain={"timeout": 120})
+    made.pods = lambda patient, beat, say: node_drain.Drain(patient, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
     return made
 
 

@@ -1,0 +1,232 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods of one node leave before it reboots: evictions, tried until they succeed or the time is up.
+
+Only through the eviction API, so that disruption budgets hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import (
+    BUDGET,
+    RETURNING,
+    TERMINATING,
+    Blocked,
+    Blocker,
+    told,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import COMPONENT, NAMESPACE, NPU, OTHER, Pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import pause_after
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+
+# Seconds between two looks at the pods of a node. Jobs may take hours, on many nodes at once.
+_LONGEST_PAUSE = 15.0
+_RETRY_SECONDS = 2
+_RETRY_MAX_SECONDS = 15
+
+
+def _nothing(*_args: object) -> None:
+    pass
+
+
+class Drain:
+    """What happens to the pods of one node, in the order of the cycle. Every method may be repeated at any time.
+
+    ``beat()`` is called at least every 5 s while something is waited for; ``say(sentence)`` when what is waited for
+    changes.
+    """
+
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        node: str,
+        policy: DrainPolicy,
+        beat: Callable[[], None] = _nothing,
+        say: Callable[[str], None] = _nothing,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        leave_stuck: bool = False,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        """``node``: the node's name; ``namespace``: of our components; ``leave_stuck``: pods that were told to end and did not
+        until the limit are left where they are. Their processes may hang in a driver that does not answer."""
+        self._cluster, self._node, self._policy = cluster, node, policy
+        self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
+        self._own_pod = drain_pod.own_pod_name()
+        self._leave_stuck, self._namespace = leave_stuck, namespace
+        self._said: str | None = None
+
+    def simulate(self) -> list[Blocker]:
+        """The Blockers there are now; nothing is changed."""
+        return drain_simulation.simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod, beat=self._beat)
+
+    def wait_for_jobs(self) -> list[Pod]:
+        """Let the pods of npu_upgrade_wait_for_jobs finish. Returns those that still run at the limit (Pod objects)."""
+        if not self._policy.jobs:
+            return []
+        return self._wait_until_gone(
+            lambda pod: pod.kind in (NPU, OTHER) and self._policy.jobs.matches(pod.labels),
+            self._policy.jobs_timeout,
+            "waits for the jobs %s",
+        )
+
+    def evict_npu_pods(self) -> int:
+        """Evict what asks for a chip and wait until it is gone. Returns how many pods went. Raises Blocked."""
+        return self._evict(NPU)
+
+    def evict_others(self) -> int:
+        """Evict the rest and wait until it is gone. Returns how many pods went. Raises Blocked."""
+        return self._evict(OTHER)
+
+    def evict_returned(self, rounds: int) -> int:
+        """Evict what came onto the emptied node since, until a look finds nothing. Returns how many pods went.
+
+        Raises Blocked, also when after so many ``rounds`` there are some again.
+        """
+        gone = 0
+        for left in range(rounds, -1, -1):
+            # What was told to end and cannot is left where that is allowed.
+            pods = [pod for pod in self._pods() if self._policy.goes(pod) and not (self._leave_stuck and pod.terminating)]
+            if not pods:
+                return gone
+            if left:
+                gone += self.evict_npu_pods() + self.evict_others()
+        why = "it tolerates the cordon and came back %d times; configure its controller to keep it off this node" % rounds
+        self._give_up([Blocker(RETURNING, pod, why) for pod in pods])
+
+    def wait_components_gone(self, timeout: int) -> None:
+        """Wait for the pods of the paused components to leave. Raises Blocked after ``timeout`` seconds."""
+        remaining = self._wait_until_gone(lambda pod: pod.kind == COMPONENT, timeout, "waits for the components %s to leave")
+        if remaining and not self._are_left(remaining):
+            self._give_up([_still_there(pod) for pod in remaining], timeout)
+
+    def _pods(self) -> list[Pod]:
+        return drain_pod.pods_of_node(self._cluster, self._node, self._namespace)
+
+    def _wait_until_gone(self, which: Callable[[Pod], bool], timeout: int, sentence: str) -> list[Pod]:
+        started = self._clock()
+        while True:
+            remaining = [pod for pod in self._pods() if which(pod)]
+            if not remaining or self._is_over(started, timeout):
+                return remaining
+            self._say(sentence % _names(remaining))
+            self._pause(started, timeout)
+
+    def _evict(self, kind: str) -> int:
+        policy, timeout = self._policy, self._policy.timeout(kind)
+        started = self._clock()
+        budgets = Budgets.read(self._cluster)
+        gone: set[str | None] = set()
+        attempts: dict[str | None, _Attempt] = {}
+        while True:
+            pods = [pod for pod in self._pods() if policy.goes(pod) and pod.kind == kind]
+            gone.update(uid for uid in attempts if uid not in {pod.uid for pod in pods})
+            if not pods:
+                return len(gone)
+            found = drain_simulation.objections(pods, policy, budgets, self._own_pod)
+            hopeless = [blocker for blocker in found if blocker.kind != BUDGET]
+            if hopeless:
+                self._give_up(hopeless)
+            waiting = [pod for pod in pods if not pod.terminating]
+            first_round = not attempts
+            for pod in waiting:
+                self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=not first_round)))
+                if self._is_over(started, timeout):
+                    break  # with a webhook that hangs each takes half a minute
+            if self._is_over(started, timeout):
+                if self._are_left(pods):
+                    return len(gone)
+                budgets = Budgets.read(self._cluster)
+                self._give_up([_why_there(pod, attempts.get(pod.uid), budgets) for pod in pods], timeout)
+            self._say("waits for the pods %s to leave" % _names(pods))
+            self._pause(started, timeout)
+
+    def _is_over(self, started: float, timeout: int) -> bool:
+        return timeout > 0 and self._clock() - started >= timeout
+
+    def _are_left(self, pods: Sequence[Pod]) -> bool:
+        """Whether these go down with the host, all of them told to end and not able to."""
+        if not self._leave_stuck or not all(pod.terminating for pod in pods):
+            return False
+        self._say("no longer waits for %s: terminating, but stuck" % _names(pods))
+        return True
+
+    def _try(self, pod: Pod, attempt: _Attempt) -> None:
+        """One eviction, unless the server asked to wait longer."""
+        if attempt.accepted or self._clock() < attempt.not_before:
+            return
+        self._beat()
+        try:
+            eviction.evict(self._cluster, pod)
+        except (kube_client.NotFound, kube_client.Conflict):
+            return  # gone, or another pod by that name: the next listing tells
+        except kube_client.Refused as exc:
+            attempt.refused(exc, self._clock())
+            return
+        attempt.accepted = True
+
+    def _give_up(self, blockers: Sequence[Blocker], timeout: int | None = None) -> NoReturn:
+        head = "%s is not drained" % self._node
+        if timeout:
+            head += " after %d s" % timeout
+        raise Blocked("%s: %s" % (head, told(blockers)), blockers)
+
+    def _say(self, sentence: str) -> None:
+        if sentence != self._said:
+            self._said = sentence
+            self._say_to(sentence)
+
+    def _pause(self, started: float, timeout: int) -> None:
+        self._beat()
+        waited = self._clock() - started
+        pause = pause_after(waited, _LONGEST_PAUSE)
+        self._sleep(max(0.0, min(pause, timeout - waited)) if timeout else pause)
+
+
+class _Attempt:
+    """The evictions tried on one pod."""
+
+    def __init__(self, returned: bool) -> None:
+        self.returned = returned  # it came when others had been evicted already
+        self.accepted = False
+        self.not_before = 0.0
+        self.last_refusal: kube_client.Refused | None = None
+        self._refusals = 0
+
+    def refused(self, exc: kube_client.Refused, now: float) -> None:
+        self.last_refusal = exc
+        self._refusals += 1
+        asked = getattr(exc, "retry_after", None)
+        own = min(_RETRY_SECONDS * self._refusals, _RETRY_MAX_SECONDS)
+        self.not_before = now + (own if asked is None else asked)
+
+
+def _why_there(pod: Pod, attempt: _Attempt | None, budgets: Budgets) -> Blocker:
+    """The Blocker for a pod that is still there at the limit."""
+    if attempt is not None and attempt.last_refusal is not None and not attempt.accepted:
+        return eviction.refusal(pod, budgets, attempt.last_refusal)
+    if attempt is not None and attempt.returned:
+        why = "it was started on the cordoned node while others were evicted: it tolerates the cordon"
+        return Blocker(RETURNING, pod, why)
+    return _still_there(pod)
+
+
+def _still_there(pod: Pod) -> Blocker:
+    why = "it was to terminate by %s and still runs" % pod.terminating
+    return Blocker(TERMINATING, pod, why if pod.terminating else "it still runs")
+
+
+def _names(pods: Sequence[Pod]) -> str:
+    names = [pod.label for pod in pods]
+    return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")

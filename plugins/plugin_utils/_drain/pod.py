@@ -1,0 +1,119 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drain needs to know of a pod: what kind it is, who owns it, which chips it asks for."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
+
+NAMESPACE = "npu-operator"  # of our components, unless another one is given
+RESOURCE_PREFIX = "huawei.com/"
+
+# What a pod is to a drain; the first that fits counts.
+FINISHED = "finished"  # nothing of it runs
+MIRROR = "mirror"  # a static pod: the kubelet's own, ends with the reboot
+COMPONENT = "component"  # ours: leaves when the node's components are paused
+DAEMONSET = "daemonset"  # would come back at once
+NPU = "npu"  # asks for a chip: evicted first
+OTHER = "other"
+
+
+class Pod:
+    """What a drain needs of a Pod object; small, because a plan has all of the cluster's in memory."""
+
+    __slots__ = (
+        "empty_dir",
+        "kind",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "owner",
+        "phase",
+        "ready",
+        "requests",
+        "terminating",
+        "uid",
+    )
+
+    def __init__(self, item: Object, ours: str = NAMESPACE) -> None:
+        """``item``: a Pod object; ``ours``: the namespace of our components."""
+        metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+        self.namespace: str = metadata.get("namespace", "default")
+        self.name: str = metadata["name"]
+        self.uid: str | None = metadata.get("uid")
+        self.labels: Labels = metadata.get("labels") or {}
+        self.node: str | None = spec.get("nodeName")
+        self.owner = _owner(metadata)  # (kind, name) or None
+        self.terminating: str | None = metadata.get("deletionTimestamp")
+        self.phase: str | None = status.get("phase")
+        self.ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or [])
+        self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
+        self.requests = _npu_requests(spec)  # {resource: count}
+        self.kind = self._kind(metadata, ours)
+
+    def _kind(self, metadata: Object, ours: str) -> str:
+        if self.phase in ("Succeeded", "Failed"):
+            return FINISHED
+        if "kubernetes.io/config.mirror" in (metadata.get("annotations") or {}):
+            return MIRROR
+        if fleet_components.daemonset_of(metadata, ours):
+            return COMPONENT
+        if self.owner and self.owner[0] == "DaemonSet":
+            return DAEMONSET
+        return NPU if self.requests else OTHER
+
+    @property
+    def label(self) -> str:
+        return "%s/%s" % (self.namespace, self.name)
+
+    @property
+    def owner_text(self) -> str | None:
+        """``Deployment train/web``, or None without a controller."""
+        return "%s %s/%s" % (self.owner[0], self.namespace, self.owner[1]) if self.owner else None
+
+
+def _owner(metadata: Object) -> tuple[str, str] | None:
+    """(kind, name) of what would create the pod again; a Deployment rather than its ReplicaSet."""
+    for owner in metadata.get("ownerReferences") or []:
+        if not owner.get("controller"):
+            continue
+        kind, name = owner["kind"], owner["name"]
+        # Its ReplicaSets are named <deployment>-<pod template hash>: no need to read each of them.
+        suffix = "-" + ((metadata.get("labels") or {}).get("pod-template-hash") or "")
+        if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+            return "Deployment", name[: -len(suffix)]
+        return kind, name
+    return None
+
+
+def _npu_requests(spec: Object) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for container in spec.get("containers") or []:
+        resources = container.get("resources") or {}
+        # A request that is not written is the limit.
+        for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
+            if name.startswith(RESOURCE_PREFIX) and str(count) not in ("0", ""):
+                counts[name] = counts.get(name, 0) + _count(count)
+    return counts
+
+
+def _count(quantity: int | str) -> int:
+    """Extended resources are whole numbers; ``2k`` is legal."""
+    text = str(quantity)
+    return int(text) if text.isdigit() else {"k": 1000}.get(text[-1:], 1) * int(text[:-1] or 0)
+
+
+def pods_of_node(cluster: AnyCluster, node: str, ours: str = NAMESPACE) -> list[Pod]:
+    """The Pods (class Pod) of the node named ``node``: one request. ``ours``: the namespace of our components."""
+    return [Pod(item, ours) for item in cluster.each("/api/v1/pods", field_selector="spec.nodeName=" + node)]
+
+
+def own_pod_name() -> str | None:
+    """The name of the pod this process runs in, or None outside of Kubernetes."""
+    return socket.gethostname() if os.environ.get("KUBERNETES_SERVICE_HOST") else None

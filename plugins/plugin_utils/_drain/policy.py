@@ -1,0 +1,93 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How pods are made to go, as the variables say: which have to leave, how long they may take, what may be lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NPU, OTHER, Pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+
+
+@dataclasses.dataclass(frozen=True)
+class DrainPolicy:
+    """How pods are made to go: npu_upgrade_wait_for_jobs, npu_upgrade_pod_deletion and npu_upgrade_drain."""
+
+    jobs: kube_selectors.Selector
+    jobs_timeout: int  # seconds; 0 = without limit
+    deletion_force: bool
+    deletion_timeout: int
+    deletion_delete_empty_dir: bool
+    drain_enable: bool
+    drain_force: bool
+    drain_timeout: int
+    drain_delete_empty_dir: bool
+    drain_skip: kube_selectors.Selector
+
+    @classmethod
+    def of(cls, wait_for_jobs: Any = None, pod_deletion: Any = None, drain: Any = None) -> DrainPolicy:
+        """From the three variables (dicts or None). Values may be strings, an empty one means the default.
+
+        Raises NpuError naming the variable and key.
+        """
+        jobs = _Keys("npu_upgrade_wait_for_jobs", wait_for_jobs, ("selector", "timeout"))
+        deletion = _Keys("npu_upgrade_pod_deletion", pod_deletion, ("force", "timeout", "delete_empty_dir"))
+        drained = _Keys("npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector"))
+        return cls(
+            jobs=jobs.selector("selector"),
+            jobs_timeout=jobs.seconds("timeout", 0),
+            deletion_force=deletion.flag("force", False),
+            deletion_timeout=deletion.seconds("timeout", 300),
+            deletion_delete_empty_dir=deletion.flag("delete_empty_dir", False),
+            drain_enable=drained.flag("enable", True),
+            drain_force=drained.flag("force", False),
+            drain_timeout=drained.seconds("timeout", 300),
+            drain_delete_empty_dir=drained.flag("delete_empty_dir", False),
+            drain_skip=drained.selector("skip_selector"),
+        )
+
+    def goes(self, pod: Pod) -> bool:
+        """Whether the pod has to leave before the reboot."""
+        kind = pod.kind
+        return kind == NPU or (kind == OTHER and self.drain_enable and not self.drain_skip.matches(pod.labels))
+
+    def timeout(self, kind: str) -> int:
+        """Seconds for pods of the kind NPU or OTHER; 0 = without limit."""
+        return self.deletion_timeout if kind == NPU else self.drain_timeout
+
+    def _variable(self, pod: Pod) -> str:
+        return "npu_upgrade_pod_deletion" if pod.kind == NPU else "npu_upgrade_drain"
+
+    def objection(self, pod: Pod) -> Blocker | None:
+        """The Blocker that the policy itself is to the pod's eviction, or None."""
+        force, delete_empty_dir = self.drain_force, self.drain_delete_empty_dir
+        if pod.kind == NPU:
+            force, delete_empty_dir = self.deletion_force, self.deletion_delete_empty_dir
+        if pod.owner is None and not force:
+            why = "it has no controller and would be lost; delete it, or set %s.force: true" % self._variable(pod)
+            return Blocker(NO_CONTROLLER, pod, why)
+        if pod.empty_dir and not delete_empty_dir:
+            why = "its emptyDir data would be lost; set %s.delete_empty_dir: true to allow that" % self._variable(pod)
+            return Blocker(EMPTY_DIR, pod, why)
+        return None
+
+
+class _Keys:
+    """One variable with its keys."""
+
+    def __init__(self, variable: str, values: Any, keys: tuple[str, ...]) -> None:
+        self._variable, self._values = variable, settings_values.mapping(variable, values, keys)
+
+    def flag(self, key: str, default: bool) -> bool:
+        return settings_values.flag("%s.%s" % (self._variable, key), self._values.get(key), default)
+
+    def seconds(self, key: str, default: int) -> int:
+        return settings_values.number("%s.%s" % (self._variable, key), self._values.get(key), default, "a number of seconds")
+
+    def selector(self, key: str) -> kube_selectors.Selector:
+        return kube_selectors.parse(self._values.get(key), "%s.%s" % (self._variable, key))

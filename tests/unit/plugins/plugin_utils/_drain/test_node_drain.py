@@ -1,0 +1,242 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
+
+from support.kube.eviction_stub import BUDGETS, PODS, budget, pod, violation
+
+OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components": "enabled"}}
+
+
+def simulate(cluster, own_pod=None, **variables):
+    pods = drain_pod.pods_of_node(cluster, "a")
+    return drain_simulation.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
+
+
+def test_a_users_pod_with_our_node_selector_is_evicted(api, cluster, time):
+    api.put(PODS, pod("serve-1", npus=4, node_selector=OURS["node_selector"]))
+    assert time.drain(cluster).evict_npu_pods() == 1 and api.evicted == ["serve-1"]
+
+
+def test_another_namespace_of_ours(api, cluster, time):
+    api.put(PODS, pod("x", owner=("DaemonSet", "npu-exporter"), namespace="ascend"))
+    with pytest.raises(drain_blocker.Blocked, match="ascend/x"):
+        time.drain(cluster, namespace="ascend").wait_components_gone(5)
+    time.drain(cluster).wait_components_gone(5)
+
+
+def test_this_very_run_is_not_evicted(api, cluster, monkeypatch, time):
+    api.put(PODS, pod(socket.gethostname()))
+    assert drain_pod.own_pod_name() is None
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    with pytest.raises(drain_blocker.Blocked, match="Ansible itself runs in it"):
+        time.drain(cluster).evict_others()
+    assert not api.evicted
+
+
+def test_a_job_that_is_waited_for_is_judged_when_its_turn_comes(api, cluster, time):
+    api.put(PODS, pod("fit", owner=None, npus=1))
+    variables = {"wait_for_jobs": {"selector": "app=web", "timeout": 5}}
+    assert simulate(cluster, **variables) == []
+    assert api.dry_runs == []
+    drain = time.drain(cluster, **variables)
+    assert [item.name for item in drain.wait_for_jobs()] == ["fit"]
+    with pytest.raises(drain_blocker.Blocked, match="it has no controller"):
+        drain.evict_npu_pods()
+
+
+def test_npu_pods_go_first_and_others_stay(api, cluster, time):
+    api.put(PODS, pod("train-1", npus=1), pod("web-1"), pod("proxy", owner=("DaemonSet", "p")), pod("b", node="b", npus=1))
+    drain = time.drain(cluster)
+    assert drain.evict_npu_pods() == 1
+    assert api.evicted == ["train-1"]
+    assert drain.evict_others() == 1
+    assert api.evicted == ["train-1", "web-1"]
+    assert drain.evict_others() == 0
+    assert sorted(api.objects[PODS]) == ["b", "proxy"]
+
+
+def test_waits_until_the_pods_are_gone_and_beats(api, cluster, time):
+    api.put(PODS, pod("web-1"))
+
+    def terminate(item):
+        item["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+        time.events[20] = lambda: api.remove(item)
+
+    api.on_evict = terminate
+    assert time.drain(cluster).evict_others() == 1
+    assert 20 <= time.now < 22
+    assert api.evicted == ["web-1"]
+    assert max(later - earlier for earlier, later in zip(time.beats, time.beats[1:])) <= 2
+    assert time.said == ["waits for the pods train/web-1 to leave"]
+
+
+def test_one_after_the_other_under_a_budget(api, cluster, time):
+    api.put(PODS, pod("web-1"), pod("web-2"))
+    entry = budget(allowed=1, healthy=3)
+    api.put(BUDGETS, entry)
+
+    def replace(item):
+        api.remove(item)
+        time.events[time.now + 5] = lambda: entry["status"].update(disruptionsAllowed=1)
+
+    api.on_evict = replace
+    assert time.drain(cluster).evict_others() == 2
+    assert api.evicted == ["web-1", "web-2"]
+    assert time.now >= 5
+
+
+def test_the_servers_retry_after_is_kept(api, cluster, time):
+    entry = budget(allowed=0)
+    api.put(PODS, pod("web-1"))
+    api.refuse["web-1"] = (429, violation(entry, retry_after=10))
+    time.events[1] = api.refuse.clear
+    time.drain(cluster).evict_others()
+    evictions = [path for method, path in api.requests if path.endswith("/eviction")]
+    assert len(evictions) == 2
+    assert 10 <= time.now < 12
+
+
+def test_at_the_limit_it_names_the_blocker(api, cluster, time):
+    api.put(PODS, pod("web-1"), pod("free", labels={"app": "other"}))
+    api.put(BUDGETS, budget("web", allowed=0))
+    with pytest.raises(drain_blocker.Blocked) as caught:
+        time.drain(cluster, drain={"timeout": "30"}).evict_others()
+    assert caught.value.message == (
+        "a is not drained after 30 s: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget"
+        " train/web allows no disruption now: 2 healthy, 2 needed"
+    )
+    assert [blocker["budget"]["name"] for blocker in caught.value.blockers] == ["web"]
+    assert caught.value.details["blockers"] == caught.value.blockers
+    assert api.evicted == ["free"]
+    assert 30 <= time.now < 32
+
+
+def test_at_the_limit_a_pod_that_does_not_end_is_named(api, cluster, time):
+    api.put(PODS, pod("web-1"))
+    api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
+    with pytest.raises(drain_blocker.Blocked, match="to terminate by 2026-11-21T13:00:00Z and still runs"):
+        time.drain(cluster, drain={"timeout": 3}).evict_others()
+
+
+def test_what_cannot_end_goes_down_with_the_host(api, cluster, time):
+    """A recovery: its processes may hang in the driver."""
+    api.put(PODS, pod("web-1"))
+    api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
+    drain = time.drain(cluster, drain={"timeout": 3}, leave_stuck=True)
+    assert drain.evict_others() == 0 and time.now >= 3
+    assert time.said[-1] == "no longer waits for train/web-1: terminating, but stuck"
+
+
+def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
+    api.put(PODS, pod("web-1"))
+    api.put(BUDGETS, budget("web", allowed=0))
+    with pytest.raises(drain_blocker.Blocked, match="PodDisruptionBudget"):
+        time.drain(cluster, drain={"timeout": 3}, leave_stuck=True).evict_others()
+
+
+def test_policy_stops_before_the_first_eviction(api, cluster, time):
+    api.put(PODS, pod("web-1"), pod("bare", owner=None))
+    with pytest.raises(
+        drain_blocker.Blocked, match=r"train/bare cannot be evicted: it has no controller .*npu_upgrade_drain\.force"
+    ):
+        time.drain(cluster).evict_others()
+    assert not api.evicted
+    assert time.now == 0
+
+
+def test_a_pod_of_the_same_name_with_another_uid_is_left_to_the_next_look(api, cluster, time):
+    """A StatefulSet's pod went and came back between listing and eviction."""
+    api.put(PODS, pod("db-0"))
+    refusals = [(409, {"message": "the UID in the precondition does not match"})]
+    original = api.answer
+
+    def answer(method, path, query, body):
+        if path.endswith("/eviction") and refusals:
+            return refusals.pop()
+        return original(method, path, query, body)
+
+    api.answer = answer
+    assert time.drain(cluster).evict_others() == 1
+    assert api.evicted == ["db-0"]
+    assert time.now < 2.5  # no refusal, which would be left alone for a while
+
+
+def test_a_pod_that_keeps_coming_back(api, cluster, time):
+    numbers = iter(range(1, 1000))
+
+    def come_back(item):
+        api.remove(item)
+        api.put(PODS, dict(pod("web-%d" % next(numbers))))
+
+    api.put(PODS, pod("web-0"))
+    api.on_evict = come_back
+    with pytest.raises(drain_blocker.Blocked, match="it tolerates the cordon"):
+        time.drain(cluster, drain={"timeout": 5}).evict_others()
+
+
+def test_timeout_zero_has_no_limit(api, cluster, time):
+    api.put(PODS, pod("web-1"))
+    entry = budget(allowed=0)
+    api.put(BUDGETS, entry)
+    time.events[10000] = lambda: entry["status"].update(disruptionsAllowed=1)
+    assert time.drain(cluster, drain={"timeout": "0"}).evict_others() == 1
+
+
+def test_jobs_may_finish(api, cluster, time):
+    job = pod("fit-1", labels={"job": "1"}, npus=1)
+    api.put(PODS, job, pod("web-1"))
+    time.events[40] = lambda: job["status"].update(phase="Succeeded")
+    assert time.drain(cluster, wait_for_jobs={"selector": "job"}).wait_for_jobs() == []
+    assert 40 <= time.now < 42
+    assert not api.evicted
+    assert time.said == ["waits for the jobs train/fit-1"]
+
+
+def test_who_waits_long_for_pods_lists_them_seldom(api, cluster, time):
+    """Many nodes may be drained at once, and jobs may take hours."""
+    api.put(PODS, pod("fit-1", labels={"job": "fit"}, npus=8))
+    time.events[3600] = api.objects[PODS].clear
+    lists, pods_of_node = [], drain_pod.pods_of_node
+
+    def listed(*arguments):
+        lists.append(time.now)
+        return pods_of_node(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drain_pod, "pods_of_node", listed)
+        assert time.drain(cluster, wait_for_jobs={"selector": "job"}).wait_for_jobs() == []
+    assert sum(600 <= when < 660 for when in lists) <= 6
+    assert max(later - earlier for earlier, later in zip(time.beats, time.beats[1:])) <= 20, "its record must not look dead"
+
+
+def test_jobs_at_their_limit(api, cluster, time):
+    api.put(PODS, pod("fit-1", labels={"job": "1"}, npus=1))
+    remaining = time.drain(cluster, wait_for_jobs={"selector": "job", "timeout": "15"}).wait_for_jobs()
+    assert [item.label for item in remaining] == ["train/fit-1"]
+    assert 15 <= time.now < 17
+
+
+def test_no_job_selector_waits_for_nothing(api, cluster, time):
+    api.put(PODS, pod("fit-1"))
+    assert time.drain(cluster).wait_for_jobs() == []
+    assert not [path for _method, path in api.requests if path == PODS]
+
+
+def test_components_leave(api, cluster, time):
+    component = pod("plugin", owner=("DaemonSet", "npu-node-agent"), **OURS)
+    api.put(PODS, component)
+    time.events[4] = lambda: api.remove(component)
+    time.drain(cluster).wait_components_gone(60)
+    api.put(PODS, component)
+    with pytest.raises(drain_blocker.Blocked, match="npu-operator/plugin .*cannot be evicted: it still runs"):
+        time.drain(cluster).wait_components_gone(5)

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+
+
+def test_every_value_may_be_a_string():
+    policy = drain_policy.DrainPolicy.of(
+        {"selector": "app=train", "timeout": "60"},
+        {"force": "true", "timeout": "5", "delete_empty_dir": "no"},
+        {"enable": "false", "force": "", "timeout": "", "delete_empty_dir": "yes", "skip_selector": ""},
+    )
+    assert (policy.jobs_timeout, policy.deletion_force, policy.deletion_timeout) == (60, True, 5)
+    assert (policy.drain_enable, policy.drain_force, policy.drain_timeout) == (False, False, 300)
+    assert (policy.deletion_delete_empty_dir, policy.drain_delete_empty_dir) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"drain": {"force": "perhaps"}}, r"npu_upgrade_drain\.force is 'perhaps'"),
+        ({"drain": {"timeout": "-1"}}, r"npu_upgrade_drain\.timeout is '-1'"),
+        ({"pod_deletion": {"timeout": "soon"}}, r"npu_upgrade_pod_deletion\.timeout is 'soon'"),
+        ({"pod_deletion": {"tiemout": 1}}, "npu_upgrade_pod_deletion has no 'tiemout'; it has force, timeout"),
+        ({"wait_for_jobs": "app=train"}, "npu_upgrade_wait_for_jobs is not a mapping"),
+        ({"wait_for_jobs": {"selector": "a b"}}, r"npu_upgrade_wait_for_jobs\.selector is not a label selector"),
+    ],
+)
+def test_what_is_wrong_with_a_knob_is_told_by_name(variables, message):
+    with pytest.raises(NpuError, match=message):
+        drain_policy.DrainPolicy.of(**variables)
