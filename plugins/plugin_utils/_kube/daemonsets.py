@@ -45,7 +45,7 @@ def wait(
     timeout: int,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Snapshot:
+) -> DaemonSetSnapshot:
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
