@@ -52,7 +52,7 @@ _value:
   elements: dict
 """
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.host_answer import why_not
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given, is_empty

@@ -10,6 +10,7 @@ import contextlib
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
@@ -31,14 +32,15 @@ class HostPort:
         self._root, self._library_path = root, library_path
 
     def view(self, wait=None):
-        return self._boot(state="view", wait=wait)["view"]
+        return host_answers.view(self._boot(state="view", wait=wait).get("view"))
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         result = self._boot(state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held)
-        if result["queued"]:
+        answer = host_answers.reboot_answer(result)
+        if answer["queued"]:
             # A connection that is kept open would hang when its other end is gone.
             self._reset()
-        return result
+        return answer
 
     def confirmed(self, generation, release, boot_id):
         self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)
@@ -53,7 +55,7 @@ class HostPort:
             arguments["version"] = version
         if self._library_path:
             arguments["library_path"] = self._library_path
-        return self._call("npuops.ascend.npu_validate", arguments)
+        return host_answers.verdict(self._call("npuops.ascend.npu_validate", arguments))
 
     def _boot(self, **arguments):
         arguments = {name: value for name, value in arguments.items() if value is not None}

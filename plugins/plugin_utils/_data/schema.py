@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import types
+import typing
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -131,6 +133,26 @@ def fields(required: Iterable[str] | None = None, **known: Shape) -> Shape:
                 inner(value[name], _inside(where, name))
 
     return shape
+
+
+def of(kind: Any) -> Shape:
+    """The shape of a type: bool, int, float or str; such a type, a list, a dictionary or a TypedDict of what has a shape; any of
+    these or None. ``Annotated`` names a shape of its own."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return inner[1]
+    if origin in (typing.Union, types.UnionType):
+        (only,) = (entry for entry in inner if entry is not types.NoneType)
+        return optional(of(only))
+    if origin is list:
+        return listing(of(inner[0]))
+    if origin is dict:
+        return table(of(inner[1]))
+    if typing.is_typeddict(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        return fields(sorted(kind.__required_keys__), **{name: of(hint) for name, hint in hints.items()})
+    plain: dict[object, Shape] = {bool: flag, int: number(), float: number(real=True), str: text(), typing.Any: anything}
+    return plain[kind]
 
 
 def _dictionary(value: Any, where: str, most: int) -> None:

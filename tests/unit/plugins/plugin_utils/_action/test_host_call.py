@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 
 import pytest
@@ -49,18 +50,58 @@ def port(answer):
     return action, host_call.HostPort(action, {}, "/var/lib/Ascend")
 
 
+VIEW = {
+    "boot_id": "b",
+    "generation": 3,
+    "driver": "r",
+    "good": "r",
+    "next": None,
+    "previous": None,
+    "releases": ["r"],
+    "trial": None,
+    "holders": [],
+    "ready": {"release": "r"},
+    "failed": None,
+    "loaded_version": "25.5.0",
+    "unit": "active",
+    "uptime": 12.5,
+    "kernel": "6.6.0",
+    "going_down": False,
+}
+
+
 def refuse():
     raise AnsibleConnectionFailure("Connection\nrefused")
 
 
 def test_view():
-    action, host = port({"view": {"boot_id": "b"}})
-    assert host.view() == {"boot_id": "b"}
+    action, host = port({"view": VIEW})
+    assert host.view() == VIEW
     host.view(30)
     assert action.calls == [
         ("npuops.ascend.npu_trial_boot", {"state": "view", "root": "/var/lib/Ascend"}),
         ("npuops.ascend.npu_trial_boot", {"state": "view", "root": "/var/lib/Ascend", "wait": 30}),
     ]
+
+
+@pytest.mark.parametrize(("answer", "why"), [
+    ({}, "it is null, not an object"),
+    ({"view": dict(VIEW, boot_id=None)}, "boot_id is null, not a string"),
+    ({"view": dict(VIEW, holders=[{"pid": 1}])}, "holders[0].command is missing"),
+    ({"view": dict(VIEW, trial={"release": "r"})}, "trial.boot_id is missing"),
+    ({"view": {name: value for name, value in VIEW.items() if name != "going_down"}}, "going_down is missing"),
+])  # fmt: skip
+def test_a_view_that_nobody_could_go_by(answer, why):
+    _action, host = port(answer)
+    with pytest.raises(NpuError, match="What the host answered is not valid: " + re.escape(why)):
+        host.view()
+
+
+def test_other_answers_that_nobody_could_go_by():
+    with pytest.raises(NpuError, match="queued is missing"):
+        port({"held": [], "already": False})[1].rebooted("b", 3, None, False)
+    with pytest.raises(NpuError, match="valid is a string, not true or false"):
+        port({"valid": "yes", "msg": "ok"})[1].validate("25.5.0")
 
 
 def test_rebooted():
@@ -77,7 +118,7 @@ def test_rebooted():
 
 
 def test_held():
-    action, host = port({"queued": False, "held": [{"pid": 1}], "already": False})
+    action, host = port({"queued": False, "held": [{"pid": 1, "command": "python", "device": "davinci0"}], "already": False})
     assert host.rebooted("b", 3, "r", True)["held"]
     assert action.resets == 0 and action.calls[0][1]["release"] == "r"
 
@@ -115,7 +156,7 @@ def test_what_the_module_says(answer, text):
 
 def test_what_is_found_out_on_the_host_is_not_found_out_again():
     variables = {}
-    action = Action({"view": {}, "ansible_facts": {"discovered_interpreter_python": "/opt/python3", "other": 1}})
+    action = Action({"view": VIEW, "ansible_facts": {"discovered_interpreter_python": "/opt/python3", "other": 1}})
     host_call.HostPort(action, variables, "/var/lib/Ascend").view()
     assert variables == {"ansible_facts": {"discovered_interpreter_python": "/opt/python3"}}
 

@@ -1,0 +1,272 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What crosses from a host to the controller: each field with its type, and the check that it has it.
+
+The modules npu_facts, npu_validate and npu_trial_boot make it; their documentation tells users the same. A host may have been taken
+over, or run another version: what is read here for many hosts must not depend on what one of them says. Fields of a
+``total=False`` may be missing; fields that are not named here are let be.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
+    Misfit,
+    Shape,
+    listing,
+    number,
+    shown,
+    text,
+)
+
+
+def _family(value: Any, where: str) -> None:
+    """Its words become labels, resources and names of objects."""
+    if value not in [family._asdict() for family in FAMILIES.values()]:
+        raise Misfit("%s is %s, which this version does not know" % (where, shown(value)))
+
+
+def _pair(value: Any, where: str) -> None:
+    listing(text(256), 2)(value, where)
+    if len(value) != 2:
+        raise Misfit("%s has %d entries, not two" % (where, len(value)))
+
+
+Word = Annotated[str, text(256)]
+Told = Annotated[str, text(4096)]
+# Of all checks together.
+Summary = Annotated[str, text(64 * 1024)]
+# Components mount it, and it stands in their manifests.
+Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
+
+
+# --- npu_facts ---
+
+
+class OperatingSystem(TypedDict, total=False):
+    """/etc/os-release; "" for what it does not say."""
+
+    id: Word | None  # the distribution, such as openEuler
+    version_id: Word | None
+    pretty_name: Told | None  # both, for people
+
+
+class Family(TypedDict):
+    """What the chips of a host are; one of module_utils/_chips/pci.py's FAMILIES."""
+
+    name: str  # Huawei's, such as 910B
+    key: str  # in the tags of driver images
+    resource: str  # that pods ask for
+    accelerator: str  # value of the label of that name
+
+
+class Runtime(TypedDict, total=False):
+    """The container runtime that the kubelet uses; None for what is unknown."""
+
+    name: Word | None  # containerd, k3s, rke2, cri-o, docker or none
+    version: Word | None  # of containerd
+    address: Told | None  # path of its socket
+    ctr: Told | None  # path of that program
+    config_path: Told | None  # the file containerd was started with
+
+
+class Marker(TypedDict, total=False):
+    """What the boot unit published in this boot, in /run/npuops: driver-ready or driver-failed."""
+
+    reason: Told | None  # why the driver does not work; of driver-failed
+
+
+class Driver(TypedDict, total=False):
+    """The driver on the host."""
+
+    root: Path | None  # the directory with ``driver`` in it
+    managed: bool | None  # whether ``driver`` is a link of ours
+    package: Path | None  # where a .run package installed a driver that is still there
+    tree: Path | None  # the driver tree, where there is one
+    version: Word | None  # of that tree
+    release: Word | None  # the one that ``driver`` names
+    complete: bool | None  # whether that release is there as it was staged
+    good: Word | None  # the release that was confirmed last
+    next: Word | None  # the release that the next boot will try
+    loaded: bool | None  # whether any driver's modules are loaded
+    loaded_release: Word | None  # the release that they are from
+    loaded_version: Word | None  # the version that they tell
+    ready: Marker | None
+    failed: Marker | None
+    problem: Told | None  # why install cannot go on with the driver source that is set
+
+
+class Disk(TypedDict, total=False):
+    """The file system that the driver is on."""
+
+    path: Told | None  # the nearest directory that exists
+    free_bytes: Annotated[int, number(most=2**63)] | None  # free for root, in bytes
+
+
+class Staged(TypedDict, total=False):
+    """A complete release on the host."""
+
+    version: Word | None
+    kernel: Word | None  # as of uname -r
+    digest: Word | None  # of the image that it is from
+    firmware: Annotated[list[str], _pair] | None  # lowest and highest that it declares to work with
+
+
+class Holder(TypedDict):
+    """A process that has a chip open or mapped."""
+
+    pid: int
+    command: Told  # program and first argument
+    device: Told  # names without /dev/, with commas
+
+
+class HolderOfHost(Holder, total=False):
+    pod: bool | None  # whether it is in a container of Kubernetes
+
+
+class UpgradeFacts(TypedDict, total=False):
+    """What only an upgrade asks for."""
+
+    previous: Word | None  # the release that was good before
+    trial: Word | None  # the release that this boot tries and nobody has confirmed
+    staged: dict[str, Staged] | None  # by release
+    holders: Annotated[list[HolderOfHost], listing(schema.of(HolderOfHost), 10000)] | None
+
+
+class Facts(TypedDict, total=False):
+    """A host, before anything is changed on it."""
+
+    hostname: Word | None
+    boot_id: Word | None  # as of the kernel, and of status.nodeInfo.bootID of the Node
+    uptime: float | None  # seconds since the kernel started
+    kernel: Word | None  # as of uname -r
+    machine: Word | None  # as of uname -m
+    os: OperatingSystem | None
+    kernel_key: Word | None  # the kernel in the tag of a driver image
+    os_key: Word | None  # the operating system likewise
+    python: Word | None  # the version that modules run with
+    chips: list[dict[str, Any]] | None  # PCI functions: pci_address, device_id, subsystem_device_id, chips (how many)
+    chip_count: Annotated[int, number(0, 1024)] | None
+    family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
+    runtime: Runtime | None
+    driver: Driver | None
+    firmware_version: Word | None  # of the firmware package on the host
+    disk: Disk | None
+    upgrade: UpgradeFacts | None  # where it was asked for
+    problems: list[Told] | None  # what somebody must repair before a driver can be installed, as sentences
+
+
+# --- npu_validate ---
+
+
+class Check(TypedDict):
+    """One thing that was looked at."""
+
+    name: Word  # npu_validate documents them
+    ok: bool
+    expected: Any  # for people, as the next two
+    seen: Any
+    message: Told | None  # what to do; None when it is ok
+
+
+class Verdict(TypedDict):
+    """What there always is of a validation that took place."""
+
+    valid: bool  # whether all checks are ok
+    msg: Summary  # the failed checks and what to do, or that there are none
+
+
+class Validation(TypedDict, total=False):
+    """Whether the host offers its chips as it should. Without ``valid`` the module itself failed, and ``msg`` says why."""
+
+    valid: bool | None  # whether all checks are ok
+    checks: list[Check] | None
+    chips: Annotated[int, number(0, 1024)] | None  # how many the host has
+    version: Word | None  # of the driver tree
+    firmware_version: Word | None  # that the chips run; with commas where they differ
+    msg: Summary | None  # the failed checks and what to do, or that there are none
+
+
+# --- npu_trial_boot ---
+
+
+class Trial(TypedDict):
+    """The last boot that tried a release which nobody has confirmed since. It has ended unless its boot is this one."""
+
+    generation: int  # of the maintenance that it was for
+    release: Word
+    boot_id: Word
+
+
+class View(TypedDict):
+    """All that a maintenance decides by."""
+
+    boot_id: Word  # of this boot
+    generation: int  # the largest that has asked for a reboot, 0 for none
+    driver: Word | None  # the release of this boot
+    good: Word | None  # the release that was confirmed last
+    next: Word | None  # the release that the next boot will try
+    previous: Word | None  # the release that was good before
+    releases: list[Word]  # those that are completely there
+    trial: Trial | None
+    holders: Annotated[list[Holder], listing(schema.of(Holder), 10000)]
+    ready: Marker | None  # when the driver works in this boot
+    failed: Marker | None  # when it does not
+    loaded_version: Word | None  # that the loaded modules tell
+    unit: Word  # state of npu-driver.service, as of systemctl is-active
+    uptime: float  # seconds since the boot
+    kernel: Word  # as of uname -r
+    going_down: bool  # whether this boot is about to end
+
+
+class RebootAnswer(TypedDict):
+    """What became of a request to reboot."""
+
+    already: bool  # the boot that was to end had ended before
+    queued: bool  # the host is about to go down, by this call or an earlier one
+    held: Annotated[list[Holder], listing(schema.of(Holder), 10000)]  # who kept it from being rebooted
+
+
+# --- the checks ---
+
+_ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
+_FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
+_VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
+
+
+def why_not(facts: Any, validation: Any = None) -> str | None:
+    """Why this cannot be a host's Facts and its Validation, as a sentence; None if they can."""
+    try:
+        _FACTS(facts if facts is not None else {}, "")
+        _VALIDATION(validation if validation is not None else {}, "validation")
+    except Misfit as exc:
+        return "its facts are not valid: %s. %s" % (exc, _ADVICE)
+    return None
+
+
+def verdict(answer: Any) -> Verdict:
+    """What npu_validate answered. Raises NpuError."""
+    return _checked(_VERDICT, answer)
+
+
+def view(answer: Any) -> View:
+    """What npu_trial_boot answered as ``view``. Raises NpuError."""
+    return _checked(_VIEW, answer)
+
+
+def reboot_answer(answer: Any) -> RebootAnswer:
+    """What npu_trial_boot answered to state=rebooted. Raises NpuError."""
+    return _checked(_REBOOT_ANSWER, answer)
+
+
+def _checked(shape: Shape, answer: Any) -> Any:
+    try:
+        shape(answer, "")
+    except Misfit as exc:
+        raise NpuError("What the host answered is not valid: %s. %s" % (exc, _ADVICE))
+    return answer
