@@ -52,12 +52,15 @@ def main() -> int:
 def measure(address: str, arguments: argparse.Namespace) -> int:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
     from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
     from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
 
     from support.fleet.hosts import NEW_DIGEST, host
 
@@ -68,19 +71,20 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     calls = []
     request = cluster.request
     cluster.request = lambda method, path, **params: calls.append((method, path)) or request(method, path, **params)
-    fleet_snapshot.check_readable(cluster, "npu-operator")
-    snapshot = fleet_snapshot.FleetSnapshot.read(cluster, ["registry.example"])
+    rollout_permissions.check_readable(cluster, "npu-operator")
+    snapshot = rollout_snapshot.FleetSnapshot.read(cluster, ["registry.example"])
     read = time.monotonic() - begun
     slots = maintenance_slots.Slots(cluster, "npu-operator", kube_retry.Clock()).view()
-    tools = fleet_plan.Tools(
+    lookups = rollout_settings.Lookups(
         resolve=lambda reference, config: NEW_DIGEST,
         size=lambda *_args: 2**30,
         support=fleet_support.judge,
         confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
-    plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), tools)
-    table = fleet_plan.table(plan)
+    settings = rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True)
+    plan = rollout_planner.make(hosts, snapshot, slots, settings, lookups)
+    table = rollout_table.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     dry_runs = sum(path.endswith("/eviction") for _method, path in calls)
     print("%d nodes, %d pods: %s" % (arguments.nodes, arguments.pods, table[-1]))

@@ -17,13 +17,16 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
 
 _ON_BLOCKED = ("report", "refuse", "defer")
@@ -38,7 +41,7 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
-        "reason": {"type": "str", "choices": list(fleet_plan.REASONS), "default": "upgrade"},
+        "reason": {"type": "str", "choices": list(rollout_settings.REASONS), "default": "upgrade"},
         "auto": {"type": "raw"},
         "max_parallel": {"type": "raw"},
         "approval_max_age": {"type": "raw"},
@@ -53,7 +56,7 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params):
-        settings = fleet_plan.RolloutSettings(
+        settings = rollout_settings.RolloutSettings(
             drain_policy.DrainPolicy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
             reason=params["reason"],
             auto=settings_values.flag("npu_upgrade_auto", params["auto"], False),
@@ -66,9 +69,9 @@ class ActionModule(HostsAction):
         )
         on_blocked = settings_values.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
-        fleet_snapshot.check_readable(cluster, params["namespace"])
-        missing = [entry for entry in fleet_plan.permissions(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = fleet_snapshot.FleetSnapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
+        rollout_permissions.check_readable(cluster, params["namespace"])
+        missing = [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
+        snapshot = rollout_snapshot.FleetSnapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
         slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None
@@ -77,16 +80,16 @@ class ActionModule(HostsAction):
             found = workload_kinds.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
             missing += workload_kinds.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
-        plan = fleet_plan.make(params["hosts"], snapshot, slots, settings, _tools(cluster, snapshot, may_evict))
+        plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, _lookups(cluster, snapshot, may_evict))
         if found:
             plan.cluster_notes += drain_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         return _result(plan, on_blocked)
 
 
-def _tools(cluster, snapshot, may_evict):
+def _lookups(cluster, snapshot, may_evict):
     white_list = image_white_list.WhiteList.find(cluster)
-    return fleet_plan.Tools(
+    return rollout_settings.Lookups(
         resolve=driver_images.resolve,
         size=driver_images.size,
         support=fleet_support.judge,
@@ -122,7 +125,7 @@ def _result(plan, on_blocked):
     """The plan as a result. What stops the run is ``refusal``: a failed task would bury the table under all of the data."""
     result = dict(
         plan.result(),
-        table=fleet_plan.table(plan),
+        table=rollout_table.table(plan),
         due_nodes=plan.due_nodes,
         settled_nodes=plan.settled_nodes,
         problem=plan.problem,

@@ -10,13 +10,14 @@ import json
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 
 from support.fleet import hosts as fleet
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
@@ -77,9 +78,11 @@ class Commands(Bench):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
     def plan(self, reason="upgrade", **settings):
-        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
-        settings = fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings))
-        tools = fleet_plan.Tools(
+        snapshot = rollout_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
+        settings = rollout_settings.RolloutSettings(
+            drain_policy.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings)
+        )
+        lookups = rollout_settings.Lookups(
             resolve=lambda reference, config: _digest(self.wanted),
             size=lambda *_args: 2**30,
             support=lambda *_args: ([], []),
@@ -87,7 +90,7 @@ class Commands(Bench):
             now=self.world.clock.now(),
         )
         slots = self.world.slots() or {"max": 1, "halted": None, "holders": {}}
-        return fleet_plan.make([self._seen()], snapshot, slots, settings, tools)
+        return rollout_planner.make([self._seen()], snapshot, slots, settings, lookups)
 
     def _roll(self, reason, **settings):
         plan = self.plan(reason, **settings)

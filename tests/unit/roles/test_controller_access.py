@@ -9,8 +9,8 @@ import pathlib
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
 
@@ -107,7 +107,7 @@ def test_install_asks_for_what_it_makes():
 
 
 def test_preflight_and_plan_are_content(granted):
-    asked = preflight.permissions(NAMESPACE, True, True, True, True) + fleet_plan.permissions(NAMESPACE)
+    asked = preflight.permissions(NAMESPACE, True, True, True, True) + rollout_permissions.to_carry_out(NAMESPACE)
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 

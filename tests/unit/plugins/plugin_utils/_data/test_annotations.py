@@ -12,8 +12,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
@@ -25,6 +23,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._report import docum
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
 
 from support.fleet.hosts import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
 from support.fleet.reports import planned
@@ -171,8 +173,8 @@ def looks(made):
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
     recovery = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
-    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, drain_budgets.Budgets(()))
-    tools = fleet_plan.Tools(
+    snapshot = rollout_snapshot.FleetSnapshot(nodes, {}, drain_budgets.Budgets(()))
+    lookups = rollout_settings.Lookups(
         resolve=lambda *_args: NEW_DIGEST,
         size=lambda *_args: 1,
         support=lambda *_args: ([], []),
@@ -180,8 +182,8 @@ def looks(made):
         now=NOW,
     )
     slots = {"max": 1, "halted": None, "holders": {}}
-    plan = fleet_plan.make(
-        hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True, retry=True), tools
+    plan = rollout_planner.make(
+        hosts, snapshot, slots, rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True, retry=True), lookups
     )
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
     rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
@@ -189,7 +191,7 @@ def looks(made):
     views = fleet_status.node_views(nodes, [], NOW, recovery)
     return {
         "recovery": (recovery.result(), recovery.table()),
-        "plan": (plan.result(), fleet_plan.table(plan)),
+        "plan": (plan.result(), rollout_table.table(plan)),
         "report": (report, report_html.page(report), report_junit.document(report), report_table.table(report)),
         "fleet": (views, fleet_status.table(fleet_status.rows(hosts, views))),
         "due": maintenance_pending.change(made, True),

@@ -8,10 +8,12 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import plan as fleet_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 
 from support.fleet.hosts import NEW_DIGEST, host
 from support.kube.big_cluster import SERVICES, BigCluster
@@ -47,7 +49,7 @@ def test_what_is_kept(api):
     api.put(NODES, item)
     api.put(PODS, pod("web-1"), pod("done", phase="Succeeded"), pod("pending", node=None))
     api.put(BUDGETS, budget())
-    snapshot = fleet_snapshot.FleetSnapshot.read(connect(api))
+    snapshot = rollout_snapshot.FleetSnapshot.read(connect(api))
     kept = snapshot.nodes["a"]
     assert "images" not in kept["status"]
     assert [entry["manager"] for entry in kept["metadata"]["managedFields"]] == ["kubectl", "npuops.ascend-maintenance"]
@@ -65,9 +67,9 @@ def plan_calls(nodes, pods, monkeypatch):
     with BigCluster(nodes, pods) as api:
         cluster = connect(api)
         api.requests.clear()
-        fleet_snapshot.check_readable(cluster, "npu-operator")
-        snapshot = fleet_snapshot.FleetSnapshot.read(cluster, ["registry.invalid:5000"])
-        tools = fleet_plan.Tools(
+        rollout_permissions.check_readable(cluster, "npu-operator")
+        snapshot = rollout_snapshot.FleetSnapshot.read(cluster, ["registry.invalid:5000"])
+        lookups = rollout_settings.Lookups(
             resolve=lambda reference, config: NEW_DIGEST,
             size=lambda *_args: 1,
             support=lambda *_args: ([], []),
@@ -76,7 +78,9 @@ def plan_calls(nodes, pods, monkeypatch):
         )
         hosts = [host("n%04d" % number) for number in range(nodes)]
         slots = {"max": 1, "halted": None, "holders": {}}
-        plan = fleet_plan.make(hosts, snapshot, slots, fleet_plan.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), tools)
+        plan = rollout_planner.make(
+            hosts, snapshot, slots, rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), lookups
+        )
         assert len(plan.of("ready")) == nodes
         paths = [path for _method, path in api.requests]
         evictions = sum(path.endswith("/eviction") for path in paths)
@@ -98,7 +102,7 @@ def test_requests_grow_with_pages_not_with_nodes(monkeypatch):
 def test_what_may_not_be_read_is_told_at_once(api):
     api.denied = {("list", "pods"), ("get", "leases")}
     with pytest.raises(NpuError) as caught:
-        fleet_snapshot.check_readable(connect(api), "npu-operator")
+        rollout_permissions.check_readable(connect(api), "npu-operator")
     assert '"list" on "pods"' in caught.value.message
     assert '"get" on "leases.coordination.k8s.io npu-maintenance" in the namespace npu-operator' in caught.value.message
 
@@ -129,18 +133,20 @@ def test_a_registry_behind_a_service(api, registry, spec):
     api.put(NODES, *nodes)
     api.put(PODS, pod("r-1", namespace="infra", labels={"app": "registry"}), pod("web", node="b", labels={"app": "web"}))
     api.put(SERVICES, service(**spec))
-    assert fleet_snapshot.FleetSnapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
+    assert rollout_snapshot.FleetSnapshot.read(connect(api), [registry]).registry_nodes == {"a": "the registry's pod infra/r-1"}
 
 
 def test_a_registry_on_a_node_itself(api):
     item = node("a")
     item["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
     api.put(NODES, item, node("b"))
-    assert fleet_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {"a": "the registry at 192.0.2.1"}
+    assert rollout_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.1:5000"]).registry_nodes == {
+        "a": "the registry at 192.0.2.1"
+    }
 
 
 def test_a_registry_elsewhere(api):
     api.put(NODES, node("a"))
     api.put(PODS, pod("web-1"))
     api.put(SERVICES, service(clusterIP="10.96.0.7", ports=[{"nodePort": 30500}]))
-    assert fleet_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.77:30500"]).registry_nodes == {}
+    assert rollout_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.77:30500"]).registry_nodes == {}

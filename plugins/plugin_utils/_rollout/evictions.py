@@ -1,0 +1,56 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods leave the nodes that are due, which of them cannot, and which would find no other node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.room import Room
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
+
+
+def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, settings: RolloutSettings, lookups: Lookups) -> None:
+    """Who cannot leave, and who would find no other place. Blocks entries."""
+    policy = settings.policy
+    found, open_pods = {}, []
+    for entry in due:
+        pods = snapshot.pods.get(entry.node_name, [])
+        leaving = [pod for pod in pods if policy.goes(pod)]
+        entry.evictions = {
+            "npu": sum(pod.kind == drain_pod.NPU for pod in leaving),
+            "other": sum(pod.kind == drain_pod.OTHER for pod in leaving),
+            "jobs": sum(policy.jobs.matches(pod.labels) for pod in leaving),
+        }
+        # Jobs are waited for; what their budgets say now does not matter.
+        pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
+        blockers = drain_simulation.objections(pods, policy, snapshot.budgets, lookups.own_pod)
+        found[entry.node_name] = blockers
+        blocked = {blocker.pod.uid for blocker in blockers}
+        open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]
+        _note_homeless(entry, room, [pod for pod in leaving if pod.requests and pod.owner])
+    for blocker in lookups.confirm(open_pods):
+        found[blocker.pod.node].append(blocker)
+    for entry in due:
+        blockers = found[entry.node_name]
+        if blockers:
+            entry.verdict = BLOCKED
+            entry.reasons = []  # a missing approval is told when it is the next thing to do
+            entry.blockers = [blocker.result() for blocker in blockers]
+            entry.blocker_text = drain_blocker.told(blockers)
+
+
+def _note_homeless(entry: PlannedNode, room: Room, pods: Sequence[drain_pod.Pod]) -> None:
+    homeless = room.homeless(entry.node_name, pods)
+    if homeless:
+        names = ", ".join(pod.label for pod in homeless[:3]) + (" ..." if len(homeless) > 3 else "")
+        entry.notes.append(
+            "%d of its %d pods that use NPUs fit on no other node now and will wait: %s" % (len(homeless), len(pods), names)
+        )

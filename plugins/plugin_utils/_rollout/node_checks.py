@@ -1,0 +1,137 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that can be in the way of a node that is due, but its pods: health, disk space, support, who else uses chips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
+
+
+def check(
+    entry: PlannedNode,
+    node: Object,
+    target: dict[str, Any],
+    validation: dict[str, Any],
+    snapshot: FleetSnapshot,
+    settings: RolloutSettings,
+    lookups: Lookups,
+    sizes: ImageSizes,
+) -> None:
+    """Adds reasons and notes to a node that is due, ``node``, for a driver that it is to get, ``target``."""
+    if not entry.driver.get("managed"):
+        entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
+    _check_health(entry, validation)
+    _check_space(entry, target, sizes)
+    _check_support(entry, node, target, validation, lookups)
+    if lookups.white_list is not None and target["image"]:
+        problem = lookups.white_list(target["image"])
+        if problem:
+            entry.reasons.append(problem)
+    for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
+        if not holder.get("pod"):
+            entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and belongs to no pod; stop it" % holder)
+    own = kube_client.boot_id(node)
+    if own and own == lookups.own_boot_id:
+        entry.reasons.append("Ansible itself runs on it and would not survive the reboot; run it elsewhere")
+    entry.registry = snapshot.registry_nodes.get(entry.node_name)
+    if entry.registry:
+        entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
+    loaded = entry.loaded_version
+    if settings.reason == maintenance_record.UPGRADE_REASON and loaded and version_info.compare(target["version"], loaded) < 0:
+        entry.notes.append("goes back from %s to the older %s" % (loaded, target["version"]))
+    if entry.requested:
+        entry.notes.append("its label %s=true asks for it" % maintenance_record.LABEL_REQUESTED)
+    if node["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true":
+        entry.notes.append("will stay cordoned (%s=true)" % maintenance_record.LABEL_KEEP_CORDONED)
+    elif maintenance_record.unschedulable(node):
+        entry.notes.append(
+            "is cordoned because neither driver worked; uncordoned if this one works"
+            if maintenance_record.left_cordoned(node)
+            else "is already cordoned and stays cordoned"
+        )
+
+
+def _check_health(entry: PlannedNode, validation: dict[str, Any]) -> None:
+    """An upgrade of a host that is ill would look as if the new driver were to blame."""
+    if entry.wedged:
+        entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
+        return
+    wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
+    wrong.sort(key=lambda check: check["name"] != "driver_ready")
+    if wrong:
+        told = "its current driver fails validation: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
+    elif validation.get("msg") and "checks" not in validation:
+        told = "its current driver could not be validated: %s" % one_line(validation.get("msg"))
+    else:
+        return
+    if entry.requested:
+        entry.notes.append(told)
+    else:
+        entry.reasons.append(
+            "%s. If a reboot helps, request it: kubectl label node %s %s=true"
+            % (told.rstrip("."), entry.node_name, maintenance_record.LABEL_REQUESTED)
+        )
+
+
+def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) -> None:
+    staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
+    if target["release"] in staged or not target["image"]:
+        return
+    size = sizes.of(entry)
+    if isinstance(size, NpuError):
+        entry.reasons.append(one_line(size.message))
+        return
+    disk = entry.facts.get("disk") or {}
+    needed, free = staging.space_needed(size), disk.get("free_bytes")
+    if free is not None and free < needed:
+        entry.reasons.append(
+            "%s has %d MiB free, staging the image needs %d MiB" % (disk.get("path"), free // 2**20, -(-needed // 2**20))
+        )
+
+
+def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], validation: dict[str, Any], lookups: Lookups) -> None:
+    staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
+    declared = (staged.get(target["release"]) or {}).get("firmware")
+    firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
+    info = kube_client.node_info(node)
+    reasons, notes = lookups.support(target["version"], entry.facts, info, firmware, declared)
+    entry.reasons += reasons
+    entry.notes += notes
+
+
+def trouble(entry: PlannedNode, validation: dict[str, Any]) -> list[str]:
+    """What is wrong with a host that has its driver already; an upgrade does nothing about it. [note], [] when all is well."""
+    if entry.wedged:
+        return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
+    if validation.get("valid") is False:
+        return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
+    return []
+
+
+class ImageSizes:
+    """Sizes of images, each asked for once."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+        self._known: dict[tuple[Any, ...], int | NpuError] = {}
+
+    def of(self, entry: PlannedNode) -> int | NpuError:
+        """Bytes, or an NpuError."""
+        checked = entry.checked
+        key = (checked.image, checked.digest, entry.facts.get("machine"))
+        if key not in self._known:
+            try:
+                self._known[key] = self._lookups.size(checked.image, checked.digest, checked.config, key[2])
+            except NpuError as exc:
+                self._known[key] = exc
+        return self._known[key]

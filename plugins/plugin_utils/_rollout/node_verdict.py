@@ -1,0 +1,180 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict on one node: whether it is rebooted now, goes on, waits, or is left alone, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
+    AWAITING,
+    BLOCKED,
+    FAILED,
+    IN_FLIGHT,
+    ON_TRIAL,
+    READY,
+    SKIPPED,
+    UNREACHABLE,
+    UP_TO_DATE,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import target as rollout_target
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.node_checks import ImageSizes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.rollback import Wave
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
+
+
+def judge(
+    entry: PlannedNode,
+    validation: dict[str, Any],
+    snapshot: FleetSnapshot,
+    settings: RolloutSettings,
+    lookups: Lookups,
+    sizes: ImageSizes,
+    wave: Wave | None,
+    holders: Collection[str],
+) -> None:
+    """Sets the verdict, with reasons, notes and target. ``validation``: of the driver that the host has now; ``wave``: what the
+    last upgrade brought, for a rollback; ``holders``: the names of the nodes that have a slot."""
+    entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
+    settled = _settled(entry, settings, lookups.now, wave, holders)
+    if settled is not None:
+        entry.verdict = settled
+        return
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
+        problem = (
+            rollout_rollback.previous(entry)
+            or rollout_rollback.back_already(entry, settings)
+            or rollout_rollback.not_of(wave, entry)
+        )
+        if problem:
+            entry.verdict, entry.notes = SKIPPED, entry.notes + [problem]
+            return
+    elif entry.checked.digest:
+        rollout_target.configure(entry)
+    reasons = list(entry.checked.reasons)
+    # What a host says about its driver says nothing about a node that is another machine.
+    if entry.target and not entry.requested and entry.same_machine and rollout_target.is_there(entry, settings):
+        entry.verdict = UP_TO_DATE
+        entry.notes += reasons + node_checks.trouble(entry, validation)
+        return
+    if maintenance_record.state(entry.node or {"metadata": {}}) == maintenance_record.FAILED and not settings.retry:
+        last = maintenance_record.last(entry.node)
+        entry.verdict = FAILED
+        entry.reasons.append(
+            "%s; after fixing this: -e npu_upgrade_retry=true" % one_line(last.get("failure") or "its last upgrade failed")
+        )
+        return
+    entry.reasons = reasons
+    if entry.node is not None and entry.target:
+        node_checks.check(entry, entry.node, entry.target, validation, snapshot, settings, lookups, sizes)
+    if entry.reasons:
+        entry.verdict = BLOCKED
+        return
+    _approve(entry, settings, lookups)
+
+
+def _settled(entry: PlannedNode, settings: RolloutSettings, now: float, wave: Wave | None, holders: Collection[str]) -> str | None:
+    """The verdict that needs no look at the target, or None."""
+    host = entry.checked.host
+    if entry.node is not None and kube_client.ANNOTATION_MAINTENANCE in entry.annotations:
+        return _in_flight(entry, settings, now, wave)
+    if entry.node is not None and _unreadable(entry):
+        return BLOCKED
+    if host.get("unreachable"):
+        entry.reasons = list(entry.checked.reasons)
+        return UNREACHABLE
+    if entry.facts and not entry.checked.has_chips:
+        entry.notes += entry.checked.notes
+        return SKIPPED
+    if entry.checked.config["driver_source"] == "preinstalled":
+        entry.notes.append("its driver is preinstalled; npuops.ascend never upgrades it")
+        return SKIPPED
+    if maintenance_record.is_true(entry.labels, maintenance_record.LABEL_SKIP):
+        entry.notes.append("is excluded by its label %s=true" % maintenance_record.LABEL_SKIP)
+        return SKIPPED
+    return _left_behind(entry, settings, holders) if entry.node is not None and entry.same_machine else None
+
+
+def _left_behind(entry: PlannedNode, settings: RolloutSettings, holders: Collection[str]) -> str | None:
+    """The verdict on a node that a maintenance has left without a record, or None."""
+    trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
+    if trial and trial != good:
+        entry.target = rollout_target.of_trial(entry, settings, trial, good)
+        entry.notes.append("runs %s on trial, unconfirmed; without confirmation its next boot uses %s" % (trial, good))
+        if kube_client.LABEL_PRESENT not in entry.labels:
+            entry.notes.append("lacks the labels of npuops.ascend.install (was the Node recreated?): run install afterwards")
+        verdict = ON_TRIAL
+    elif maintenance_record.is_lost(entry.node, lambda: holders) or entry.driver.get("next"):
+        # A rollback takes nothing further back of which nobody knows how far it was.
+        target = None if settings.reason == maintenance_record.ROLLBACK_REASON else rollout_target.wanted_now(entry)
+        entry.target = target
+        if target and not entry.requested and rollout_target.is_there(entry, settings):
+            entry.target = None
+        armed = "; its next boot would try %s" % entry.driver["next"] if entry.driver.get("next") else ""
+        entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first%s" % armed)
+        verdict = IN_FLIGHT
+    else:
+        return None
+    entry.notes += entry.checked.reasons
+    return verdict
+
+
+def _unreadable(entry: PlannedNode) -> bool:
+    """Whether nobody knows what became of the node last; why is among its reasons then."""
+    try:
+        maintenance_record.check(entry.node)
+    except NpuError as exc:
+        entry.reasons.append(one_line(exc.message))
+        return True
+    return False
+
+
+def _in_flight(entry: PlannedNode, settings: RolloutSettings, now: float, wave: Wave | None) -> str:
+    try:
+        entry.record = maintenance_record.decode(entry.node)
+    except NpuError as exc:
+        entry.reasons.append(one_line(exc.message))
+        return BLOCKED
+    record = entry.record
+    dead = maintenance_record.age(record, now) > maintenance_record.HEARTBEAT_LIMIT
+    if record.get("reason") == maintenance_record.RECOVERY_REASON and (maintenance_record.intended(record) or not dead):
+        # As pods that cannot leave now, it ends by itself.
+        entry.blocker_text = (
+            "is in recovery by the run %s (step %s, last heartbeat %s); if that run is dead: ansible-playbook npuops.ascend.heal"
+            % (record["run"], record.get("step"), record.get("heartbeat"))
+        )
+        return BLOCKED
+    entry.notes.append("step %s of run %s, last heartbeat %s" % (record.get("step"), record["run"], record.get("heartbeat")))
+    intended = maintenance_record.intended(record)
+    entry.target = (
+        rollout_target.after_intent(entry, record, settings)
+        if intended
+        else rollout_target.before_intent(entry, record, settings, wave)
+    )
+    if maintenance_record.reason_of(record) != settings.reason:
+        what = "its %s to %s" % (maintenance_record.reason_of(record), (record.get("to") or {}).get("version") or "the same")
+        ends = " is ended first: back to the confirmed driver, unless its own is confirmed"
+        entry.notes.append(what + (ends if intended else " is given back first"))
+    elif entry.target is None:
+        entry.notes.append("is given back: it runs %s already" % entry.loaded_version)
+    entry.notes += entry.checked.reasons
+    return IN_FLIGHT
+
+
+def _approve(entry: PlannedNode, settings: RolloutSettings, lookups: Lookups) -> None:
+    entry.verdict = READY
+    if settings.auto:
+        return
+    approval, why = maintenance_record.approval(entry.node, lookups.now, settings.approval_max_age)
+    if approval is None:
+        entry.verdict = AWAITING
+        entry.reasons.append(why)

@@ -1,0 +1,92 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the plan of a rollout before the first node is touched: the verdict on each node, then order and time.
+
+Pure decisions on what hosts, cluster and registry said; only dry-run evictions ask anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import evictions as rollout_evictions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import order as rollout_order
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.node_checks import ImageSizes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.room import Room
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
+
+
+def make(
+    hosts: Sequence[dict[str, Any]], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings, lookups: Lookups
+) -> RolloutPlan:
+    """The RolloutPlan.
+
+    ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _rollout.snapshot.FleetSnapshot;
+    ``slots``: {max, halted, holders} of the Lease.
+    """
+    resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
+    explicit = settings.reason == maintenance_record.UPGRADE_REASON
+    checked = preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
+    cluster_reasons = _unknown_variables(checked)
+    entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
+    validations = {host["name"]: host.get("validation") or {} for host in hosts}
+    sizes = ImageSizes(lookups)
+    wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
+    for entry in entries:
+        node_verdict.judge(entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"])
+    room = Room(snapshot)
+    rollout_evictions.simulate(
+        [entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, lookups
+    )
+    rollout_order.arrange(entries, settings.canary)
+    estimate = rollout_estimate.total(entries, settings.max_parallel)
+    notes = _cluster_notes(entries, snapshot, slots, settings)
+    plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals)
+    if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
+        notes.append("while it is halted, this run only continues nodes already in maintenance")
+    elif plan.held:
+        cluster_reasons.append(maintenance_halt.text(plan.halted))
+    return plan
+
+
+def _unknown_variables(checked: Sequence[preflight.CheckedHost]) -> list[str]:
+    """A mistyped variable is in the way of everything, also where nothing is due."""
+    found: dict[str, list[str]] = {}
+    for verdict in checked:
+        for sentence in preflight.unknown_variables(verdict.host.get("variables") or []):
+            if sentence in verdict.reasons:
+                verdict.reasons.remove(sentence)
+            found.setdefault(sentence, []).append(verdict.name)
+    return ["%s (%s)" % (sentence, ", ".join(names[:3])) for sentence, names in found.items()]
+
+
+def _cluster_notes(
+    entries: Sequence[PlannedNode], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings
+) -> list[str]:
+    notes = []
+    mine = {entry.node_name for entry in entries}
+    # With --limit, for instance.
+    others = [
+        name for name, node in snapshot.nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)
+    ]
+    if others:
+        notes.append("not among the hosts of this run: %s" % rollout_lines.some(others))
+    if slots["holders"]:
+        notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
+        if slots["max"] != settings.max_parallel:
+            notes.append("another run works with npu_upgrade_max_parallel=%d" % slots["max"])
+    return notes

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run was asked for, and whom its plan asks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+REASONS = (maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON)
+
+
+@dataclasses.dataclass(frozen=True)
+class RolloutSettings:
+    """What the run was asked for, as the variables npu_upgrade_* say it."""
+
+    policy: DrainPolicy
+    reason: str = REASONS[0]
+    auto: bool = False
+    approval_max_age: int = 0  # seconds; 0 = without limit
+    max_parallel: int = 1
+    retry: bool = False
+    park: bool = False  # whether npu_upgrade_workloads says so
+    canary: bool = False
+    clear_halt: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Lookups:
+    """What a plan asks while it is made.
+
+    ``resolve(reference, config)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
+    ``support(version, facts, node_info, firmware, declared)`` -> (reasons, notes); ``confirm(pods)`` -> Blockers;
+    ``now``: seconds since 1970; ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
+    ``white_list``: None where the cluster has none, else ``white_list(image)`` -> why it may not run, or None.
+    """
+
+    resolve: Callable[[str, dict[str, Any]], str]
+    size: Callable[[str | None, str | None, dict[str, Any], str | None], int]
+    support: Callable[[str, dict[str, Any], Object, str | None, list[str] | None], tuple[list[str], list[str]]]
+    confirm: Callable[[Sequence[Pod]], list[Blocker]]
+    now: float
+    own_boot_id: str | None = None
+    own_pod: str | None = None
+    white_list: Callable[[str], str | None] | None = None

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster at one moment, as small as a plan can do with: thousands of nodes and tens of thousands of pods.
+
+The number of requests grows with the pages of the lists, not with nodes or pods.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.registry_nodes import RegistryNodes
+
+_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class FleetSnapshot:
+    """``nodes``: Node objects by name; ``pods``: lists of _drain.pod.Pod by node name; ``budgets``; ``registry_nodes``: names
+    of the nodes that a registry runs on, each with what tells so."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Object],
+        pods: Mapping[str, Sequence[drain_pod.Pod]],
+        budgets: drain_budgets.Budgets,
+        registry_nodes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.nodes, self.pods, self.budgets = nodes, pods, budgets
+        self.registry_nodes = registry_nodes or {}
+
+    @classmethod
+    def read(cls, cluster: AnyCluster, registries: Sequence[str] = (), namespace: str = drain_pod.NAMESPACE) -> FleetSnapshot:
+        """``registries``: host names (with port) of the registries that driver images come from; ``namespace``: ours."""
+        with _without_collector():
+            return cls._read(cluster, registries, namespace)
+
+    def without(self, goes: Callable[[drain_pod.Pod], bool]) -> FleetSnapshot:
+        """The same without the pods for which ``goes(pod)``."""
+        pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
+        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes)
+
+    @classmethod
+    def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str) -> FleetSnapshot:
+        nodes: dict[str, Object] = {}
+        for node in cluster.each("/api/v1/nodes"):
+            nodes[node["metadata"]["name"]] = _slim(node)
+        registry = RegistryNodes(cluster, nodes, registries)
+        pods: dict[str, list[drain_pod.Pod]] = collections.defaultdict(list)
+        for item in cluster.each("/api/v1/pods", field_selector=_RUNNING):
+            pod = drain_pod.Pod(item, namespace)
+            if pod.node:
+                pods[pod.node].append(pod)
+                registry.look(pod, item)
+        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Decoded pages have no cycles; looking for some after every few hundred objects costs a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _slim(node: Object) -> Object:
+    """The Node without what fills it: images, and who manages which field but approval and cordon."""
+    node.get("status", {}).pop("images", None)
+    managed = (_slim_entry(entry) for entry in node["metadata"].get("managedFields") or [])
+    node["metadata"]["managedFields"] = [entry for entry in managed if entry]
+    return node
+
+
+def _slim_entry(entry: Object) -> Object | None:
+    """The entry of managedFields with approval and cordon only, None without them."""
+    owned = entry.get("fieldsV1", {})
+    kept: Object = {}
+    key = "f:" + maintenance_record.ANNOTATION_APPROVE
+    if key in owned.get("f:metadata", {}).get("f:annotations", {}):
+        kept["f:metadata"] = {"f:annotations": {key: {}}}
+    if "f:unschedulable" in owned.get("f:spec", {}):
+        kept["f:spec"] = {"f:unschedulable": {}}
+    return dict(entry, fieldsV1=kept) if kept else None

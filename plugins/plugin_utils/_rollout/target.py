@@ -1,0 +1,97 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which driver a node is to end on: the configured one, the one of its record, or the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import version_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.rollback import Wave
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import RolloutSettings
+
+
+def wanted_now(entry: PlannedNode) -> dict[str, Any] | None:
+    """The target that the inventory configures, None when it cannot be told."""
+    if not entry.facts or not entry.checked.digest:
+        return None
+    configure(entry)
+    return entry.target
+
+
+def configure(entry: PlannedNode) -> None:
+    """Take what the inventory configures as the target."""
+    checked = entry.checked
+    try:
+        release = Layout.release_name(checked.config["driver_version"], entry.facts["kernel"], checked.digest)
+    except NpuError as exc:
+        checked.reasons.append(one_line(exc.message))
+        return
+    entry.target = {
+        "version": checked.config["driver_version"],
+        "release": release,
+        "digest": checked.digest,
+        "image": checked.image,
+    }
+
+
+def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
+    """Whether the host runs what it is to run, and that is confirmed."""
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
+        # Going back exchanges good and previous: a second run must not go forward again.
+        last = maintenance_record.last(entry.node) if entry.node else {}
+        back = last.get("reason") == maintenance_record.ROLLBACK_REASON and last.get("outcome") == "success"
+        return back and not settings.retry and (last.get("to") or {}).get("release") == entry.loaded_release
+    wanted = (entry.target or {})["release"]
+    return entry.loaded_release == wanted and entry.driver.get("good") in (None, entry.loaded_release)
+
+
+def of_trial(entry: PlannedNode, settings: RolloutSettings, trial: str, good: str | None) -> dict[str, Any] | None:
+    """What the host is to end on: a rollback confirms the trial of a rollback, and takes back any other."""
+    if settings.reason == maintenance_record.UPGRADE_REASON:
+        return wanted_now(entry)
+    release = trial if trial == (entry.facts.get("upgrade") or {}).get("previous") else good
+    return _staged({"version": version_of(release), "release": release})
+
+
+def after_intent(entry: PlannedNode, record: dict[str, Any], settings: RolloutSettings) -> dict[str, Any] | None:
+    """The target of a run that goes on with a maintenance whose reboot is certain."""
+    same = maintenance_record.reason_of(record) == settings.reason
+    turned = maintenance_record.TURNED in (record.get("times") or {})
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
+        return _staged(record.get("to" if same else "from"))
+    if same and not turned:
+        return _staged(record.get("to"))
+    return wanted_now(entry) or (_staged(record.get("to")) if same else None)
+
+
+def before_intent(
+    entry: PlannedNode, record: dict[str, Any], settings: RolloutSettings, wave: Wave | None
+) -> dict[str, Any] | None:
+    """The target of a run that finds a maintenance which can be given back; None when it is only given back."""
+    same = maintenance_record.reason_of(record) == settings.reason
+    if settings.reason == maintenance_record.ROLLBACK_REASON:
+        if same:
+            return _staged(record.get("to"))
+        if maintenance_record.reason_of(record) == maintenance_record.UPGRADE_REASON:
+            return None  # it has changed nothing: the host has the driver that it had before
+        problem = not entry.facts or rollout_rollback.previous(entry) or rollout_rollback.not_of(wave, entry)
+        return None if problem or is_there(entry, settings) else entry.target
+    target = wanted_now(entry)
+    if target is None:
+        return _staged(record.get("to")) if same else None
+    entry.target = target
+    return None if not entry.requested and entry.same_machine and is_there(entry, settings) else target
+
+
+def _staged(driver: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A target of a record's ``to`` or ``from``, which was staged long ago."""
+    if not driver or not driver.get("release"):
+        return None
+    return dict({"digest": None}, **driver, image=None)

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan for made-up hosts, nodes and pods: ``make()``."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+
+from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
+from support.kube.stub import node
+
+NOW = 1795264200.0  # 2026-11-21T12:30:00Z
+APPROVED = {"npu.openfuyao.com/approve-reboot": "true"}
+STATE = "npu.openfuyao.com/driver-upgrade-state"
+RESOURCE = "huawei.com/Ascend910"
+
+
+def nodes_of(*names, **kwargs):
+    return {name: node(name, boot_id="boot-" + name, allocatable={RESOURCE: "8"}, **kwargs) for name in names}
+
+
+def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
+    by_node = {}
+    for item in pods:
+        by_node.setdefault(item["spec"]["nodeName"], []).append(drain_pod.Pod(item))
+    return rollout_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), **kwargs)
+
+
+def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, lookups=None, registry_nodes=None, **settings):
+    nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
+    settings.setdefault("auto", True)
+    defaults = {
+        "resolve": lambda reference, config: NEW_DIGEST,
+        "size": lambda *_args: 2**30,
+        "support": lambda *_args: ([], []),
+        "confirm": lambda pods: [],
+        "now": NOW,
+    }
+    return rollout_planner.make(
+        hosts,
+        snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
+        slots or {"max": 1, "halted": None, "holders": {}},
+        rollout_settings.RolloutSettings(policy or drain_policy.DrainPolicy.of(), **settings),
+        rollout_settings.Lookups(**dict(defaults, **(lookups or {}))),
+    )
+
+
+def only(entry, **kwargs):
+    """The entry of a single host."""
+    (found,) = make([entry], **kwargs).entries
+    return found
+
+
+def record(**changes):
+    return dict(
+        {"run": "r1", "generation": 3, "heartbeat": "2026-11-21T12:00:00Z", "step": "drain-required",
+         "to": {"version": NEW, "release": NEW_RELEASE, "digest": NEW_DIGEST}},
+        **changes,
+    )  # fmt: skip
+
+
+def under_way(reason, to, **changes):
+    old, new = ({"version": name.partition("-")[0], "release": name} for name in (OLD_RELEASE, NEW_RELEASE))
+    found = record(reason=reason, to={"old": old, "new": new, "": {}}[to], **{"from": new if to == "old" else old}, **changes)
+    return nodes_of("a", annotations={"npuops.ascend/maintenance": json.dumps(found)})
+
+
+TRIED = {"boot_id": "boot-before", "step": "validation-required", "times": {}}
+
+
+def backward(**changes):
+    staged = {
+        OLD_RELEASE: {"version": OLD, "kernel": KERNEL, "digest": OLD_DIGEST, "firmware": None},
+        NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": None},
+    }
+    return host(loaded=NEW_RELEASE, upgrade=dict({"previous": OLD_RELEASE, "staged": staged, "holders": []}, **changes))
+
+
+def ended(outcome="success", minutes=10, **changes):
+    last = record(started="2026-11-20T10:00:00Z", ended="2026-11-20T10:%02d:00Z" % minutes, outcome=outcome, **changes)
+    return {"npuops.ascend/last-maintenance": json.dumps(last)}

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+
+from support.fleet.hosts import host
+from support.fleet.planning import (
+    make,
+    only,
+)
+from support.kube.eviction_stub import budget, pod
+
+
+def test_a_budget_blocks_and_can_be_deferred():
+    plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("train", npus=8)], budgets=[budget()])
+    a, b = plan.entries
+    assert (a.verdict, a.deferrable, b.verdict) == ("blocked", True, "ready")
+    assert a.blockers[0]["budget"]["name"] == "web"
+    assert a.evictions == {"npu": 1, "other": 1, "jobs": 0}
+    assert plan.due_nodes == ["a", "b"]
+    assert plan.problem.splitlines() == [
+        "Nothing was changed: the plan is not green. 1 of 2 nodes is due, 1 blocked; duration unknown before the"
+        " first one is done.",
+        "  a: the pods train/web-1, train/train (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget train/web allows no"
+        " disruption now: 2 healthy, 2 needed",
+        "To start with the others and try the blocked ones last: -e npu_upgrade_on_blocked=defer.",
+    ]
+
+
+def test_what_the_server_refuses_in_a_dry_run_blocks():
+    def confirm(pods):
+        return [drain_blocker.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "web-1"]
+
+    plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("web-2", node="b")], lookups={"confirm": confirm})
+    assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
+
+
+def test_a_job_that_is_waited_for_may_have_a_budget():
+    policy = drain_policy.DrainPolicy.of({"selector": "app=web"})
+    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], policy=policy)
+    assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
+
+
+def test_pods_in_the_way_come_before_a_missing_approval():
+    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], auto=False)
+    assert (entry.verdict, entry.deferrable) == ("blocked", True)
