@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 
-def show_lines_at_once():
+def show_lines_at_once() -> None:
     """To be called while an action plugin is loaded: the process that writes loads it too, before it starts workers."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:

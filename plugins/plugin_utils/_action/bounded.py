@@ -16,6 +16,9 @@ import pathlib
 import signal
 import time
 import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
@@ -23,6 +26,9 @@ from ansible.utils.display import Display
 # Seconds after the limit in which the kernel ends a call whose caller was killed.
 _GRACE = 5
 _PROC = pathlib.Path("/proc")
+
+
+Answer = TypeVar("Answer")
 
 
 class TimeIsUp(Exception):
@@ -33,7 +39,7 @@ class Cut(Exception):
     """The call ended without an answer."""
 
 
-def call(function, seconds):
+def call(function: Callable[[], Answer], seconds: int) -> Answer:
     """What ``function()`` returns, which must be picklable. What it changes in this process's memory is lost.
 
     Raises TimeIsUp, Cut, AnsibleConnectionFailure, or AnsibleError with whatever else it raised.
@@ -56,7 +62,7 @@ def call(function, seconds):
     raise AnsibleConnectionFailure(answer) if kind == "unreachable" else AnsibleError(answer)
 
 
-def _serve(function, pipe, seconds):
+def _serve(function: Callable[[], Any], pipe: Connection, seconds: int) -> None:
     """The other process. Never returns: what is above it on the stack belongs to its parent."""
     try:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
@@ -80,14 +86,14 @@ def _serve(function, pipe, seconds):
 class _Relay:
     """Where Display puts what a worker says. Its own queue has a lock that all workers share, and whoever is killed keeps it."""
 
-    def __init__(self, pipe):
+    def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
-    def send_display(self, method, *args, **kwargs):
+    def send_display(self, method: str, *args: Any, **kwargs: Any) -> None:
         self._pipe.send(("said", (method, args, kwargs)))
 
 
-def _receive(pipe, deadline, seconds):
+def _receive(pipe: Connection, deadline: float, seconds: float) -> tuple[str, Any]:
     while pipe.poll(max(deadline - time.monotonic(), 0)):
         try:
             kind, content = pipe.recv()
@@ -100,7 +106,7 @@ def _receive(pipe, deadline, seconds):
     raise TimeIsUp("no answer within %d s" % seconds)
 
 
-def _kill(pid):
+def _kill(pid: int) -> None:
     """Kill the process with its descendants. The master of an SSH connection is none of them: it has left for good."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)  # so that it starts no others
@@ -110,9 +116,9 @@ def _kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def _descendants(pid):
+def _descendants(pid: int) -> list[int]:
     """Parents before children; none where there is no /proc."""
-    children = {}
+    children: dict[int, list[int]] = {}
     for path in _PROC.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             parent = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])

@@ -9,6 +9,8 @@ As action plugins they share one import: Ansible loads an action plugin before i
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -20,10 +22,10 @@ class ClusterAction(ActionBase):
     An NpuError becomes the failure, its details become part of the result. Arguments are never part of it.
     """
 
-    ARGUMENTS = {}
+    ARGUMENTS: dict[str, Any] = {}
     _requires_connection = False
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
         try:
@@ -33,16 +35,16 @@ class ClusterAction(ActionBase):
             result.update(exc.details, failed=True, msg=exc.message)
         return result
 
-    def check_play(self):
+    def check_play(self) -> None:
         """Raise NpuError if the task has no place in this play."""
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
     @property
-    def check_mode(self):
+    def check_mode(self) -> bool:
         return self._task.check_mode
 
     @property
-    def diff_mode(self):
+    def diff_mode(self) -> bool:
         return self._task.diff

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import RebootAnswer, Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
@@ -26,15 +29,15 @@ _CUT_SHORT = (255, 137, 143, -9, -15)
 
 
 class HostPort:
-    def __init__(self, action, task_vars, root, library_path=None):
+    def __init__(self, action: ActionBase, task_vars: dict[str, Any], root: str, library_path: str | None = None) -> None:
         """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links."""
         self._action, self._task_vars = action, task_vars
         self._root, self._library_path = root, library_path
 
-    def view(self, wait=None):
+    def view(self, wait: int | None = None) -> View:
         return host_answers.view(self._boot(state="view", wait=wait).get("view"))
 
-    def rebooted(self, boot_id, generation, release, refuse_held):
+    def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         result = self._boot(state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held)
         answer = host_answers.reboot_answer(result)
         if answer["queued"]:
@@ -42,13 +45,13 @@ class HostPort:
             self._reset()
         return answer
 
-    def confirmed(self, generation, release, boot_id):
+    def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)
 
-    def withdrawn(self, generation):
+    def withdrawn(self, generation: int) -> None:
         self._boot(state="withdrawn", generation=generation)
 
-    def validate(self, version):
+    def validate(self, version: str | None) -> Verdict:
         # Until it is confirmed, a new driver is on trial. That the right one is loaded, the cycle knows from the view.
         arguments = {"source": "image", "root": self._root, "fail": False, "trial": True}
         if version:
@@ -57,11 +60,11 @@ class HostPort:
             arguments["library_path"] = self._library_path
         return host_answers.verdict(self._call("npuops.ascend.npu_validate", arguments))
 
-    def _boot(self, **arguments):
+    def _boot(self, **arguments: Any) -> dict[str, Any]:
         arguments = {name: value for name, value in arguments.items() if value is not None}
         return self._call("npuops.ascend.npu_trial_boot", dict(arguments, root=self._root))
 
-    def _call(self, module, arguments):
+    def _call(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
         try:
             result = bounded.call(lambda: self._execute(module, arguments), LIMIT)
@@ -77,7 +80,7 @@ class HostPort:
             raise NpuError(text)
         return result
 
-    def _execute(self, module, arguments):
+    def _execute(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
         connection = self._action._connection  # noqa: SLF001
         # Not every connection plugin has this option.
         with contextlib.suppress(KeyError, AttributeError, AnsibleError):
@@ -87,12 +90,12 @@ class HostPort:
             module_name=module, module_args=arguments, task_vars=self._task_vars
         )
 
-    def _keep_interpreter(self, result):
+    def _keep_interpreter(self, result: dict[str, Any]) -> None:
         """Which Python Ansible has found on the host; otherwise each call would look for it anew."""
         for name, value in (result.get("ansible_facts") or {}).items():
             if name.startswith("discovered_interpreter_"):
                 self._task_vars.setdefault("ansible_facts", {})[name] = value
 
-    def _reset(self):
+    def _reset(self) -> None:
         with contextlib.suppress(AnsibleError, bounded.TimeIsUp, bounded.Cut):
             bounded.call(self._action._connection.reset, RESET_LIMIT)  # noqa: SLF001

@@ -8,12 +8,14 @@ The option's documentation is the fragment hosts.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import empty_answers, given, is_empty
 
-_CONFIG = {key: {"type": "str"} for key in preflight.CONFIG_DEFAULTS}
+_CONFIG: dict[str, dict[str, Any]] = {key: {"type": "str"} for key in preflight.CONFIG_DEFAULTS}
 _CONFIG["registry_password"] = {"type": "str", "no_log": True}
 # A key, or a list of keys.
 _CONFIG["driver_signature_keys"] = {"type": "raw"}
@@ -45,18 +47,18 @@ _FALL_BACK = ("npu_driver_version", "npu_driver_repository", "npu_driver_image",
 class HostsAction(ClusterAction):
     """It judges hosts by their variables."""
 
-    _hostvars = None
+    _hostvars: Any = None
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._hostvars = (task_vars or {}).get("hostvars")
         return super().run(tmp, task_vars)
 
-    def check_play(self):
+    def check_play(self) -> None:
         """Refuse variables that half of the tasks would go by, and the judgement of the fleet by another value, or none."""
         self._check_vars()
         self._check_answers()
 
-    def _check_answers(self):
+    def _check_answers(self) -> None:
         """Refuse empty extra variables that hide what the inventory says, where tasks read them by themselves."""
         names = [name for name in empty_answers(self._hostvars) if not falls_back(name)]
         if not names:
@@ -71,7 +73,7 @@ class HostsAction(ClusterAction):
                         " Leave the variable out, or give it that value" % name
                     )
 
-    def _check_vars(self):
+    def _check_vars(self) -> None:
         """Refuse variables set by the play itself that are read from each host.
 
         A variable of a play (vars: of import_playbook) is no variable of a host: half of the tasks would go by it, and
@@ -86,10 +88,10 @@ class HostsAction(ClusterAction):
             )
 
 
-def falls_back(name):
+def falls_back(name: str) -> bool:
     """Whether the variable ``name`` is read from the inventory wherever an empty extra variable hides it."""
     return name.startswith(_SETTINGS) or name in _FALL_BACK
 
 
-def _is_of_hosts(name):
+def _is_of_hosts(name: str) -> bool:
     return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in preflight.CONFIG_DEFAULTS)

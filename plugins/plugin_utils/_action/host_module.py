@@ -10,6 +10,8 @@ npu_kubernetes_auth, and the controller would show its token to another API serv
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
 # None of our modules returns any of them.
@@ -19,7 +21,7 @@ ORDERS = ("ansible_facts", "ansible_stats")
 class HostAction(NormalAction):
     """Runs the module of the action's name on the host, and passes on all of its result that is data."""
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         answer = {name: value for name, value in result.items() if name not in ORDERS}
         if self._discovered_interpreter_key:

@@ -15,33 +15,34 @@ import json
 import os
 import sys
 import tempfile
+from typing import Self
 
 
 class Notes:
     """To be made in the process that starts the workers; they inherit the file."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         # Without a name, so nothing of it is left behind; opened for appending, so workers do not overwrite each other.
         self._file = tempfile.TemporaryFile("a+b", buffering=0)
         self._owner = os.getpid()
 
-    def begin(self, node, step, playbook):
+    def begin(self, node: str, step: str, playbook: str) -> None:
         """The node is in the middle of its maintenance; ``playbook`` goes on with it."""
         self._write(node, {"step": step, "playbook": playbook})
 
-    def end(self, node):
+    def end(self, node: str) -> None:
         """Nothing is left to be told of the node here: its outcome tells."""
         self._write(node, None)
 
-    def _write(self, node, state):
+    def _write(self, node: str, state: dict[str, str] | None) -> None:
         self._file.write(json.dumps([node, state]).encode() + b"\n")
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """What is to be said of the nodes that nobody ended; [] in a worker."""
         if os.getpid() != self._owner:
             return []
         self._file.seek(0)
-        left = {}
+        left: dict[str, dict[str, str]] = {}
         for line in self._file.read().splitlines():
             node, state = json.loads(line)
             left.pop(node, None)
@@ -57,11 +58,11 @@ class Notes:
             )
         return told
 
-    def tell_at_exit(self):
+    def tell_at_exit(self) -> Self:
         atexit.register(self._tell)
         return self
 
-    def _tell(self):
+    def _tell(self) -> None:
         lines = self.lines()
         self._file.close()
         if lines:

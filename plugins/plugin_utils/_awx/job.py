@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 
-def job_of(variables, environ):
+
+def job_of(variables: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str] | None:
     """{id, url, user, workflow} with what is known of them, or None where no such job runs this.
 
     ``variables``: a host's; AWX gives each job extra variables that begin with ``awx_``. ``environ``: of the process; AWX

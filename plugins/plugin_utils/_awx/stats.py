@@ -8,6 +8,9 @@ It is stored with each job and becomes variables of the jobs after it, so it sta
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
@@ -15,13 +18,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._report import docum
 MOST = 50
 
 
-def of_install(preflight):
+def of_install(preflight: dict[str, Any]) -> dict[str, Any]:
     """Of the result of npu_preflight."""
     counts = {"ready": len(preflight["ready"]), "no chip": len(preflight["no_chip"])}
     return _with_names({"counts": counts}, ready=preflight["ready"])
 
 
-def of_plan(plan):
+def of_plan(plan: dict[str, Any]) -> dict[str, Any]:
     """Of the result of npu_plan."""
     stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (fleet_verdict.BLOCKED, fleet_verdict.UNREACHABLE)]
     result = {
@@ -34,7 +37,7 @@ def of_plan(plan):
     return _with_names(result, due=plan["order"], stuck=stuck)
 
 
-def of_report(report):
+def of_report(report: dict[str, Any]) -> dict[str, Any]:
     """Of the ``report`` of npu_report: a roll-out or recoveries."""
     nodes = report["nodes"]
     result = {
@@ -49,17 +52,17 @@ def of_report(report):
     return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in report_document.awaiting(nodes)])
 
 
-def failed(rollout):
+def failed(rollout: object) -> bool:
     """Whether what ``of_report`` made says that nodes failed. What a job that was cancelled left does not."""
     return isinstance(rollout, dict) and bool(rollout.get("unfinished") or rollout.get("halted"))
 
 
-def of_recovery(report):
+def of_recovery(report: dict[str, Any] | None) -> dict[str, Any]:
     """Of the ``report`` of npu_report, or of None where no node was unwell."""
     return of_report(report) if report else _with_names({"reason": "recovery", "counts": {}}, unfinished=[], awaiting=[])
 
 
-def of_fleet(fleet):
+def of_fleet(fleet: dict[str, Any]) -> dict[str, Any]:
     """Of the result of npu_status."""
     rows = fleet["fleet"]
     not_well = [row["node"] for row in rows if row["host"] and not fleet_status.healthy(row)]
@@ -77,13 +80,13 @@ KINDS = {
 }
 
 
-def _counts(words):
-    found = {}
+def _counts(words: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
     for word in words:
         found[word] = found.get(word, 0) + 1
     return found
 
 
-def _with_names(result, **lists):
+def _with_names(result: dict[str, Any], **lists: list[str]) -> dict[str, Any]:
     """``result`` with the lists of names, as many of each as are worth keeping; ``counts`` has the numbers."""
     return dict(result, **{key: names[:MOST] for key, names in lists.items()})

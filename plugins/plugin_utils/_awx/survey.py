@@ -10,14 +10,21 @@ unless somebody gives one: an answer stands above all variables of hosts and gro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+Question = Mapping[str, Any]  # question, min, max
+Option = Mapping[str, Any]  # as in an argument_spec
 
 # What AWX's own form begins with.
 _TEXT_LENGTH = 1024
 
 
-def survey(variables, questions, options, defaults):
+def survey(
+    variables: Iterable[str], questions: Mapping[str, Question], options: Mapping[str, Option], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
     """The survey_spec that asks for ``variables``, in that order.
 
     ``questions``: by variable, ``question`` and where it has bounds ``min`` and ``max``; ``options``: by variable, as an
@@ -28,7 +35,7 @@ def survey(variables, questions, options, defaults):
     return {"name": "", "description": "", "spec": items}
 
 
-def unknown(defaults, questions):
+def unknown(defaults: Mapping[str, Any], questions: Mapping[str, Question]) -> str | None:
     """A sentence for defaults of variables that no survey asks for, or None."""
     names = sorted(set(defaults) - set(questions))
     if not names:
@@ -39,7 +46,7 @@ def unknown(defaults, questions):
     )
 
 
-def _item(name, question, option, default):
+def _item(name: str, question: Question, option: Option, default: Any) -> dict[str, Any]:
     item = {
         "variable": name,
         "question_name": question["question"],
@@ -51,7 +58,7 @@ def _item(name, question, option, default):
     return item
 
 
-def _type(option, question):
+def _type(option: Option, question: Question) -> dict[str, Any]:
     if option.get("type") == "bool":
         return {"type": "multiplechoice", "choices": "true\nfalse"}
     if option.get("choices"):
@@ -63,7 +70,7 @@ def _type(option, question):
     return {"type": "text", "min": 1, "max": _TEXT_LENGTH}
 
 
-def _answer(name, item, value):
+def _answer(name: str, item: dict[str, Any], value: Any) -> str | int:
     """``value`` with the type that AWX demands of an answer."""
     if item["type"] == "multiplechoice":
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -81,17 +88,17 @@ def _answer(name, item, value):
     return str(value)
 
 
-def _bounds(item):
+def _bounds(item: dict[str, Any]) -> str:
     bounds = ["%d or more" % item["min"]] if "min" in item else []
     bounds += ["%d or less" % item["max"]] if "max" in item else []
     return ", ".join(["a whole number"] + bounds)
 
 
-def _wrong(name, value, meaning):
+def _wrong(name: str, value: Any, meaning: str) -> NpuError:
     return NpuError("npu_awx_survey_defaults.%s is %r; it must be %s" % (name, value, meaning))
 
 
-def _description(option):
+def _description(option: Option) -> str:
     """What the role says first, and what an unanswered question means."""
     text = option["description"]
     text = text if isinstance(text, str) else text[0]

@@ -10,7 +10,7 @@ Fields that this version does not know are kept; a field that it knows must have
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
@@ -28,6 +28,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import 
 # The record of a maintenance: its fields are those of ``_form``, of which only ``_WHOLE`` are sure to be there, and whatever other
 # versions have written.
 Record = dict[str, Any]
+
+OrNone = TypeVar("OrNone", Record, Record | None)
 
 # Characters. The API server allows 256 KiB for all annotations of an object.
 LIMIT = 128 * 1024
@@ -84,7 +86,7 @@ def missing(record: Record) -> list[str]:
     return [name for name in _WHOLE if name not in record or (record[name] is None and name not in ("from", "to", "boot_id"))]
 
 
-def bounded(record: Record | None) -> Record | None:
+def bounded(record: OrNone) -> OrNone:
     """The record as it may be written: what others say in it, such as a hook or a host, is cut."""
     if record is None or len(record.get("failure") or "") <= _FAILURE:
         return record

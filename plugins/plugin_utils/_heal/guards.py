@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 DAY = 24 * 3600
@@ -26,7 +28,7 @@ class Guards:
     storm_window: int = 3600
     old_approvals: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value < 0 or (field.name == "storm_percent" and value > 100):
@@ -35,26 +37,26 @@ class Guards:
 
     # --- each returns a sentence, or None ---
 
-    def tired(self, node, now):
+    def tired(self, node: Object, now: float) -> str | None:
         """The node has been tried often enough."""
         tried = attempts(node, now)
         if not self.attempts or len(tried) < self.attempts:
             return None
-        again = maintenance_record.rfc3339(maintenance_record.seconds_of(tried[-self.attempts]) + DAY)
+        again = maintenance_record.rfc3339((maintenance_record.seconds_of(tried[-self.attempts]) or 0) + DAY)
         return (
             "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. Check its chips. To try"
             " again now: kubectl annotate node %s %s-"
             % (_times(tried), self.attempts, again, node["metadata"]["name"], maintenance_record.ANNOTATION_LAST)
         )
 
-    def fresh(self, uptime):
+    def fresh(self, uptime: float) -> str | None:
         """The host has booted just now."""
         if uptime >= self.min_uptime:
             return None
         text = "The host has been up for %d s only; it is rebooted after %d s (npu_heal_min_uptime)."
         return text % (uptime, self.min_uptime)
 
-    def storm(self, nodes, now):
+    def storm(self, nodes: Iterable[Object], now: float) -> str | None:
         """More of the fleet fails than chips do by themselves."""
         fleet = [node for node in nodes if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         names = sorted(node["metadata"]["name"] for node in fleet if self._hit(node, now))
@@ -68,20 +70,20 @@ class Guards:
             % (len(names), len(fleet), self.storm_window, shown, self.storm_percent)
         )
 
-    def _hit(self, node, now):
+    def _hit(self, node: Object, now: float) -> bool:
         """Whether it wedged within the window, be it that it was recovered since."""
         wedge, begin = heal_wedge.of(node), now - self.storm_window
         if wedge is not None and (wedge.seconds is None or wedge.seconds >= begin):
             return True
-        return any(maintenance_record.seconds_of(when) >= begin for when in attempts(node, now))
+        return any((maintenance_record.seconds_of(when) or 0) >= begin for when in attempts(node, now))
 
-    def approval_not_before(self, node):
+    def approval_not_before(self, node: Object) -> float | None:
         """Seconds since 1970 before which an approval was meant for something else, or None."""
         wedge = heal_wedge.of(node)
         return None if self.old_approvals or wedge is None else wedge.seconds
 
 
-def attempts(node, now):
+def attempts(node: Object, now: float) -> list[str]:
     """When the node was rebooted to recover it, within the last day: RFC 3339, the oldest first."""
     try:
         record = maintenance_record.decode(node) or maintenance_record.last(node)
@@ -90,18 +92,18 @@ def attempts(node, now):
     return recent(record.get("recoveries"), now)
 
 
-def recent(times, now):
+def recent(times: Iterable[str] | None, now: float) -> list[str]:
     """Those of ``times`` that are of the last day."""
     return sorted(text for text in times or () if now - (maintenance_record.seconds_of(text) or 0) < DAY)
 
 
-def left(node):
+def left(node: Object) -> bool:
     """Whether its last recovery did not help, and left it out of service."""
     record = maintenance_record.last(node)
     return record.get("reason") == maintenance_record.RECOVERY_REASON and maintenance_record.left_cordoned(node)
 
 
-def history(node, now):
+def history(node: Object, now: float) -> str | None:
     """What a person wants to know of the recoveries of a node, as a phrase, or None."""
     tried, record = attempts(node, now), maintenance_record.last(node)
     if not tried:
@@ -112,6 +114,6 @@ def history(node, now):
     return text
 
 
-def _times(tried):
+def _times(tried: Sequence[str]) -> str:
     number = "once" if len(tried) == 1 else "%d times" % len(tried)
     return "It was rebooted %s within a day to recover it, the last time at %s" % (number, tried[-1])

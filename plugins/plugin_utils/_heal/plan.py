@@ -8,11 +8,16 @@ Pure decisions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -26,17 +31,19 @@ _DUE = (RECOVER, GIVE_BACK, IN_FLIGHT)
 class UnhealthyNode:
     """One node that is not well. ``host``: its inventory name, or None."""
 
-    def __init__(self, host, name, node):
+    def __init__(self, host: str | None, name: str, node: Object) -> None:
         self.host, self.name, self.node = host, name, node
         self.wedge = heal_wedge.of(node)
-        self.verdict, self.reason = None, None
-        self.resource, self.chips = None, 0
+        self.verdict = ""
+        self.reason: str | None = None
+        self.resource: str | None = None
+        self.chips = 0
 
     @property
-    def due(self):
+    def due(self) -> bool:
         return self.verdict in _DUE
 
-    def result(self, now):
+    def result(self, now: float) -> dict[str, Any]:
         before = kube_client.labels(self.node).get(kube_client.LABEL_DRIVER_VERSION)
         return {
             "host": self.host,
@@ -56,22 +63,22 @@ class UnhealthyNode:
 class HealPlan:
     """``storm``: the sentence about one, or None."""
 
-    def __init__(self, entries, storm, fleet, guards, now):
+    def __init__(self, entries: list[UnhealthyNode], storm: str | None, fleet: int, guards: heal_guards.Guards, now: float) -> None:
         self.entries, self.storm, self._fleet, self._guards, self._now = entries, storm, fleet, guards, now
 
     @property
-    def due(self):
+    def due(self) -> list[UnhealthyNode]:
         """UnhealthyNodes, those that are half-way first, then in the order in which they wedged."""
         rank = {IN_FLIGHT: 0, GIVE_BACK: 1, RECOVER: 2}
         due = [] if self.storm else [entry for entry in self.entries if entry.due and entry.host]
         return sorted(due, key=lambda entry: (rank[entry.verdict], (entry.wedge and entry.wedge.since) or "", entry.name))
 
     @property
-    def strangers(self):
+    def strangers(self) -> list[UnhealthyNode]:
         """UnhealthyNodes of wedged nodes that none of the hosts stands for."""
         return [] if self.storm else [entry for entry in self.entries if entry.verdict == NO_HOST]
 
-    def result(self):
+    def result(self) -> dict[str, Any]:
         return {
             "hosts": {entry.host: entry.result(self._now) for entry in self.entries if entry.host},
             "order": [entry.host for entry in self.due],
@@ -80,7 +87,7 @@ class HealPlan:
             "table": self.table(),
         }
 
-    def told(self):
+    def told(self) -> dict[str, str]:
         """{node: a phrase about its recovery}, for whoever looks at the fleet."""
         told = {}
         for entry in self.entries:
@@ -92,7 +99,7 @@ class HealPlan:
             told[entry.name] = ". ".join(text.rstrip(".") for text in parts if text)
         return told
 
-    def table(self):
+    def table(self) -> list[str]:
         """Aligned lines, the heading first; below them why."""
         wedged = sum(entry.wedge is not None for entry in self.entries)
         summary = "%s wedged." % ("None of %d NPU nodes is" % self._fleet if not wedged else _of(wedged, self._fleet))
@@ -109,22 +116,29 @@ class HealPlan:
             lines += ["", "STORM: %s" % self.storm]
         return lines
 
-    def _cells(self, entry):
+    def _cells(self, entry: UnhealthyNode) -> tuple[str, str, str, str]:
         most = self._guards.attempts
         number = len(heal_guards.attempts(entry.node, self._now))
         attempts = "%d of %d" % (number, most) if most else str(number)
         return entry.name, (entry.wedge and entry.wedge.since) or "-", attempts, entry.verdict
 
 
-def _of(number, fleet):
+def _of(number: int, fleet: int) -> str:
     return "%d of %d NPU nodes %s" % (number, fleet, "is" if number == 1 else "are")
 
 
-def _ended(text):
+def _ended(text: str) -> str:
     return text if text.endswith((".", "true")) or "kubectl" in text else text + "."
 
 
-def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
+def make(
+    hosts: Iterable[dict[str, Any]],
+    nodes: dict[str, Object],
+    guards: heal_guards.Guards,
+    now: float,
+    auto: bool = False,
+    approval_max_age: float = 0,
+) -> HealPlan:
     """The HealPlan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name."""
     by_node = {(host.get("config") or {}).get("node_name") or host["name"]: host for host in hosts}
     entries, twins = [], identity.twins(nodes)
@@ -132,7 +146,7 @@ def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
         node, host = nodes[name], by_node.get(name)
         if not _concerns(node):
             continue
-        entry = UnhealthyNode(host and host["name"], name, node)
+        entry = UnhealthyNode(host["name"] if host else None, name, node)
         facts = (host or {}).get("facts") or {}
         entry.resource, entry.chips = (facts.get("family") or {}).get("resource"), facts.get("chip_count") or 0
         entry.verdict, entry.reason = _judge(entry, host, guards, now, auto, approval_max_age)
@@ -143,7 +157,7 @@ def make(hosts, nodes, guards, now, auto=False, approval_max_age=0):
     return HealPlan(entries, guards.storm(nodes.values(), now), len(fleet), guards, now)
 
 
-def _concerns(node):
+def _concerns(node: Object) -> bool:
     if heal_wedge.of(node) is not None or heal_guards.left(node):
         return True
     try:
@@ -152,7 +166,9 @@ def _concerns(node):
         return False  # a wedged node's is told
 
 
-def _judge(entry, host, guards, now, auto, approval_max_age):
+def _judge(
+    entry: UnhealthyNode, host: dict[str, Any] | None, guards: heal_guards.Guards, now: float, auto: bool, approval_max_age: float
+) -> tuple[str, str | None]:
     """(verdict, why)."""
     node = entry.node
     try:
@@ -182,22 +198,31 @@ def _judge(entry, host, guards, now, auto, approval_max_age):
         return NOT_READY, "The node is not Ready: %s." % why
     if entry.wedge is None:
         return GIVE_BACK, "Its chips respond again; its recovery had left it cordoned."
-    return _judge_wedged(entry, host.get("facts") or {}, guards, now, auto, approval_max_age)
+    return _judge_wedged(entry, entry.wedge, host.get("facts") or Facts(), guards, now, auto, approval_max_age)
 
 
-def _judge_wedged(entry, facts, guards, now, auto, approval_max_age):
+def _judge_wedged(
+    entry: UnhealthyNode,
+    wedge: heal_wedge.Wedge,
+    facts: Facts,
+    guards: heal_guards.Guards,
+    now: float,
+    auto: bool,
+    approval_max_age: float,
+) -> tuple[str, str | None]:
     node = entry.node
     no_driver = heal_guards.left(node) or (facts.get("driver") or {}).get("failed")
-    if not entry.wedge.is_of(kube_client.boot_id(node)) and not no_driver:
+    if not wedge.is_of(kube_client.boot_id(node)) and not no_driver:
         return maintenance_outcome.TOO_SOON, maintenance_purpose.REBOOTED_SINCE
     why = guards.tired(node, now)
     if why:
         return maintenance_outcome.GIVEN_UP, why
-    why = guards.fresh(facts["uptime"]) if facts.get("uptime") is not None else None
+    uptime = facts.get("uptime")
+    why = guards.fresh(uptime) if uptime is not None else None
     if why:
         return maintenance_outcome.TOO_SOON, why
     if not auto:
-        given, why = maintenance_record.approval(node, now, approval_max_age, guards.approval_not_before(node))
-        if given is None:
+        _given, why = maintenance_record.approval(node, now, approval_max_age, guards.approval_not_before(node))
+        if why is not None:
             return maintenance_outcome.AWAITING, why[:1].upper() + why[1:]
     return RECOVER, None

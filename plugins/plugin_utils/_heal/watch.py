@@ -15,10 +15,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import ASKING
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan, UnhealthyNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 # Seconds until what was tried in vain is tried again; it doubles from the interval on.
 MOST = 600
@@ -35,11 +40,11 @@ class Nodes:
     A token is renewed, a kubeconfig is written anew: who watches for months reads them more than once.
     """
 
-    def __init__(self, connect):
+    def __init__(self, connect: Callable[[], AnyCluster]) -> None:
         """``connect()``: a _kube.client.Cluster, of the credentials as they are then."""
         self._connect, self._cluster = connect, connect()
 
-    def __call__(self):
+    def __call__(self) -> list[Object]:
         try:
             return self._cluster.list("/api/v1/nodes")
         except NpuError as exc:
@@ -49,7 +54,7 @@ class Nodes:
         return self._cluster.list("/api/v1/nodes")
 
 
-def _is_refusal(exc):
+def _is_refusal(exc: NpuError) -> bool:
     """Whether others than these credentials might do: the API server does not know, or does not let, who asks."""
     return isinstance(exc, kube_client.Unauthorized) or bool(exc.details.get("missing"))
 
@@ -57,20 +62,24 @@ def _is_refusal(exc):
 class Watch:
     """``look()``: a _heal.plan.HealPlan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
 
-    def __init__(self, look, recover, say, interval, clock):
+    def __init__(
+        self, look: Callable[[], HealPlan], recover: Callable[[], int], say: Callable[[str], None], interval: float, clock: Clock
+    ) -> None:
         self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock
-        self._told = None
-        self._tried, self._pause, self._not_before = None, interval, 0.0
+        self._told: list[str] | None = None
+        self._tried: list[Any] | None = None
+        self._pause, self._not_before = interval, 0.0
         self._let_in = False
-        self._blind_since, self._reminded, self._refusals = None, 0.0, 0
+        self._blind_since: float | None = None
+        self._reminded, self._refusals = 0.0, 0
 
-    def run(self, going=lambda: True):
+    def run(self, going: Callable[[], bool] = lambda: True) -> None:
         """Watch as long as ``going()``."""
         while going():
             self.step()
             self._clock.sleep(self._interval)
 
-    def step(self):
+    def step(self) -> None:
         """One look, and what follows from it. Raises NpuError when there is no sense in another one."""
         try:
             plan = self._look()
@@ -96,7 +105,7 @@ class Watch:
         self._say("The recovery has ended with status %d; watches again." % status)
         self._told = None
 
-    def _blind(self, exc):
+    def _blind(self, exc: NpuError) -> None:
         """Nobody is looking after the nodes. Raises NpuError when that does not end by itself."""
         now = self._clock.monotonic()
         if self._blind_since is None:
@@ -111,7 +120,7 @@ class Watch:
             self._told, self._reminded = None, now
         self._tell([exc.message])
 
-    def _tell(self, lines):
+    def _tell(self, lines: list[str]) -> None:
         """Show what changed."""
         if lines != self._told:
             self._told = lines
@@ -119,11 +128,11 @@ class Watch:
                 self._say(line)
 
 
-def _names(entries):
+def _names(entries: Iterable[UnhealthyNode]) -> str:
     return ", ".join(entry.name for entry in entries)
 
 
-def own_command():
+def own_command() -> list[str]:
     """The command line of this ansible-playbook, without the watch. Raises NpuError when it asks people for something."""
     asking = [word for word in sys.argv if word in ASKING]
     if asking:
@@ -134,11 +143,12 @@ def own_command():
     return [sys.executable] + sys.argv + ["-e", '{"npu_heal_watch": false}']
 
 
-def run(command, say):
+def run(command: list[str], say: Callable[[str], None]) -> int:
     """Run a command, each line of its output said as it comes; returns its exit status. It ends with this process."""
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
+    assert process.stdout is not None  # it is a pipe
     with process.stdout, _ends_with(process):
         for line in process.stdout:
             say(line.rstrip("\n"))
@@ -146,15 +156,15 @@ def run(command, say):
 
 
 @contextlib.contextmanager
-def _ends_with(process):
+def _ends_with(process: subprocess.Popen[str]) -> Iterator[None]:
     """Terminate the process when this one is, or when the Ansible that this one is a worker of has gone."""
 
-    def on_term(_signum, _frame):
+    def on_term(_signum: int, _frame: object) -> None:
         raise SystemExit(143)
 
     over, parent = threading.Event(), os.getppid()
 
-    def guard():
+    def guard() -> None:
         while not over.wait(1):
             if os.getppid() != parent:
                 process.terminate()

@@ -10,6 +10,7 @@ import dataclasses
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Characters of a reason that are shown.
@@ -25,20 +26,20 @@ class Wedge:
     boot_id: str | None = None
 
     @property
-    def seconds(self):
+    def seconds(self) -> int | None:
         """``since`` in seconds since 1970, or None."""
         return maintenance_record.seconds_of(self.since)
 
     @property
-    def text(self):
+    def text(self) -> str:
         return "since %s: %s" % (self.since, self.reason) if self.since else self.reason
 
-    def is_of(self, boot_id):
+    def is_of(self, boot_id: str | None) -> bool:
         """Whether it was seen in that boot, as far as it says. A reboot may have cured it; the agent will tell."""
         return self.boot_id in (None, boot_id)
 
 
-def of(node):
+def of(node: Object) -> Wedge | None:
     """The Wedge of a Node, or None. One that somebody made by hand counts as well."""
     text = kube_client.annotations(node).get(kube_client.ANNOTATION_WEDGED)
     if text is None:

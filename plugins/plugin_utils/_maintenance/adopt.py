@@ -9,25 +9,35 @@ the Node counts: a step, or a slot with paused components, tells whose cordon it
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+    FAILED,
+    UP_TO_DATE,
+    WITHDRAWN,
+    NotDue,
+    Outcome,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Change, Target
 
 
 class Adoption:
-    def __init__(self, work):
+    def __init__(self, work: Work) -> None:
         """``work``: Work."""
         self._work, self._request = work, work.request
         self._log, self._slots = work.log, work.slots
 
-    def is_lost(self, node):
+    def is_lost(self, node: Object) -> bool:
         """Whether a maintenance had this node, and its record is gone."""
         return maintenance_record.is_lost(node, lambda: self._slots.view()["holders"])
 
-    def adopt_trial(self, view, lost):
+    def adopt_trial(self, view: View, lost: bool) -> None:
         """The record anew, for the trial that the host is in: at its validation, or on its way back."""
         request, driver, good = self._request, view["driver"], view["good"]
         if request.release is None:
@@ -37,7 +47,7 @@ class Adoption:
         tried, before = _driver(driver), _driver(good)
         self._slots.hold(request.node, request.run, pool=self._work.pool(tried) if stays else None)
 
-        def decide(node, _none):
+        def decide(node: Object, _none: None) -> Change:
             step = maintenance_record.VALIDATION if stays else maintenance_record.ROLLBACK
             target = dict(tried, digest=request.target.get("digest")) if stays else dict(before, digest=None)
             record = self._record(node, view, before if stays else tried, target, step, lost)
@@ -51,7 +61,7 @@ class Adoption:
         text = "its host runs %s on trial, and there is no record of it: " % tried["version"]
         self._work.say(text + ("validates it" if stays else "goes back to %s" % before["version"]))
 
-    def give_back(self, view):
+    def give_back(self, view: View) -> Outcome:
         """Whose record is gone and whose host was not rebooted, or has a confirmed driver: back into service."""
         self._slots.hold(self._request.node, self._request.run)
         driver = _driver(view["driver"])
@@ -59,10 +69,10 @@ class Adoption:
         self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, maintenance_record.JOBS, lost)))
         if view["next"] or view["going_down"]:
             # A reboot that is on its way takes place, but shall try nothing.
-            self._work.host.withdrawn(self._log.record["generation"])
+            self._work.host.withdrawn(self._log.own["generation"])
         return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is gone.")
 
-    def _record(self, node, view, before, target, step, lost):
+    def _record(self, node: Object, view: View, before: Target, target: Target, step: str, lost: bool) -> Record:
         """``lost``: the cordon is that maintenance's, and so are the paused components."""
         generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
         now, request = self._log.now(), self._request
@@ -79,7 +89,7 @@ class Adoption:
             record["times"][PAUSED] = now
         return record
 
-    def settle(self, view):
+    def settle(self, view: View) -> None:
         """Raise NotDue for a node without the label of a step: what the host and the Node say is what became of it."""
         request, node = self._request, self._log.node
         if request.release is None:
@@ -107,5 +117,5 @@ class Adoption:
         raise NotDue(UP_TO_DATE)
 
 
-def _driver(release):
+def _driver(release: str | None) -> Target:
     return {"version": maintenance_record.version_of(release) or None, "release": release}

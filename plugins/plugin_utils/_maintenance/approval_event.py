@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 # Contract.
 EVENT_REASON = "RebootRequired"
@@ -15,7 +16,7 @@ EVENT_REASON = "RebootRequired"
 EVENTS = "/api/v1/namespaces/default/events"
 
 
-def ask(cluster, node, reason, text, now):
+def ask(cluster: AnyCluster, node: Object, reason: str, text: str, now: str) -> None:
     """Create or refresh the Event that asks a person for a reboot. ``reason``: upgrade, rollback or recovery."""
     metadata = node["metadata"]
     key = hashlib.sha256(("%s %s %s" % (metadata.get("uid"), reason, text)).encode()).hexdigest()[:12]

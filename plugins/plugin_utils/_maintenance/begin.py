@@ -8,8 +8,11 @@ from __future__ import annotations
 import random
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -18,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
     Skipped,
+    Work,
     check_skip,
     way,
 )
@@ -29,8 +33,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     FAILED,
     HALTED,
     NotDue,
+    Outcome,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_watch import SlotHolders
 
 # What the label says of a node with which a maintenance may begin: its host is asked then.
 _TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
@@ -40,7 +46,7 @@ LOOK = 30  # after which who waits for a slot looks at its node again
 _TURN_PAUSES = 2, 15
 
 
-def turn_pause(waited):
+def turn_pause(waited: float) -> float:
     """Seconds until it is asked for a slot again: a twentieth of what was ``waited``, within bounds. Never quite the same, so that
     many who began to wait together do not ask together."""
     least, most = _TURN_PAUSES
@@ -48,13 +54,13 @@ def turn_pause(waited):
 
 
 class Beginning:
-    def __init__(self, work):
+    def __init__(self, work: Work) -> None:
         """``work``: Work."""
         self._adoption = Adoption(work)
         self._work, self._request, self._policy = work, work.request, work.policy
         self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
-    def enter(self):
+    def enter(self) -> Outcome | None:
         """Have a record of this run on the node: None. Otherwise the outcome. Raises Lost, Gone or NpuError."""
         found = self._log.open()
         try:
@@ -68,7 +74,7 @@ class Beginning:
             return self._work.outcome(exc.outcome, exc.reason)
         return self.begin()
 
-    def begin(self):
+    def begin(self) -> Outcome | None:
         """A maintenance of this run's own: None, or the outcome when there is to be none."""
         try:
             return self._begin()
@@ -79,7 +85,7 @@ class Beginning:
 
     # --- a record that is there ---
 
-    def _refuse_other(self, found):
+    def _refuse_other(self, found: Record) -> None:
         """Raise NotDue when the record is to be left to another playbook, whether its run is dead or not."""
         if maintenance_purpose.of_record(found).recovers == self._purpose.recovers:
             return
@@ -89,7 +95,7 @@ class Beginning:
         if self._purpose.recovers:
             self._purpose.check_due(self._log.node, self._work.clock.now())
 
-    def _take_up(self, found):
+    def _take_up(self, found: Record) -> Outcome | None:
         """Go on with it, or clear it away first when it was begun for something else."""
         other = maintenance_record.reason_of(found) != self._request.reason
         # Nothing is wanted any more: the version was set back, say.
@@ -105,7 +111,7 @@ class Beginning:
         outcome = Ending(self._work).withdraw()
         return outcome if pointless else self.begin()
 
-    def _go_on(self, found, retarget=False):
+    def _go_on(self, found: Record, retarget: bool = False) -> None:
         foreign = found["run"] != self._request.run
         generation = found["generation"]
         if foreign:
@@ -125,17 +131,18 @@ class Beginning:
                     )
                 )
             )
-        self._slots.hold(self._request.node, self._request.run, self._purpose.recovers, self._work.pool(self._log.record["to"]))
+        self._slots.hold(self._request.node, self._request.run, self._purpose.recovers, self._work.pool(self._log.own["to"]))
         if foreign:
             self._work.say("continues the maintenance that the run %s left" % found["run"])
 
-    def _wait_for_silence(self, found):
+    def _wait_for_silence(self, begun: Record) -> Record | None:
         """Wait until nothing is heard of the run with this record, by the own monotonic clock: then it must be dead. What its
         machine took for the time does not count. Returns the record, or None when it has ended.
 
         Raises Lost as soon as its run shows that it lives.
         """
-        sign, clock, limit = _sign(found), self._work.clock, self._policy.heartbeat_limit
+        found: Record | None = begun
+        sign, clock, limit = _sign(begun), self._work.clock, self._policy.heartbeat_limit
         started, told = clock.monotonic(), False
         while found is not None and found["run"] != self._request.run:
             if _sign(found) != sign:
@@ -154,7 +161,7 @@ class Beginning:
 
     # --- a new one ---
 
-    def _begin(self):
+    def _begin(self) -> Outcome | None:
         if self._adopt():
             return None
         self._check_due(self._log.node)
@@ -180,10 +187,10 @@ class Beginning:
         except NpuError:
             self._slots.give(self._request.node, self._request.run)
             raise
-        self._work.say("begins: %s" % way(self._log.record))
+        self._work.say("begins: %s" % way(self._log.own))
         return None
 
-    def _adopt(self):
+    def _adopt(self) -> bool:
         """Take up what a maintenance left whose record is gone. True when there is a record now. Raises NotDue."""
         node = self._log.node
         lost = self._adoption.is_lost(node)
@@ -204,7 +211,7 @@ class Beginning:
             raise NotDue(given_back["outcome"], given_back["reason"])
         return False
 
-    def _adopt_unapproved(self):
+    def _adopt_unapproved(self) -> bool:
         """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
         view = None if self._purpose.recovers else self._work.host.peek()
         if view is None or not maintenance_reboot.on_trial(view):
@@ -213,12 +220,12 @@ class Beginning:
         self._adoption.adopt_trial(view, lost=False)
         return True
 
-    def _identified(self):
+    def _identified(self) -> View:
         view = self._work.host.view()
         self._work.check_identity(view)
         return view
 
-    def _check_due(self, node):
+    def _check_due(self, node: Object) -> None:
         if not self._purpose.recovers and maintenance_record.state(node) is None:
             self._adoption.settle(self._identified())
         self._purpose.check_due(node, self._work.clock.now())
@@ -229,7 +236,7 @@ class Beginning:
         if self._request.failure:
             raise NotDue(FAILED, self._request.failure)
 
-    def _first_change(self, node, view):
+    def _first_change(self, node: Object, view: View) -> Change:
         self._check_due(node)
         generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
         before = {"version": view["loaded_version"], "release": view["good"] or view["driver"]}
@@ -255,7 +262,7 @@ class Beginning:
 
     # --- a slot ---
 
-    def _wait_for_slot(self, view):
+    def _wait_for_slot(self, view: View) -> str | None:
         """None with a slot; the sentence about a halt otherwise."""
         clock, pool = self._work.clock, self._work.pool(self._request.target)
         if pool and view["good"] == self._request.target["release"]:
@@ -288,7 +295,7 @@ class Beginning:
             self._work.life.beat()
             clock.sleep(turn_pause(now - started))
 
-    def _refuse_dead(self, holders):
+    def _refuse_dead(self, holders: SlotHolders) -> None:
         """Raise NpuError when all of these were left by runs that died. In this run, somebody else may be about to go on."""
         limit = max(maintenance_record.HEARTBEAT_LIMIT, self._policy.heartbeat_limit) + TELL
         records = self._slots.dead(holders, limit)
@@ -303,14 +310,14 @@ class Beginning:
 
     # --- approval ---
 
-    def _missing_approval(self, node):
+    def _missing_approval(self, node: Object) -> str | None:
         """Why the node may not be rebooted yet, or None."""
         if self._policy.auto or not self._purpose.needs_reboot(node):
             return None
         given, why = self._work.approval(node)
         return None if given is not None else sentence(why)
 
-    def _ask_for_approval(self):
+    def _ask_for_approval(self) -> str | None:
         """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
         labels = {maintenance_record.LABEL_STATE: maintenance_record.APPROVAL, maintenance_record.LABEL_REBOOT_REQUIRED: "true"}
         if self._purpose.recovers:
@@ -333,12 +340,12 @@ class Beginning:
             clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))
 
 
-def _sign(record):
+def _sign(record: Record) -> object:
     """What changes as long as a run is at work on a node."""
     return record["run"], record.get("generation"), record.get("heartbeat")
 
 
-def other_purpose(name, found):
+def other_purpose(name: str, found: Record) -> str:
     """The sentence about a maintenance of the other kind that is under way."""
     text = "%s is in %s by the run %s (step %s, last heartbeat %s). If that run is dead: ansible-playbook npuops.ascend.%s"
     return (text + " --limit %s") % (

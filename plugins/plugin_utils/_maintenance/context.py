@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.node_drain import Drain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostSide
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import Outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostSide, Port
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, Job, Target
 
 # The way forth.
 ORDER = (*maintenance_record.BEFORE_INTENT, maintenance_record.VALIDATION, maintenance_record.UNCORDON)
@@ -25,6 +33,11 @@ POLL = 2.0  # seconds
 IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
 HALT_SECONDS = 30  # after which somebody who waits looks for a halt again
 TELL = 60  # seconds after which what is waited for is told again
+
+
+# They make what empties the node, and the user's own pod on it, of (cluster, beat, say).
+MakeDrain = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], Drain]
+MakeSmokePod = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], SmokePod]
 
 
 class Uncordoned(Exception):
@@ -55,19 +68,19 @@ class MaintenanceRequest:
     node: str
     run: str
     reason: str = maintenance_record.UPGRADE_REASON
-    target: dict = dataclasses.field(default_factory=dict)
-    purpose: object = maintenance_purpose.Upgrade
+    target: Target = dataclasses.field(default_factory=dict)
+    purpose: maintenance_purpose.Purpose = maintenance_purpose.Upgrade
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     namespace: str = "npu-operator"
-    job: dict | None = None  # {id, url, user, workflow} of AWX, for the record
+    job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
     pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
     proved: bool = False  # whether a node of the pool has what this one is to get
-    in_flight: tuple = ()  # the nodes that the run goes on with
+    in_flight: tuple[str, ...] = ()  # the nodes that the run goes on with
 
     @property
-    def release(self):
+    def release(self) -> str | None:
         """What the host is to end on; None when no other driver is wanted than the one that it has."""
         return self.target.get("release") or None
 
@@ -91,11 +104,21 @@ class Work:
     ``log``: NodeLog, ``slots``: Slots, ``host``: HostSide, ``pods``: Drain, ``smoke``: SmokePod or None.
     """
 
-    def __init__(self, cluster, host, pods, request, policy, clock, say, smoke=None):
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        host: Port,
+        pods: MakeDrain,
+        request: MaintenanceRequest,
+        policy: MaintenancePolicy,
+        clock: Clock,
+        say: Callable[[str, float, str], None],
+        smoke: MakeSmokePod | None = None,
+    ) -> None:
         """As for Cycle."""
         self.request, self.policy, self.clock = request, policy, clock
         self._say_to, self._started = say, clock.now()
-        self._said = None  # (the sentence, when)
+        self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = PatientCluster(cluster, self.say, clock)
         self.log = maintenance_record.NodeLog(self.cluster, request.node, request.run, clock, self.still)
@@ -110,7 +133,7 @@ class Work:
 
     # --- telling ---
 
-    def say(self, sentence, step=None):
+    def say(self, sentence: str, step: str | None = None) -> None:
         if step is None:
             record = self.log.record
             node = self.log.node
@@ -118,7 +141,7 @@ class Work:
         self._say_to(step or "", self.seconds(), sentence)
         self._said = sentence, self.clock.monotonic()
 
-    def still(self):
+    def still(self) -> None:
         """For whoever waits: say once more what was said last, after a minute. Long silence is taken for death."""
         self.life.beat()
         if self._said and self.clock.monotonic() - self._said[1] >= TELL:
@@ -126,11 +149,13 @@ class Work:
             self.say("still: " + sentence)
             self._said = sentence, self._said[1]
 
-    def seconds(self):
+    def seconds(self) -> float:
         """Since the maintenance began; since this run did, as long as it has not."""
         return max(0, self.clock.now() - (maintenance_record.seconds_of(self.log.started) or self._started))
 
-    def outcome(self, outcome, reason=None, blockers=(), step=None):
+    def outcome(
+        self, outcome: str, reason: str | None = None, blockers: Iterable[Any] | None = (), step: str | None = None
+    ) -> Outcome:
         node = self.log.node
         return {
             "outcome": outcome,
@@ -142,23 +167,23 @@ class Work:
 
     # --- looking ---
 
-    def components(self):
+    def components(self) -> str | None:
         return kube_client.labels(self.log.node).get(kube_client.LABEL_COMPONENTS)
 
-    def components_back(self):
+    def components_back(self) -> Labels:
         """The label with which the components we paused run again; {} when there is nothing to give back."""
         paused = self.marked(PAUSED) and self.components() == "paused"
         return {kube_client.LABEL_COMPONENTS: "enabled"} if paused else {}
 
-    def marked(self, mark):
-        return mark in self.log.record["times"]
+    def marked(self, mark: str) -> bool:
+        return mark in self.log.own["times"]
 
     @property
-    def wants_more(self):
+    def wants_more(self) -> bool:
         """Whether this run wants another driver than the one on which the record ends that it clears away."""
-        return self.clears and self.request.release not in (None, self.log.record["to"].get("release"))
+        return self.clears and self.request.release not in (None, self.log.own["to"].get("release"))
 
-    def check_identity(self, view):
+    def check_identity(self, view: View) -> None:
         """Raise WrongHost when the host with this view is not the one the Node stands for."""
         boot_id = kube_client.boot_id(self.log.look())
         if view["boot_id"] != boot_id:
@@ -168,14 +193,14 @@ class Work:
                 % (self.request.node, self.request.node, view["boot_id"], boot_id)
             )
 
-    def check_unique(self):
+    def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
         nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
         why = identity.twins(nodes).get(self.request.node)
         if why:
             raise WrongHost("The host of %s is not rebooted: %s." % (self.request.node, why))
 
-    def known_host(self, patience=None):
+    def known_host(self, patience: float | None = None) -> View:
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
 
         ``patience``: seconds for a host that may be rebooting. Raises WrongHost.
@@ -183,7 +208,7 @@ class Work:
         deadline = None
         while True:
             view = self.host.look(again=deadline is not None, patience=patience)
-            if view["boot_id"] == self.log.record["boot_id"]:
+            if view["boot_id"] == self.log.own["boot_id"]:
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:
                 self.check_identity(view)
@@ -198,23 +223,23 @@ class Work:
                 self.say("waits until the node reports the boot ID of the host")
             self.clock.sleep(POLL)
 
-    def refuse_another_node(self):
+    def refuse_another_node(self) -> None:
         """Raise WrongHost when the host is certainly another node's. One that reboots now cannot be asked."""
         view = self.host.peek()
-        if view is not None and view["boot_id"] != self.log.record["boot_id"] and self._is_another_node(view["boot_id"]):
+        if view is not None and view["boot_id"] != self.log.own["boot_id"] and self._is_another_node(view["boot_id"]):
             self.check_identity(view)
 
-    def _is_another_node(self, boot_id):
+    def _is_another_node(self, boot_id: str) -> bool:
         nodes = self.cluster.list("/api/v1/nodes")
         return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.request.node for node in nodes)
 
-    def approval(self, node):
+    def approval(self, node: Object) -> tuple[Record | None, str | None]:
         """(approval, None) or (None, why there is none)."""
         return maintenance_record.approval(
             node, self.clock.now(), self.policy.approval_max_age, self.request.purpose.approval_not_before(node)
         )
 
-    def pool(self, target):
+    def pool(self, target: Target) -> str | None:
         """The kind of the node with this ``target``, for Slots; None when that is known to work, or there is none."""
         release, request = target.get("release"), self.request
         if not release or (request.proved and release == request.release):
@@ -224,14 +249,14 @@ class Work:
         # A record may be about another release than the one that is wanted now.
         return "%s %s" % (request.pool.rpartition(" ")[0] or request.resource, release)
 
-    def check_slot(self):
+    def check_slot(self) -> None:
         """Raise Halted or NotYet when the node may not go on to its reboot."""
         self._asked = self.clock.monotonic()
         self.slots.check(self.request.node, self.request.reason)
 
     # --- writing ---
 
-    def beat(self):
+    def beat(self) -> None:
         """For whoever waits. Raises what keeps the node from its reboot, before that is certain: a person or a halt."""
         self.log.beat()
         record = self.log.record
@@ -240,21 +265,21 @@ class Work:
             if self.clock.monotonic() - self._asked >= HALT_SECONDS:
                 self.check_slot()
 
-    def may_go_on(self, node, record):
+    def may_go_on(self, node: Object, record: Record) -> None:
         """A guard of NodeLog.step before the reboot: people may still stop it, or a chip that answers again."""
         self.request.purpose.check_still_due(node)
         check_skip(node)
         if not maintenance_record.unschedulable(node):
             raise Uncordoned()
 
-    def due(self, record, step, **fields):
+    def due(self, record: Record, step: str, **fields: Any) -> Record:
         """The record with ``step`` as the one that is due."""
         times = dict(record["times"])
         if step != record["step"]:
             times[step] = self.log.now()
         return dict(record, step=step, heartbeat=self.log.now(), times=times, **fields)
 
-    def tell_event(self):
+    def tell_event(self) -> None:
         """The Event that asks for the approval, new or refreshed. For a recovery the node agent does."""
         if self.request.purpose.recovers:
             return
@@ -269,12 +294,12 @@ class Work:
             self.say("no Event asks for the approval: %s" % exc.message)
 
 
-def check_skip(node):
+def check_skip(node: Object) -> None:
     if maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_SKIP):
         raise Skipped("It has the label %s=true." % maintenance_record.LABEL_SKIP)
 
 
-def way(record):
+def way(record: Record) -> str:
     if not record["to"]:
         return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
     return "%s from %s to %s" % (

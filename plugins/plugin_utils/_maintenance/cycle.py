@@ -9,9 +9,16 @@ killed before or after any of them and started again comes to the same end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -21,6 +28,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     Invalid,
     MaintenancePolicy,
     MaintenanceRequest,
+    MakeDrain,
+    MakeSmokePod,
     Skipped,
     Uncordoned,
     Withdrawn,
@@ -38,8 +47,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     FAILED,
     HALTED,
     UNDER_WAY,
+    Outcome,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import (
     INTENT,
     LEFT,
@@ -81,14 +92,24 @@ _LASTING_LABELS = (
 
 
 class Cycle:
-    def __init__(self, cluster, host, pods, request, policy, clock, say, smoke=None):
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        host: Port,
+        pods: MakeDrain,
+        request: MaintenanceRequest,
+        policy: MaintenancePolicy,
+        clock: Clock,
+        say: Callable[[str, float, str], None],
+        smoke: MakeSmokePod | None = None,
+    ) -> None:
         """``cluster``: Cluster; ``host``: the port of _cycle_host; ``pods(cluster, beat, say)`` and ``smoke(cluster, beat,
         say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock."""
         self._work = Work(cluster, host, pods, request, policy, clock, say, smoke)
         self._log, self._request, self._policy, self._purpose = self._work.log, request, policy, request.purpose
         self._beginning, self._check, self._ending = Beginning(self._work), Check(self._work), Ending(self._work)
         self._ends_as_begun = self._more = False  # of a record that is cleared away
-        self._boot_id = None  # of the boot whose driver this run validates
+        self._boot_id: str | None = None  # of the boot whose driver this run validates
         self._asked = False  # whether the intent is this run's own
         self._handlers = {
             maintenance_record.CORDON: self._cordon,
@@ -102,11 +123,11 @@ class Cycle:
         }
 
     @property
-    def changed(self):
+    def changed(self) -> bool:
         """Whether the Node was written."""
         return self._log.writes > 0
 
-    def run(self, until="done"):
+    def run(self, until: str = "done") -> Outcome:
         """Returns {outcome, step, reason, seconds, blockers}: how far it came and why, in one sentence.
 
         Raises NpuError when it could not begin, or could not even write down what is wrong; the next run goes on.
@@ -132,9 +153,9 @@ class Cycle:
             outcome = work.outcome(FAILED, exc.message)
             raise NpuError(text % (exc.message, self._request.node), api_unreachable=True, **outcome)
 
-    def _stop(self, until):
+    def _stop(self, until: str) -> Outcome | None:
         """The outcome when the step asked for is reached."""
-        step = self._log.record["step"]
+        step = self._log.own["step"]
         if until not in _STOPS or step == maintenance_record.ROLLBACK or self._fails(step) or self._work.clears:
             return None
         at, stop = ORDER.index(step), ORDER.index(_STOPS[until])
@@ -142,29 +163,28 @@ class Cycle:
             return None
         return self._work.outcome(UNDER_WAY)
 
-    def _fails(self, step):
-        """Whether a hook's failure is to be heeded: not any more once the release is confirmed."""
-        return (
-            self._request.failure
-            and not self._work.clears
-            and step not in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON)
-        )
+    def _fails(self, step: str) -> str | None:
+        """A hook's failure that is to be heeded: not any more once the release is confirmed."""
+        if self._work.clears or step in (maintenance_record.ROLLBACK, maintenance_record.UNCORDON):
+            return None
+        return self._request.failure
 
-    def _step(self):
+    def _step(self) -> Outcome | None:
         """Do what is due. None, or the outcome with which the node is let go."""
-        step, intended = self._log.record["step"], maintenance_record.intended(self._log.record)
+        step, intended = self._log.own["step"], maintenance_record.intended(self._log.own)
         ending = self._ending
         try:
             if (
                 self._work.clears
                 and not self._ends_as_begun
-                and maintenance_record.reason_of(self._log.record) != self._request.reason
+                and maintenance_record.reason_of(self._log.own) != self._request.reason
             ):
                 return self._turn()
-            if self._fails(step):
+            failure = self._fails(step)
+            if failure:
                 if not intended:
-                    return ending.give_back(FAILED, self._request.failure)
-                return self._to_rollback(self._request.failure)
+                    return ending.give_back(FAILED, failure)
+                return self._to_rollback(failure)
             return self._handlers[step]()
         except Uncordoned:
             self._work.say("somebody uncordoned the node: starts over")
@@ -197,13 +217,13 @@ class Cycle:
             return self._stuck(exc) if intended else ending.give_back(FAILED, exc.message)
         return None
 
-    def _stuck(self, exc):
+    def _stuck(self, exc: NpuError) -> Outcome:
         """Between intent and end something went wrong that nobody foresaw, or the host is gone."""
         return self._ending.leave(exc.message) if self._purpose.recovers else self._ending.halt(exc)
 
     # --- until the node is empty ---
 
-    def _cordon(self):
+    def _cordon(self) -> Outcome | None:
         self._work.check_slot()
         blockers = self._work.pods.simulate()
         if blockers:
@@ -212,7 +232,7 @@ class Cycle:
                 DEFERRED, "Not cordoned: %s." % text.rstrip("."), [blocker.result() for blocker in blockers]
             )
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             self._purpose.check_still_due(node)
             check_skip(node)
             # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's.
@@ -224,24 +244,24 @@ class Cycle:
         self._work.say("cordoned")
         return None
 
-    def _wait_for_jobs(self):
+    def _wait_for_jobs(self) -> None:
         remaining = self._work.pods.wait_for_jobs()
         if remaining:
             self._work.say("no longer waits for %d pods" % len(remaining))
         self._log.step(maintenance_record.PODS, guard=self._work.may_go_on)
 
-    def _evict_npu_pods(self):
+    def _evict_npu_pods(self) -> None:
         count = self._work.pods.evict_npu_pods()
         if count:
             self._work.say("NPU pods gone: %d" % count)
         self._log.step(maintenance_record.DRAIN, guard=self._work.may_go_on)
 
-    def _drain(self):
+    def _drain(self) -> None:
         count = self._work.pods.evict_others()
         if count:
             self._work.say("other pods gone: %d" % count)
         if self._work.components() == "enabled":
-            times = dict(self._log.record["times"], **{PAUSED: self._log.now()})
+            times = dict(self._log.own["times"], **{PAUSED: self._log.now()})
             labels = {kube_client.LABEL_COMPONENTS: "paused"}
             self._log.step(maintenance_record.DRAIN, labels=labels, guard=self._work.may_go_on, times=times)
         self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
@@ -249,15 +269,16 @@ class Cycle:
 
     # --- reboot ---
 
-    def _reboot(self):
-        if self._log.record["boot_id"] is None:
-            return self._intend()
-        release = self._log.record["to"].get("release")
+    def _reboot(self) -> Outcome | None:
+        if self._log.own["boot_id"] is None:
+            self._intend()
+            return None
+        release = self._log.own["to"].get("release")
         if not self._asked:
             self._work.refuse_another_node()
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
         self._work.say("is back")
-        record = self._log.record
+        record = self._log.own
         if release is None or maintenance_reboot.runs(view, release):
             # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
             # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
@@ -273,15 +294,15 @@ class Cycle:
             self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
         return None
 
-    def _taken(self, view):
+    def _taken(self, view: View) -> dict[str, Any]:
         """What changes in the record when the host tries another release of the version: that for its new kernel."""
-        to = self._log.record["to"]
+        to = self._log.own["to"]
         if not to.get("release") or view["driver"] == to["release"]:
             return {}
         self._work.say("its kernel is %s now: tries %s" % (view["kernel"], view["driver"]))
         return {"to": dict(to, release=view["driver"], digest=None)}
 
-    def _intend(self):
+    def _intend(self) -> None:
         """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
         count = self._work.pods.evict_returned(MOST_RETURNS)
         if count:
@@ -289,7 +310,7 @@ class Cycle:
         view = self._work.host.wait_free()
         self._work.check_identity(view)
         self._work.check_unique()
-        if maintenance_reboot.trial_runs(view, self._log.record["to"].get("release")):
+        if maintenance_reboot.trial_runs(view, self._log.own["to"].get("release")):
             self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
         self._work.check_slot()
@@ -300,7 +321,7 @@ class Cycle:
             text = "Not rebooted: %s." % maintenance_reboot.held_text(view["holders"])
             raise maintenance_reboot.Held(text, blockers=maintenance_reboot.holder_blockers(view["holders"]))
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
             given, why = self._work.approval(node)
             if given is None and record["approval"] is None and not self._policy.auto:
@@ -320,19 +341,19 @@ class Cycle:
 
     # --- validation, and the way back ---
 
-    def _validate(self):
-        to = self._log.record["to"]
+    def _validate(self) -> Outcome | None:
+        to = self._log.own["to"]
         if self._boot_id is None:
             self._boot_id = self._work.known_host()["boot_id"]
         try:
             if not self._work.marked(VALIDATED):
                 self._check.in_order(to.get("version"), to.get("release"))
                 self._check.run_smoke_pod()
-                times = dict(self._log.record["times"], **{VALIDATED: self._log.now()})
+                times = dict(self._log.own["times"], **{VALIDATED: self._log.now()})
                 self._log.step(maintenance_record.VALIDATION, times=times)
                 return None
             if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):
-                self._boot_id, times = None, dict(self._log.record["times"])
+                self._boot_id, times = None, dict(self._log.own["times"])
                 del times[VALIDATED]
                 self._work.say("the host was rebooted once more: validates it again")
                 self._log.step(maintenance_record.VALIDATION, times=times)
@@ -342,24 +363,25 @@ class Cycle:
         self._log.step(maintenance_record.UNCORDON)
         return None
 
-    def _finish(self):
+    def _finish(self) -> Outcome:
         self._more = self._work.wants_more
         return self._ending.finish()
 
     # --- what was begun for something else ---
 
-    def _turn(self):
+    def _turn(self) -> Outcome | None:
         """Its reboot is certain, so the host may be anywhere: it ends on the driver that is confirmed.
 
         That is where it came from, unless it has confirmed its own already.
         """
-        view, record = self._work.known_host(self._policy.reboot_timeout), self._log.record
+        view, record = self._work.known_host(self._policy.reboot_timeout), self._log.own
         if view["good"] is not None and view["good"] == record["to"].get("release"):
             self._ends_as_begun = True
             return None
         self._work.say("the %s to %s is withdrawn: rolls back" % (record["reason"], record["to"].get("version")))
         back = {"version": record["from"].get("version"), "release": view["good"] or record["from"].get("release"), "digest": None}
         labels, times = self._pausing(record)
+        tried: dict[str, Any] = {"from": {key: record["to"].get(key) for key in ("version", "release")}}
         self._log.step(
             maintenance_record.ROLLBACK,
             labels=labels,
@@ -367,22 +389,22 @@ class Cycle:
             boot_id=record["boot_id"] if record["step"] == maintenance_record.ROLLBACK else None,
             reason=self._request.reason,
             to=back,
-            **{"from": {key: record["to"].get(key) for key in ("version", "release")}},
+            **tried,
         )
         return None
 
-    def _pausing(self, record):
+    def _pausing(self, record: Record) -> tuple[Labels, dict[str, str]]:
         """(labels, times) with which the components leave, as far as they run."""
         if self._work.components() != "enabled":
             return {}, dict(record["times"])
         return {kube_client.LABEL_COMPONENTS: "paused"}, dict(record["times"], **{PAUSED: self._log.now()})
 
-    def _to_rollback(self, why, rebooted=False):
+    def _to_rollback(self, why: str, rebooted: bool = False) -> Outcome | None:
         """``rebooted``: the host is on its good driver already, so no other reboot is needed. A recovery has no way back."""
         if self._purpose.recovers:
             return self._ending.leave(why)
         self._work.say("rolls back: %s" % why)
-        record = self._log.record
+        record = self._log.own
         labels, times = self._pausing(record)
         boot_id = record["boot_id"] if rebooted else None
         # What went wrong first, such as a host that did not come back in time, mostly is the cause of the rest.
@@ -391,8 +413,8 @@ class Cycle:
         self._log.step(maintenance_record.ROLLBACK, labels=labels, times=times, boot_id=boot_id, failure=why)
         return None
 
-    def _roll_back(self):
-        record, turned = self._log.record, self._work.marked(TURNED)
+    def _roll_back(self) -> Outcome | None:
+        record, turned = self._log.own, self._work.marked(TURNED)
         if record["boot_id"] is None:
             view = self._work.known_host()
             if turned or view["next"]:
@@ -423,7 +445,7 @@ class Cycle:
         text = "It is back on %s and in service." % record["from"]["version"]
         return self._ending.fail("rolled-back", text, True)
 
-    def _empty_again(self):
+    def _empty_again(self) -> None:
         """Nobody shall be cut off in the middle; but nobody who came onto a node in maintenance keeps it from going back.
 
         On one that was in service with a driver on trial they do: that ends in a halt.
@@ -436,14 +458,14 @@ class Cycle:
                 raise
             self._work.say("rolls back anyway: %s" % exc.message)
 
-    def _record_anew(self):
+    def _record_anew(self) -> None:
         """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""
         self._work.say("the Node object was recreated: writes the record again")
         previous = kube_client.labels(self._log.previous)
         labels = {name: previous[name] for name in _LASTING_LABELS if name in previous}
         components = previous.get(kube_client.LABEL_COMPONENTS)
 
-        def change_of(node, record):
+        def change_of(node: Object, record: Record) -> Change:
             record.update(uid=node["metadata"].get("uid"), heartbeat=self._log.now())
             if not maintenance_record.intended(record):
                 record["step"] = maintenance_record.CORDON

@@ -9,25 +9,37 @@ The record ends in one patch, together with label, cordon and components; then t
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
+from collections.abc import Iterable
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import way
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import AWAITING, DONE, FAILED, HALTED, WITHDRAWN
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work, way
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+    AWAITING,
+    DONE,
+    FAILED,
+    HALTED,
+    WITHDRAWN,
+    Outcome,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
 
 
 class Ending:
-    def __init__(self, work):
+    def __init__(self, work: Work) -> None:
         """``work``: Work."""
         self._work, self._request = work, work.request
         self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
-    def finish(self):
+    def finish(self) -> Outcome:
         """The node is upgraded, or recovered."""
-        record = self._log.record
+        record = self._log.own
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             # What was begun for something else may end before what this run wants has begun.
             labels = self._labels(node, record, maintenance_record.UPGRADE if self._work.wants_more else None)
             if record["to"].get("version"):
@@ -41,9 +53,9 @@ class Ending:
         self._work.say(text, maintenance_record.UNCORDON)
         return self._work.outcome(DONE)
 
-    def withdraw(self, why=None):
+    def withdraw(self, why: str | None = None) -> Outcome:
         """What another run began for something else is given back before its intent."""
-        record, request = self._log.record, self._request
+        record, request = self._log.own, self._request
         wanted = "this run is a %s" % request.reason
         if request.reason == maintenance_record.reason_of(record):
             wanted = "the host has the wanted release now"
@@ -52,12 +64,12 @@ class Ending:
         due = request.release is not None or self._purpose.recovers
         return self.give_back(WITHDRAWN, why, state=maintenance_record.UPGRADE if due else None)
 
-    def give_back(self, outcome, why, blockers=(), **after):
+    def give_back(self, outcome: str, why: str, blockers: Iterable[Any] | None = (), **after: str | None) -> Outcome:
         """The host was not rebooted: everything as it was, and the node is due still, or ``state`` is what it is."""
-        step, intended = self._log.record["step"], self._log.record["boot_id"] is not None
+        step, intended = self._log.own["step"], self._log.own["boot_id"] is not None
         waits = outcome == AWAITING
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             labels = self._labels(node, record, maintenance_record.APPROVAL if waits else maintenance_record.UPGRADE)
             labels.pop(maintenance_record.LABEL_REQUESTED, None)
             if after:
@@ -76,7 +88,7 @@ class Ending:
             return change
 
         if intended:
-            self._work.host.withdrawn(self._log.record["generation"])
+            self._work.host.withdrawn(self._log.own["generation"])
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run)
         self._work.say("given back: %s" % why, step)
@@ -84,12 +96,12 @@ class Ending:
             self._work.tell_event()
         return self._work.outcome(outcome, why, blockers, step=step)
 
-    def fail(self, outcome, addition, healthy):
+    def fail(self, outcome: str, addition: str, healthy: bool) -> Outcome:
         """The new driver did not work. ``healthy``: the old one does, and the node serves again.
 
         Halted first: a run that is killed after that has not gone on to the next node.
         """
-        record = self._log.record
+        record = self._log.own
         reason = "The %s of %s to %s failed: %s. %s" % (
             record["reason"],
             self._request.node,
@@ -103,7 +115,7 @@ class Ending:
         if not healthy or 0 < most <= self._failures() + 1:
             self._slots.halt("the run " + self._request.run, reason, record["reason"])
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             labels = self._labels(node, record, maintenance_record.FAILED)
             if healthy:
                 return self._end(node, record, outcome, labels, _gives_cordon_back(node, record), reason, left=False)
@@ -117,14 +129,14 @@ class Ending:
         self._work.say("failed: %s" % reason, maintenance_record.ROLLBACK)
         return self._work.outcome(FAILED, reason)
 
-    def leave(self, why):
+    def leave(self, why: str) -> Outcome:
         """The reboot did not help. The node stays out of service; the rollout and other recoveries are no worse for it."""
-        record = self._log.record
+        record = self._log.own
         reason = "The recovery of %s did not help: %s" % (self._request.node, sentence(why))
         if self._work.smoke is not None:
             self._work.smoke.remove()
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             # With its components: the node agent tells when the chips answer after all.
             labels = dict(self._labels(node, record, None), **self._work.components_back())
             return self._end(node, record, "failed", labels, None, reason, left=not record["unschedulable"])
@@ -134,16 +146,16 @@ class Ending:
         self._work.say("left cordoned: %s" % reason, record["step"])
         return self._work.outcome(FAILED, reason)
 
-    def halt(self, exc):
+    def halt(self, exc: NpuError) -> Outcome:
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
-        step, node = self._log.record["step"], self._request.node
+        step, node = self._log.own["step"], self._request.node
         why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(exc.message))
-        self._slots.halt("the run " + self._request.run, why, self._log.record["reason"], node)
+        self._slots.halt("the run " + self._request.run, why, self._log.own["reason"], node)
         self._log.step(step, failure=exc.message)
         self._work.say("halted: %s" % exc.message)
         return self._work.outcome(HALTED, why)
 
-    def _failures(self):
+    def _failures(self) -> int:
         """How many other nodes failed in this run."""
         selector = "%s=%s" % (maintenance_record.LABEL_STATE, maintenance_record.FAILED)
         nodes = self._work.cluster.list("/api/v1/nodes", label_selector=selector)
@@ -152,7 +164,7 @@ class Ending:
             for node in nodes
         )
 
-    def _labels(self, node, record, state):
+    def _labels(self, node: Object, record: Record, state: str | None) -> LabelChanges:
         """The labels at the end. ``state``: what an upgrade's end is called; a recovery leaves that as it was."""
         state = self._purpose.state_after(record, state)
         labels = {
@@ -165,7 +177,16 @@ class Ending:
             labels[maintenance_record.LABEL_REQUESTED] = None
         return labels
 
-    def _end(self, node, record, outcome, labels, cordon, why, left=None):
+    def _end(
+        self,
+        node: Object,
+        record: Record,
+        outcome: str,
+        labels: LabelChanges,
+        cordon: bool | None,
+        why: str | None,
+        left: bool | None = None,
+    ) -> Change:
         """The Change with which the record becomes the last one. ``left``: whether it is left out of service, None: as it was."""
         times = dict(record["times"])
         if left:
@@ -180,7 +201,7 @@ class Ending:
         return Change(None, labels, annotations, cordon)
 
 
-def _gives_cordon_back(node, record):
+def _gives_cordon_back(node: Object, record: Record) -> bool | None:
     """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours.
 
     The record says that this maintenance has cordoned it; only who is known to have done so since has a better claim.

@@ -9,24 +9,28 @@ middle of its maintenance. An older version wrote neither.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
+Halt = dict[str, Any]
 
-def made(who, why, when, reason, node=None):
+
+def made(who: str, why: str, when: str, reason: str, node: str | None = None) -> Halt:
     halted = {"who": who, "why": why, "when": when, "reason": reason}
     return dict(halted, node=node) if node else halted
 
 
-def binds(halted, reason):
+def binds(halted: Halt | None, reason: str) -> bool:
     """Whether a run with this reason may not begin with a node. An upgrade that failed is no reason not to go back."""
-    return bool(halted) and (reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted))
+    return bool(halted and (reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted)))
 
 
-def of_rollback(halted):
+def of_rollback(halted: Halt) -> bool:
     return halted.get("reason") == maintenance_record.ROLLBACK_REASON
 
 
-def outweighs(new, old):
+def outweighs(new: Halt, old: Halt | None) -> bool:
     """Whether the ``new`` halt takes the place of the ``old`` one: the first reason stays, unless it stops fewer runs, or is an
     older word about the same node."""
     if not old or (of_rollback(new) and not of_rollback(old)):
@@ -34,12 +38,12 @@ def outweighs(new, old):
     return new.get("node") is not None and new.get("node") == old.get("node") and of_rollback(new) == of_rollback(old)
 
 
-def text(halted):
+def text(halted: Halt) -> str:
     """The sentences for people."""
     return "The rollout is halted since %(when)s by %(who)s: %(why)s " % halted + ways_out(halted)
 
 
-def ways_out(halted):
+def ways_out(halted: Halt) -> str:
     """What to do now."""
     playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
     if halted.get("node"):

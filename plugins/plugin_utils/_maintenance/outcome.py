@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
 UNDER_WAY = "under-way"  # the step asked for is reached
 DONE = "done"
 UP_TO_DATE = "up-to-date"
@@ -21,10 +24,20 @@ GIVEN_UP = "given-up"  # it was tried often enough
 CHECK_MODE = "check-mode"  # nothing was tried
 
 
+class Outcome(TypedDict):
+    """How far a run came with a node, and why."""
+
+    outcome: str  # one of the words above
+    step: str | None  # the one that is due; None: the node is up to date
+    reason: str | None  # in a sentence
+    seconds: int  # since the maintenance began
+    blockers: list[dict[str, Any]]  # what kept the node from being emptied or rebooted
+
+
 class NotDue(Exception):
     """Nothing is to be done to the node now; ``outcome``, ``reason``: what a run says of it."""
 
-    def __init__(self, outcome, reason=None):
+    def __init__(self, outcome: str, reason: str | None = None) -> None:
         super().__init__(reason or outcome)
         self.outcome, self.reason = outcome, reason
 
@@ -33,7 +46,7 @@ class NotDue(Exception):
 _OF_THE_END = ("step", "seconds", "blockers", "api_unreachable", "no_slot")
 
 
-def told(result):
+def told(result: Mapping[str, Any]) -> dict[str, str | None]:
     """{outcome, reason} of a task's result, also of one that broke and names neither; both None when it was skipped."""
     failed = result.get("failed") or result.get("unreachable")
     return {
@@ -42,7 +55,7 @@ def told(result):
     }
 
 
-def handed_on(previous):
+def handed_on(previous: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The result of a step that is skipped, because the step with the result ``previous`` ended the maintenance; or None."""
     if not previous or previous.get("outcome") == UNDER_WAY:
         return None

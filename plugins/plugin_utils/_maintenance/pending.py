@@ -7,16 +7,20 @@ not look finished.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # What is taken back from a node that is not due. Any other step belongs to a maintenance under way.
 _BEFORE_AND_AFTER = (maintenance_record.UPGRADE, maintenance_record.APPROVAL, maintenance_record.FAILED)
 
 
-def change(node, due, retry=False):
+def change(node: Object, due: bool, retry: bool = False) -> LabelChanges:
     """The labels to write, as a merge patch of them, or {}. A node with a record is in maintenance: nothing is.
 
     ``retry``: whether what failed before is due again.
@@ -27,7 +31,7 @@ def change(node, due, retry=False):
     if due and (state is None or (state == maintenance_record.FAILED and retry)):
         return {maintenance_record.LABEL_STATE: maintenance_record.UPGRADE}
     if not due and state in _BEFORE_AND_AFTER:
-        labels = {maintenance_record.LABEL_STATE: None}
+        labels: LabelChanges = {maintenance_record.LABEL_STATE: None}
         if maintenance_record.LABEL_REBOOT_REQUIRED in kube_client.labels(node):
             wanted = maintenance_record.reboot_required(node, False)
             if wanted is None:
@@ -36,7 +40,9 @@ def change(node, due, retry=False):
     return {}
 
 
-def label(cluster, due, settled, retry=False, check_mode=False):
+def label(
+    cluster: AnyCluster, due: Sequence[str], settled: Iterable[str], retry: bool = False, check_mode: bool = False
+) -> list[dict[str, Any]]:
     """Label the nodes named ``due``; take the label from those named ``settled``.
 
     Returns a list of {name, before, after} (labels) for those that changed, or would in check mode. One request for the
@@ -57,7 +63,7 @@ def label(cluster, due, settled, retry=False, check_mode=False):
     return each.results
 
 
-def _write(cluster, node, due, retry, check_mode):
+def _write(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool) -> dict[str, Any] | None:
     path = maintenance_record.path_of(node["metadata"]["name"])
     while True:
         labels = change(node, due, retry)
@@ -76,6 +82,7 @@ def _write(cluster, node, due, retry, check_mode):
             cluster.merge_patch(path, {"metadata": {"resourceVersion": version, "labels": labels}})
             return result
         except kube_client.Conflict:
-            node = cluster.get(path)
-            if node is None:
+            again = cluster.get(path)
+            if again is None:
                 return None
+            node = again

@@ -9,9 +9,15 @@ be hung in the kernel, so it does not wait for what cannot end.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import NotDue
@@ -21,12 +27,48 @@ class Recovered(Exception):
     """The chips answer again, before the reboot."""
 
 
+class Purpose(Protocol):
+    """Upgrade, or a Recovery."""
+
+    @property
+    def recovers(self) -> bool: ...
+
+    @property
+    def most_at_once(self) -> int | None:
+        """How many nodes at once, but for the slots; 0 = any number, None: the slots alone say."""
+
+    def check_due(self, node: Object, now: float, /) -> None:
+        """Raise NotDue when there is nothing to be done to the node."""
+
+    def check_fleet(self, nodes: Callable[[], Iterable[Object]], now: float, /) -> None:
+        """Raise NotDue when the state of all nodes forbids to begin with this one. ``nodes()`` lists them."""
+
+    def check_host(self, node: Object, view: View, /) -> None:
+        """Raise NotDue when the host says that there is nothing to be done now."""
+
+    def check_still_due(self, node: Object, /) -> None:
+        """Raise Recovered when there is nothing to be done any more; asked until the reboot is certain."""
+
+    def needs_reboot(self, node: Object, /) -> bool: ...
+
+    def begin(self, record: Record, node: Object, view: View, now: str, /) -> Record:
+        """The first record, made fit."""
+
+    def intend(self, record: Record, now: str, /) -> Record:
+        """The record with which the reboot becomes certain, made fit."""
+
+    def approval_not_before(self, node: Object, /) -> float | None: ...
+
+    def state_after(self, record: Record, state: str | None, /) -> str | None:
+        """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
+
+
 class Upgrade:
     recovers = False
     most_at_once = None  # but for the slots
 
     @staticmethod
-    def check_due(node, _now):
+    def check_due(node: Object, _now: float) -> None:
         """Raise NotDue when there is nothing to be done to the node."""
         state = maintenance_record.state(node)
         if state is None:
@@ -35,37 +77,37 @@ class Upgrade:
             raise NotDue(maintenance_outcome.FAILED, _failed_before(node))
 
     @staticmethod
-    def check_fleet(_nodes, _now):
+    def check_fleet(_nodes: Callable[[], Iterable[Object]], _now: float) -> None:
         """Raise NotDue when the state of all nodes forbids to begin with this one. ``nodes()`` lists them."""
 
     @staticmethod
-    def check_host(_node, _view):
+    def check_host(_node: Object, _view: View) -> None:
         """Raise NotDue when the host says that there is nothing to be done now."""
 
     @staticmethod
-    def check_still_due(_node):
+    def check_still_due(_node: Object) -> None:
         """Raise Recovered when there is nothing to be done any more; asked until the reboot is certain."""
 
     @staticmethod
-    def needs_reboot(_node):
+    def needs_reboot(_node: Object) -> bool:
         return True
 
     @staticmethod
-    def begin(record, _node, _view, _now):
+    def begin(record: Record, _node: Object, _view: View, _now: str) -> Record:
         """The first record, made fit."""
         return record
 
     @staticmethod
-    def intend(record, _now):
+    def intend(record: Record, _now: str) -> Record:
         """The record with which the reboot becomes certain, made fit."""
         return record
 
     @staticmethod
-    def approval_not_before(_node):
+    def approval_not_before(_node: Object) -> float | None:
         return None
 
     @staticmethod
-    def state_after(_record, state):
+    def state_after(_record: Record, state: str | None) -> str | None:
         """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
         return state
 
@@ -73,12 +115,12 @@ class Upgrade:
 class Recovery:
     recovers = True
 
-    def __init__(self, guards):
+    def __init__(self, guards: heal_guards.Guards) -> None:
         """``guards``: _heal.guards.Guards."""
         self._guards = guards
         self.most_at_once = guards.max_parallel
 
-    def check_due(self, node, now):
+    def check_due(self, node: Object, now: float) -> None:
         if heal_wedge.of(node) is None:
             if heal_guards.left(node):
                 return  # only its cordon is to be given back
@@ -87,12 +129,12 @@ class Recovery:
         if why:
             raise NotDue(maintenance_outcome.GIVEN_UP, why)
 
-    def check_fleet(self, nodes, now):
+    def check_fleet(self, nodes: Callable[[], Iterable[Object]], now: float) -> None:
         storm = self._guards.storm(nodes(), now)
         if storm:
             raise NotDue(maintenance_outcome.HALTED, storm)
 
-    def check_host(self, node, view):
+    def check_host(self, node: Object, view: View) -> None:
         wedge = heal_wedge.of(node)
         if wedge is None:
             return
@@ -105,15 +147,15 @@ class Recovery:
         if why:
             raise NotDue(maintenance_outcome.TOO_SOON, why)
 
-    def check_still_due(self, node):
+    def check_still_due(self, node: Object) -> None:
         if self.needs_reboot(node) and heal_wedge.of(node) is None:
             raise Recovered()
 
     @staticmethod
-    def needs_reboot(node):
+    def needs_reboot(node: Object) -> bool:
         return heal_wedge.of(node) is not None or not heal_guards.left(node)
 
-    def begin(self, record, node, view, now):
+    def begin(self, record: Record, node: Object, view: View, now: str) -> Record:
         record["due"] = maintenance_record.state(node)
         if self.needs_reboot(node):
             return record
@@ -122,34 +164,34 @@ class Recovery:
         return dict(record, step=step, boot_id=view["boot_id"], unschedulable=False, times=dict(record["times"], **{step: now}))
 
     @staticmethod
-    def intend(record, now):
+    def intend(record: Record, now: str) -> Record:
         return dict(record, recoveries=record["recoveries"] + [now])
 
-    def approval_not_before(self, node):
+    def approval_not_before(self, node: Object) -> float | None:
         return self._guards.approval_not_before(node)
 
     @staticmethod
-    def state_after(record, _state):
+    def state_after(record: Record, _state: str | None) -> str | None:
         return record.get("due")
 
 
 REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will report whether its chips respond."
 
 
-_PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal", maintenance_record.ROLLBACK_REASON: "rollback"}
+_PLAYBOOKS: dict[str | None, str] = {maintenance_record.RECOVERY_REASON: "heal", maintenance_record.ROLLBACK_REASON: "rollback"}
 
 
-def of_record(record):
+def of_record(record: Record) -> type[Upgrade | Recovery]:
     """Upgrade or Recovery, as a class."""
     return Recovery if record.get("reason") == maintenance_record.RECOVERY_REASON else Upgrade
 
 
-def playbook_of(record):
+def playbook_of(record: Record) -> str:
     """The playbook that goes on with it in the direction in which it was begun."""
     return _PLAYBOOKS.get(record.get("reason"), "upgrade")
 
 
-def _failed_before(node):
+def _failed_before(node: Object) -> str:
     why = maintenance_record.last(node).get("failure") or "It failed before."
     return "%s To try again: ansible-playbook npuops.ascend.upgrade --limit %s -e npu_upgrade_retry=true" % (
         sentence(why),

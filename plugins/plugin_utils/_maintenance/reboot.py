@@ -17,9 +17,15 @@ effect is not known then. Any other NpuError is what the host said.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Holder, RebootAnswer, Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Seconds.
@@ -30,6 +36,23 @@ POLL = 1.0
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
+
+
+Answer = TypeVar("Answer")
+
+
+class Port(Protocol):
+    """The host; see above."""
+
+    def view(self, wait: int | None = None) -> View: ...
+
+    def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer: ...
+
+    def confirmed(self, generation: int, release: str, boot_id: str) -> None: ...
+
+    def withdrawn(self, generation: int) -> None: ...
+
+    def validate(self, version: str | None) -> Verdict: ...
 
 
 class HostUnreachable(NpuError):
@@ -51,45 +74,47 @@ class NotSent(NpuError):
 class HostSide:
     """``log``: NodeLog, beaten while waiting; ``say(sentence)``."""
 
-    def __init__(self, host, log, clock, say, patience=PATIENCE):
+    def __init__(
+        self, host: Port, log: maintenance_record.NodeLog, clock: Clock, say: Callable[[str], None], patience: float = PATIENCE
+    ) -> None:
         self._host, self._log, self._clock, self._say, self._patience = host, log, clock, say, patience
-        self._back = None  # the view with which the host has just come back
+        self._back: View | None = None  # the view with which the host has just come back
 
     # --- with patience ---
 
-    def view(self, wait=None, patience=None):
+    def view(self, wait: int | None = None, patience: float | None = None) -> View:
         return self._try(lambda: self._host.view(wait), patience)
 
-    def look(self, again=False, patience=None):
+    def look(self, again: bool = False, patience: float | None = None) -> View:
         """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
         if again or self._back is None:
             self._back = self.view(patience=patience)
         return self._back
 
-    def peek(self):
+    def peek(self) -> View | None:
         """The view now, or None when the host does not answer."""
         try:
             return self._host.view()
         except HostUnreachable:
             return None
 
-    def validate(self, version):
+    def validate(self, version: str | None) -> Verdict:
         return self._try(lambda: self._host.validate(version))
 
-    def confirmed(self, generation, release, boot_id):
+    def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         self._try(lambda: self._host.confirmed(generation, release, boot_id))
 
-    def withdrawn(self, generation):
+    def withdrawn(self, generation: int) -> None:
         self._try(lambda: self._host.withdrawn(generation))
 
-    def generation(self):
+    def generation(self) -> int:
         """The largest the host has seen; 0 when it does not answer now."""
         try:
             return self._host.view()["generation"]
         except HostUnreachable:
             return 0
 
-    def _try(self, call, patience=None):
+    def _try(self, call: Callable[[], Answer], patience: float | None = None) -> Answer:
         patience = self._patience if patience is None else kube_retry.limit(patience)
         deadline, said = self._clock.monotonic() + patience, False
         while True:
@@ -112,7 +137,7 @@ class HostSide:
 
     # --- waiting ---
 
-    def wait_free(self):
+    def wait_free(self) -> View:
         """Wait until nobody holds a chip; returns the view then, or at the limit."""
         deadline = self._clock.monotonic() + HOLDERS_LIMIT
         while True:
@@ -122,7 +147,7 @@ class HostSide:
             self._say("waits for %s to release the chips" % holders_text(view["holders"]))
             self._clock.sleep(POLL * 2)
 
-    def wait_driver(self):
+    def wait_driver(self) -> tuple[View, str | None]:
         """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
         deadline, said = self._clock.monotonic() + READY_LIMIT, False
         while True:
@@ -144,12 +169,12 @@ class HostSide:
                 self._say("waits for the driver")
                 said = True
 
-    def reboot(self, release, timeout, refuse_held):
+    def reboot(self, release: str | None, timeout: float, refuse_held: bool) -> View:
         """Reboot the host that the record's intent names, unless it has, and wait until host and Node are back.
 
         Returns the host's view in the new boot. Raises NotBack, Held, NotSent; Gone is waited out.
         """
-        record, started = self._log.record, self._clock.monotonic()
+        record, started = self._log.own, self._clock.monotonic()
         ask_at, pause, seen = started, ASK_AGAIN, _Seen()
         while True:
             now = self._clock.monotonic()
@@ -169,7 +194,7 @@ class HostSide:
             seen.tell(self._say, now)
             self._clock.sleep(kube_retry.pause_after(now - started))
 
-    def _node_boot_id(self, seen):
+    def _node_boot_id(self, seen: _Seen) -> str | None:
         try:
             self._log.beat()
             node = self._log.look()
@@ -182,7 +207,7 @@ class HostSide:
         seen.node += ", its boot ID is %s" % boot_id
         return boot_id
 
-    def _look(self, seen):
+    def _look(self, seen: _Seen) -> View | None:
         try:
             view = self._host.view()
         except HostUnreachable as exc:
@@ -191,9 +216,9 @@ class HostSide:
         seen.host = "the host answers and has the boot ID %s" % view["boot_id"]
         return view
 
-    def _ask(self, release, refuse_held, seen):
+    def _ask(self, release: str | None, refuse_held: bool, seen: _Seen) -> None:
         """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
-        record = self._log.record
+        record = self._log.own
         try:
             answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
         except HostUnreachable as exc:
@@ -209,7 +234,7 @@ class HostSide:
         if answer["queued"]:
             self._say("reboots" + (" to try %s" % release if release else ""))
 
-    def _refuse_to_be_late(self, record):
+    def _refuse_to_be_late(self, record: Record) -> None:
         """Raise Lost when a later run has been at the host."""
         generation = self.view()["generation"]
         if generation > record["generation"]:
@@ -219,37 +244,38 @@ class HostSide:
             )
 
 
-def _unreachable_text(exc):
+def _unreachable_text(exc: NpuError) -> str:
     return "the host cannot be reached (%s)" % exc.message.rstrip(".")
 
 
 class _Seen:
     """What was seen last of a rebooting host, for people."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.node = self.host = "nothing was heard of it"
         self.ready = False
-        self._told = None
+        self._told: float | None = None
 
-    def text(self, old_boot_id):
+    def text(self, old_boot_id: str) -> str:
         return "%s; %s. Before the reboot it was %s." % (self.host, self.node, old_boot_id)
 
-    def tell(self, say, now):
+    def tell(self, say: Callable[[str], None], now: float) -> None:
         if self._told is None or now - self._told >= 60:
             if self._told is not None:
                 say("waits for the host to come back: %s; %s" % (self.host, self.node))
             self._told = now
 
 
-def came_without_trial(view, record):
+def came_without_trial(view: View, record: Record) -> bool:
     """Whether the host rebooted without trying this maintenance's release (a power loss between intent and call)."""
     trial, wanted = view["trial"], maintenance_record.version_of(record["to"]["release"])
     # After a change of kernel it is another release of the version.
-    same = trial and maintenance_record.version_of(trial["release"]) == wanted
-    return not (same and trial["generation"] >= record["first_generation"])
+    return not (
+        trial and maintenance_record.version_of(trial["release"]) == wanted and trial["generation"] >= record["first_generation"]
+    )
 
 
-def runs(view, release):
+def runs(view: View, release: str | None) -> bool:
     """Whether the host has the release, or the one of its version that npu-driver-select takes instead after a change of kernel."""
     if not release or not view["driver"] or view["driver"] == release:
         return bool(release) and view["driver"] == release
@@ -257,28 +283,28 @@ def runs(view, release):
     return view["driver"].startswith(fit) and not release.startswith(fit)
 
 
-def on_trial(view):
+def on_trial(view: View) -> bool:
     """Whether this boot tries a driver that nobody has confirmed."""
     trial, driver = view["trial"], view["driver"]
     return bool(trial and trial["release"] == driver != view["good"] and trial["boot_id"] == view["boot_id"])
 
 
-def trial_runs(view, release):
+def trial_runs(view: View, release: str | None) -> bool:
     """Whether the host is in an unconfirmed trial boot of ``release`` already: then a reboot is not needed."""
     return on_trial(view) and runs(view, release)
 
 
-def holders_text(holders):
+def holders_text(holders: Sequence[Holder]) -> str:
     return ", ".join("%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders[:3]) + (
         " and %d more" % (len(holders) - 3) if len(holders) > 3 else ""
     )
 
 
-def held_text(holders):
+def held_text(holders: Sequence[Holder]) -> str:
     return "processes on the host that belong to no pod to be evicted hold chips: %s" % holders_text(holders)
 
 
-def holder_blockers(holders):
+def holder_blockers(holders: Sequence[Holder]) -> list[dict[str, Any]]:
     return [
         {"kind": "process", "pod": None, "node": None, "owner": None, "budget": None, "text": holders_text([holder])}
         for holder in holders

@@ -9,10 +9,15 @@ import calendar
 import copy
 import json
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Labels, Object
 
 # Contract (names people use with kubectl).
 LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -60,6 +65,12 @@ HEARTBEAT_LIMIT = 90
 BEAT_SECONDS = 10
 
 
+# A driver as a record has it: {version, release, digest}, what is not known None; {} for none.
+Target = dict[str, Any]
+# A job of AWX: {id, url, user, workflow}, as far as they are known; None outside of AWX.
+Job = dict[str, str] | None
+
+
 class Lost(NpuError):
     """Somebody else has the node now. Nothing may be written any more, and nothing given back."""
 
@@ -75,14 +86,14 @@ class Recreated(NpuError):
 # --- time as the record has it ---
 
 
-def rfc3339(seconds):
+def rfc3339(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def seconds_of(text):
+def seconds_of(text: str | None) -> int | None:
     """The inverse; None for what is no such time."""
     try:
-        seconds = calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+        seconds = calendar.timegm(time.strptime(text or "", "%Y-%m-%dT%H:%M:%SZ"))
     except (TypeError, ValueError):
         return None
     return seconds if seconds >= 0 else None
@@ -91,11 +102,11 @@ def seconds_of(text):
 # --- what a Node tells ---
 
 
-def path_of(name):
+def path_of(name: str) -> str:
     return "/api/v1/nodes/" + name
 
 
-def decode(node, annotation=ANNOTATION_RECORD):
+def decode(node: Object, annotation: str = ANNOTATION_RECORD) -> Record | None:
     """The record in the annotation of a Node, or None. Raises NpuError when it is not readable."""
     text = kube_client.annotations(node).get(annotation)
     if text is None:
@@ -106,13 +117,13 @@ def decode(node, annotation=ANNOTATION_RECORD):
         raise _unreadable(node, annotation, exc)
 
 
-def check(node):
+def check(node: Object) -> None:
     """Raise NpuError when something is written on the Node that cannot be read, and that decides what may be done to it."""
     for annotation in (ANNOTATION_RECORD, ANNOTATION_LAST):
         decode(node, annotation)
 
 
-def _unreadable(node, annotation, why):
+def _unreadable(node: Object, annotation: str, why: object) -> NpuError:
     name = node["metadata"]["name"]
     text = (
         "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it:"
@@ -125,7 +136,7 @@ def _unreadable(node, annotation, why):
     return NpuError("%s the annotation (kubectl annotate node %s %s-) and run again." % (text, name, annotation))
 
 
-def last(node):
+def last(node: Object) -> Record:
     """The record of the maintenance that ended last; {} without one, and when it cannot be read, which ``check`` tells."""
     try:
         return decode(node, ANNOTATION_LAST) or {}
@@ -133,35 +144,35 @@ def last(node):
         return {}
 
 
-def state(node):
+def state(node: Object) -> str | None:
     """The step that is due, None when the node is up to date."""
     return kube_client.labels(node).get(LABEL_STATE)
 
 
-def is_true(values, name):
+def is_true(values: Labels, name: str) -> bool:
     return values.get(name) == "true"
 
 
-def unschedulable(node):
+def unschedulable(node: Object) -> bool:
     return bool(node.get("spec", {}).get("unschedulable"))
 
 
-def reboot_required(node, pending):
+def reboot_required(node: Object, pending: bool) -> str | None:
     """The value of the label reboot-required: it has two reasons, a request that is ``pending`` and a wedge."""
     return "true" if pending or kube_client.ANNOTATION_WEDGED in kube_client.annotations(node) else None
 
 
-def reboot_required_label(node, record):
+def reboot_required_label(node: Object, record: Record) -> LabelChanges:
     """The label while the record is under way: it asks for no approval itself, but an upgrade that it came between may."""
     return {LABEL_REBOOT_REQUIRED: reboot_required(node, record.get("due") == APPROVAL)}
 
 
-def intended(record):
+def intended(record: Record) -> bool:
     """Whether the reboot is certain: the host may be anywhere, and nothing can simply be given back."""
     return record.get("boot_id") is not None or record.get("step") not in BEFORE_INTENT
 
 
-def is_lost(node, holders):
+def is_lost(node: Object, holders: Callable[[], Collection[str]]) -> bool:
     """Whether a maintenance had the node in its hands, and its record is gone. ``holders()``: of the slots.
 
     Its step tells, which nothing else writes; or its slot together with components that it has paused.
@@ -174,22 +185,22 @@ def is_lost(node, holders):
     return paused and state(node) != FAILED and node["metadata"]["name"] in holders()
 
 
-def version_of(release):
+def version_of(release: str | None) -> str:
     """The version in the name of a release."""
     return (release or "").partition("-")[0]
 
 
-def reason_of(record):
+def reason_of(record: Record) -> str:
     return record.get("reason") or UPGRADE_REASON
 
 
-def age(record, now):
+def age(record: Record, now: float) -> float:
     """Seconds since the record's heartbeat; very old when it has none that can be read."""
     beat = seconds_of(record.get("heartbeat"))
     return now - beat if beat is not None else float("inf")
 
 
-def annotated_at(node, name):
+def annotated_at(node: Object, name: str) -> tuple[str | None, str | None]:
     """(the program that set the annotation, when: RFC 3339), as managedFields tell; (None, None) when they do not."""
     manager, when = None, None
     for entry, owned in kube_client.owned_keys(node, "annotations"):
@@ -198,7 +209,7 @@ def annotated_at(node, name):
     return manager, when
 
 
-def cordoned_by(node):
+def cordoned_by(node: Object) -> str | None:
     """The program that set spec.unschedulable, as managedFields tell: None when it is not set, or they do not.
 
     Setting what is set changes nothing, and what is taken away is nobody's: so it is who cordoned the node since it was last
@@ -211,7 +222,7 @@ def cordoned_by(node):
     return None
 
 
-def left_cordoned(node):
+def left_cordoned(node: Object) -> bool:
     """Whether its cordon is ours: its driver did not work when its last maintenance ended, and nobody has uncordoned and
     cordoned it since. One of which nobody knows whose it is is not ours."""
     return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
@@ -220,7 +231,7 @@ def left_cordoned(node):
 # --- approval ---
 
 
-def approval(node, now, max_age=0, not_before=None):
+def approval(node: Object, now: float, max_age: float = 0, not_before: float | None = None) -> tuple[Record | None, str | None]:
     """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
 
     An approval is {time, manager, by}: when and by which program the annotation was set, as managedFields tell (None
@@ -250,13 +261,19 @@ class Change:
     """What one Node PATCH does: the whole new record (None: it ends), labels and annotations (None: removed), and the
     cordon (None: as it is)."""
 
-    def __init__(self, record, labels=None, annotations=None, cordon=None):
+    def __init__(
+        self,
+        record: Record | None,
+        labels: Mapping[str, str | None] | None = None,
+        annotations: Mapping[str, str | None] | None = None,
+        cordon: bool | None = None,
+    ) -> None:
         self.record = data_annotations.bounded(record)
         self.labels = dict(labels or {})
         self.annotations = dict(annotations or {})
         self.cordon = cordon
 
-    def patch(self, node):
+    def patch(self, node: Object) -> Object:
         """The merge patch, on top of exactly this version of the Node."""
         labels, values = dict(self.labels), dict(self.annotations)
         values[ANNOTATION_RECORD] = None if self.record is None else encode(self.record)
@@ -274,7 +291,7 @@ class Change:
             body["spec"] = {"unschedulable": True if self.cordon else None}
         return body
 
-    def is_on(self, node, before):
+    def is_on(self, node: Object, before: Record | None) -> bool:
         """Whether this very change is what the node says: then a write whose answer was lost took effect.
 
         ``before``: the record that was there. One that two writes of one second share tells neither from the other.
@@ -286,29 +303,35 @@ class Change:
         return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
 
 
-def encode(record):
+def encode(record: Record) -> str:
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
 
 class NodeLog:
     """One Node, with the record of this run on it. All writes to the Node go through ``write``.
 
-    ``node``: the Node as last seen; ``record``: what this run has written last, None before and after; ``on_beat()`` is called
-    whenever somebody who waits shows that this run lives.
+    ``node``: the Node as last seen, {} before ``open``; ``record``: what this run has written last, None before and after;
+    ``on_beat()`` is called whenever somebody who waits shows that this run lives.
     """
 
-    def __init__(self, cluster, name, run, clock, on_beat=lambda: None):
+    def __init__(self, cluster: AnyCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None) -> None:
         self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
         self.name, self.run = name, run
-        self.node = None
-        self.previous = None  # the Node object before the present one
-        self.record = None
-        self.started = None  # when the maintenance began; stays when its record has ended
+        self.node: Object = {}
+        self.previous: Object = {}  # the Node object before the present one
+        self.record: Record | None = None
+        self.started: str | None = None  # when the maintenance began; stays when its record has ended
         self.writes = 0
-        self._written = None  # monotonic time of the last write
-        self._uid = None
+        self._written = 0.0  # monotonic time of the last write
+        self._uid: str | None = None
 
-    def open(self):
+    @property
+    def own(self) -> Record:
+        """``record``, for whoever is called only where there is one."""
+        assert self.record is not None
+        return self.record
+
+    def open(self) -> Record | None:
         """Read the Node for the first time; returns the record on it, whosever it is, or None. Raises Gone."""
         node = self._cluster.get(path_of(self.name))
         if node is None:
@@ -320,12 +343,12 @@ class NodeLog:
             check(node)
         return record
 
-    def look(self):
+    def look(self) -> Object:
         """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
         self._accept(self._cluster.get(path_of(self.name)), None)
         return self.node
 
-    def adopt(self, record):
+    def adopt(self, record: Record) -> None:
         """Go on with the record that ``open`` found. Raises NpuError when it lacks what that takes."""
         missing = data_annotations.missing(record)
         if missing:
@@ -333,19 +356,19 @@ class NodeLog:
         self.record, self.started = record, record.get("started")
         self._written = self._clock.monotonic()
 
-    def adopt_new_node(self, change_of):
+    def adopt_new_node(self, change_of: Callable[[Object, Record], Change]) -> None:
         """After Recreated: write the record on the new Node. ``change_of(node, record)`` makes the Change."""
-        record, self.record = self.record, None
+        record, self.record = self.own, None
         try:
             self.write(lambda node, _none: change_of(node, copy.deepcopy(record)))
         except Gone:
             self.record = record
             raise
 
-    def now(self):
+    def now(self) -> str:
         return rfc3339(self._clock.now())
 
-    def write(self, decide):
+    def write(self, decide: Callable[[Object, Any], Change]) -> None:
         """One transition. ``decide(node, record)`` makes the Change, anew for each version of the Node; it may raise.
 
         The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
@@ -366,10 +389,18 @@ class NodeLog:
             self._uid = self.node["metadata"].get("uid")
             return
 
-    def step(self, step, cordon=None, labels=None, annotations=None, guard=None, **fields):
+    def step(
+        self,
+        step: str,
+        cordon: bool | None = None,
+        labels: Mapping[str, str | None] | None = None,
+        annotations: Mapping[str, str | None] | None = None,
+        guard: Callable[[Object, Record], None] | None = None,
+        **fields: Any,
+    ) -> None:
         """Write that ``step`` is due now, with other fields of the record. ``guard(node, record)`` may raise."""
 
-        def decide(node, record):
+        def decide(node: Object, record: Record) -> Change:
             if guard is not None:
                 guard(node, record)
             changed = dict(record, **fields)
@@ -380,13 +411,13 @@ class NodeLog:
 
         self.write(decide)
 
-    def beat(self):
+    def beat(self) -> None:
         """Show that this run lives: people at once, the record at most every 10 s."""
         self._on_beat()
         if self.record is not None and self._clock.monotonic() - self._written >= BEAT_SECONDS:
             self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
 
-    def _accept(self, node, attempted):
+    def _accept(self, node: Object | None, attempted: Change | None) -> bool:
         """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
         if node is None:
             raise Gone(_gone(self.name))
@@ -404,14 +435,14 @@ class NodeLog:
         return False
 
 
-def _gone(name):
+def _gone(name: str) -> str:
     return (
         "There is no Node object %s: somebody deleted it. The kubelet registers it again when it starts: systemctl restart"
         " kubelet on the host, then run again." % name
     )
 
 
-def lost_text(name, found, run):
+def lost_text(name: str, found: Record | None, run: str) -> str:
     if found is None:
         return (
             "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
@@ -430,7 +461,17 @@ def lost_text(name, found, run):
     )
 
 
-def new_record(node, run, now, generation, reason, from_driver, target, recoveries=(), job=None):
+def new_record(
+    node: Object,
+    run: str,
+    now: str,
+    generation: int,
+    reason: str,
+    from_driver: Target,
+    target: Target,
+    recoveries: Iterable[str] = (),
+    job: Job | None = None,
+) -> Record:
     """The record a maintenance begins with.
 
     ``from_driver``: {version, release}; ``target``: {version, release, digest}; ``generation``: larger than any that node
@@ -459,6 +500,6 @@ def new_record(node, run, now, generation, reason, from_driver, target, recoveri
     }
 
 
-def ended(record, outcome, now):
+def ended(record: Record, outcome: str, now: str) -> str:
     """The annotation last-maintenance of a record that ends now."""
     return encode(data_annotations.bounded(dict(record, outcome=outcome, ended=now)))

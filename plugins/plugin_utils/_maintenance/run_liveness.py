@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import LEASE, new_lease
 
@@ -23,7 +27,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,48}[A-Za-z0-9]")
 _LOOK_SECONDS = 5.0
 
 
-def _key(run):
+def _key(run: str) -> str:
     """The annotation of a run; by its name, if that can be part of one."""
     name = run if _RUN.fullmatch(run) else hashlib.sha256(run.encode()).hexdigest()[:16]
     return _PREFIX + name
@@ -32,24 +36,24 @@ def _key(run):
 class Life:
     """One run's own sign of life."""
 
-    def __init__(self, cluster, namespace, run, clock):
+    def __init__(self, cluster: AnyCluster, namespace: str, run: str, clock: Clock) -> None:
         # Never waited for: a sign that comes late is not worth an outage's wait.
         self._cluster, self._clock, self._namespace = cluster.impatient, clock, namespace
         self._collection = "/apis/coordination.k8s.io/v1/namespaces/%s/leases" % namespace
         self._path = "%s/%s" % (self._collection, LEASE)
         self._run = run
         self._shown = True  # whether there may be a sign to renew
-        self._sign = None  # as last seen or written here; many processes of one run share it
+        self._sign: str | None = None  # as last seen or written here; many processes of one run share it
         self._last = clock.monotonic()
 
-    def begin(self):
+    def begin(self) -> None:
         """Before the first workload is parked. Raises NpuError: nothing may be parked without it."""
         try:
             self._write()
         except kube_client.NotFound:
             self._shown = False  # without our namespace there is no other run
 
-    def beat(self):
+    def beat(self) -> None:
         """Renew the sign, if this run has one and it is time to."""
         if not self._shown or self._clock.monotonic() - self._last < maintenance_record.BEAT_SECONDS:
             return
@@ -64,7 +68,7 @@ class Life:
         except NpuError:
             pass  # the next one may come through, and who needs the API for more says what is wrong
 
-    def end(self, runs=()):
+    def end(self, runs: Iterable[str] = ()) -> None:
         """When nothing is parked by this run any more, nor by the dead ``runs``."""
         lease = self._cluster.get(self._path)
         gone = {_key(run): None for run in [self._run, *runs]}
@@ -73,17 +77,17 @@ class Life:
             self._cluster.merge_patch(self._path, {"metadata": {"annotations": gone}})
         self._shown = False
 
-    def signs(self):
+    def signs(self) -> Labels:
         """{annotation: sign} of all runs."""
         lease = self._cluster.get(self._path)
         values = kube_client.annotations(lease) if lease is not None else {}
         return {key: value for key, value in values.items() if key.startswith(_PREFIX)}
 
-    def _write(self):
+    def _write(self) -> None:
         # Two in one second are to differ.
-        self._sign = "%s %.3f" % (maintenance_record.rfc3339(self._clock.now()), self._clock.monotonic())
-        self._last = self._clock.monotonic()
-        annotations = {_key(self._run): self._sign}
+        sign = "%s %.3f" % (maintenance_record.rfc3339(self._clock.now()), self._clock.monotonic())
+        self._sign, self._last = sign, self._clock.monotonic()
+        annotations = {_key(self._run): sign}
         try:
             self._cluster.merge_patch(self._path, {"metadata": {"annotations": annotations}})
         except kube_client.NotFound:
@@ -93,7 +97,9 @@ class Life:
                 self._cluster.merge_patch(self._path, {"metadata": {"annotations": annotations}})
 
 
-def living(cluster, runs, life, limit, clock, say):
+def living(
+    cluster: AnyCluster, runs: Collection[str], life: Life, limit: float, clock: Clock, say: Callable[[str], None]
+) -> set[str]:
     """Those of ``runs`` (names) that show a sign of life within ``limit`` seconds: on the Lease, or on a node in maintenance.
 
     One without any sign at all is dead at once. ``life``: the Life of the run that asks.
@@ -113,10 +119,10 @@ def living(cluster, runs, life, limit, clock, say):
     return alive
 
 
-def _all_signs(cluster, runs, life):
+def _all_signs(cluster: AnyCluster, runs: Iterable[str], life: Life) -> dict[str, list[Any]]:
     """{run: [what shows that it lives]}."""
     signs = life.signs()
-    found = {run: [signs[_key(run)]] if _key(run) in signs else [] for run in runs}
+    found: dict[str, list[Any]] = {run: [signs[_key(run)]] if _key(run) in signs else [] for run in runs}
     for node in cluster.each("/api/v1/nodes"):
         try:
             record = maintenance_record.decode(node)

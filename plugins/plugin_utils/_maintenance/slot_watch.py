@@ -9,34 +9,44 @@ nothing of it change, by its own monotonic clock. So a single look tells of nobo
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Seconds for which what was seen of a node counts. Many may wait for few.
 FRESH = 30
 
 
+# Who has a slot, as the Lease tells: {run, since, reason, pool, aside}; only ``run`` is always there.
+SlotHolder = dict[str, Any]
+SlotHolders = dict[str, SlotHolder]  # by node
+
+
 class _Sight:
     """``record``: the maintenance under way, the NpuError that it cannot be read with, or None; ``ended``: the holder's own
     maintenance if it has ended, or None."""
 
-    def __init__(self, record, ended):
+    def __init__(self, record: Record | NpuError | None, ended: Record | None) -> None:
         self.record, self.ended = record, ended
-        self.sign = None  # what changes as long as somebody is at work
+        self.sign: tuple[object, object] = (None, None)  # the holder, and what changes as long as somebody is at work
         self.since = self.looked = 0.0  # monotonic: the sign has been there, and was read last
 
 
 class SlotWatch:
-    def __init__(self, cluster, clock):
+    def __init__(self, cluster: AnyCluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
-        self._seen = {}
+        self._seen: dict[str, _Sight] = {}
 
-    def ended(self, name, holder):
+    def ended(self, name: str, holder: SlotHolder) -> Record | None:
         """The holder's maintenance if it has ended, and only giving the slot back was left; else None."""
         return self._look(name, holder).ended
 
-    def abandoned(self, name, holder, limit):
+    def abandoned(self, name: str, holder: SlotHolder, limit: float) -> bool:
         """Whether the holder's run is done with the node, or died before it began."""
         sight = self._look(name, holder)
         if sight.ended is not None:
@@ -46,7 +56,7 @@ class SlotWatch:
         sight = self._look(name, holder, 0)
         return sight.ended is not None or (sight.record is None and self._silent(sight, limit))
 
-    def dead(self, name, holder, limit):
+    def dead(self, name: str, holder: SlotHolder, limit: float) -> Record | NpuError | None:
         """The record that a dead run has left on the node, or None; the NpuError if it cannot be read."""
         sight = self._look(name, holder)
         if sight.record is None or not self._silent(sight, limit):
@@ -54,10 +64,10 @@ class SlotWatch:
         sight = self._look(name, holder, 0)
         return sight.record if sight.record is not None and self._silent(sight, limit) else None
 
-    def _silent(self, sight, limit):
+    def _silent(self, sight: _Sight, limit: float) -> bool:
         return self._clock.monotonic() - sight.since > limit
 
-    def _look(self, name, holder, fresh=FRESH):
+    def _look(self, name: str, holder: SlotHolder, fresh: float = FRESH) -> _Sight:
         """What is known of the holder's node, at most ``fresh`` seconds old."""
         now, seen = self._clock.monotonic(), self._seen.get(name)
         key = holder.get("run"), holder.get("since")
@@ -71,14 +81,14 @@ class SlotWatch:
         return sight
 
 
-def _sign(record):
+def _sign(record: Record | NpuError | None) -> object:
     """What a run that is at work changes."""
     if record is None or isinstance(record, NpuError):
         return record and record.message
     return record.get("run"), record.get("heartbeat")
 
 
-def _sight(node, holder):
+def _sight(node: Object | None, holder: SlotHolder) -> _Sight:
     if node is None:
         return _Sight(None, None)
     if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):

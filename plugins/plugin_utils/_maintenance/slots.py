@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_watch import SlotWatch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.halt import Halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_watch import SlotHolder, SlotHolders, SlotWatch
 
 LEASE = "npu-maintenance"
 ANNOTATION = "npuops.ascend/slots"
@@ -26,6 +32,12 @@ ASIDE = "aside"  # of a holder: people go on without the node
 HOLDER_LIMIT = 60
 # Kinds that are remembered as proved.
 _MOST_PROVED = 20
+
+
+# What the Lease tells: {max, halted, holders, proved}. ``max``: how many slots, 0 = unlimited; ``halted``: a Halt or None;
+# ``holders``: SlotHolders; ``proved``: the pools of which a node was confirmed, not always there.
+LeaseState = dict[str, Any]
+Result = TypeVar("Result")
 
 
 class Halted(NpuError):
@@ -43,26 +55,37 @@ class NotYet(NpuError):
 class Wait(str):
     """Why there is no slot now, in a sentence. ``holders``: {name: holder} of those who are in the way."""
 
-    def __new__(cls, text, holders):
+    holders: SlotHolders
+
+    def __new__(cls, text: str, holders: SlotHolders) -> Wait:
         made = super().__new__(cls, text)
         made.holders = holders
         return made
 
 
 class Slots:
-    def __init__(self, cluster, namespace, clock, holder_limit=HOLDER_LIMIT):
+    def __init__(self, cluster: AnyCluster, namespace: str, clock: Clock, holder_limit: float = HOLDER_LIMIT) -> None:
         self._cluster, self._clock, self._holder_limit = cluster, clock, holder_limit
         self._watch = SlotWatch(cluster, clock)
-        self._first_halt = None
+        self._first_halt: Halt | None = None
         self._namespace = namespace
         self._collection = "/apis/coordination.k8s.io/v1/namespaces/%s/leases" % namespace
         self._path = "%s/%s" % (self._collection, LEASE)
 
-    def view(self):
+    def view(self) -> LeaseState:
         """{max, halted, holders} as they are."""
         return self._read()[1]
 
-    def take(self, node, run, maximum, recoveries=None, reason=maintenance_record.UPGRADE_REASON, pool=None, in_flight=()):
+    def take(
+        self,
+        node: str,
+        run: str,
+        maximum: int,
+        recoveries: int | None = None,
+        reason: str = maintenance_record.UPGRADE_REASON,
+        pool: str | None = None,
+        in_flight: Collection[str] = (),
+    ) -> Wait | None:
         """Take a slot for ``node``. None when this run has it; else a Wait.
 
         ``maximum``: slots of the cluster, 0 = unlimited. A node that has a slot of this run keeps it. Raises Halted, and
@@ -74,7 +97,7 @@ class Slots:
         """
         recovers = recoveries is not None
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> Wait | None:
             holders = slots["holders"]
             mine = holders.get(node)
             if mine is not None and mine["run"] == run:
@@ -104,7 +127,7 @@ class Slots:
 
         return self._write(decide)
 
-    def _wait_for_halt(self, slots, in_flight):
+    def _wait_for_halt(self, slots: LeaseState, in_flight: Collection[str]) -> Wait:
         """A Wait as long as the node that was the reason of the halt is gone on with; Halted otherwise."""
         halted = slots["halted"]
         self._first_halt = self._first_halt or halted
@@ -113,7 +136,7 @@ class Slots:
             raise Halted(maintenance_halt.text(halted), halted=halted)
         return Wait("%s, which caused the halt, comes first" % name, {name: slots["holders"][name]})
 
-    def check(self, node, reason=maintenance_record.UPGRADE_REASON):
+    def check(self, node: str, reason: str = maintenance_record.UPGRADE_REASON) -> None:
         """Raise Halted or NotYet when the node, which has a slot, may not go on to its reboot. One request."""
         slots = self.view()
         if maintenance_halt.binds(slots["halted"], reason):
@@ -124,76 +147,76 @@ class Slots:
         if why:
             raise NotYet("It has to wait: %s." % why)
 
-    def hold(self, node, run, recovers=False, pool=None):
+    def hold(self, node: str, run: str, recovers: bool = False, pool: str | None = None) -> None:
         """Have a slot for a node whose record is this run's already: it is in maintenance, however many others are."""
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> None:
             if slots["holders"].get(node, {}).get("run") != run:
                 slots["holders"][node] = self._holder(run, recovers, pool if pool not in _proved(slots) else None)
 
         self._write(decide)
 
-    def _holder(self, run, recovers, pool):
+    def _holder(self, run: str, recovers: bool, pool: str | None) -> SlotHolder:
         holder = {"run": run, "since": maintenance_record.rfc3339(self._clock.now())}
         if recovers:
             return dict(holder, reason=maintenance_record.RECOVERY_REASON)
         return dict(holder, pool=pool) if pool else holder
 
-    def give(self, node, run, works=None):
+    def give(self, node: str, run: str, works: str | None = None) -> None:
         """Give the node's slot back, if it is this run's. ``works``: the release that the node got and that is confirmed."""
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> None:
             if slots["holders"].get(node, {}).get("run") == run:
                 _take_out(slots, node, works)
 
         self._write(decide)
 
-    def sweep(self):
+    def sweep(self) -> list[str]:
         """Drop the holders whose runs were killed when only giving the slot back was left; returns the names of their nodes."""
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> list[str]:
             dead = [name for name, holder in slots["holders"].items() if self._watch.ended(name, holder) is not None]
             self._drop(slots, *dead)
             return dead
 
         return self._write(decide)
 
-    def dead(self, holders, limit):
+    def dead(self, holders: SlotHolders, limit: float) -> dict[str, Record]:
         """{name: record} when dead runs left all of these ``holders`` in the middle of a maintenance, else {}.
 
         Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
         """
-        records = {name: self._watch.dead(name, holder, limit) for name, holder in sorted(holders.items())}
-        if None in records.values():
+        found = {name: self._watch.dead(name, holder, limit) for name, holder in sorted(holders.items())}
+        if None in found.values():
             return {}
-        for record in records.values():
+        for record in found.values():
             if isinstance(record, NpuError):
                 raise record
-        return records
+        return {name: record for name, record in found.items() if isinstance(record, dict)}
 
-    def halt(self, who, why, reason=maintenance_record.UPGRADE_REASON, node=None):
+    def halt(self, who: str, why: str, reason: str = maintenance_record.UPGRADE_REASON, node: str | None = None) -> None:
         """Stop every run before its next intent. ``node``: the one that stands in the middle of its maintenance."""
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> None:
             halted = maintenance_halt.made(who, why, maintenance_record.rfc3339(self._clock.now()), reason, node)
             if maintenance_halt.outweighs(halted, slots["halted"]):
                 slots["halted"] = halted
 
         self._write(decide)
 
-    def halted(self, reason=maintenance_record.UPGRADE_REASON):
+    def halted(self, reason: str = maintenance_record.UPGRADE_REASON) -> str | None:
         """The sentences about the halt, or None."""
         halted = self.view()["halted"]
         return maintenance_halt.text(halted) if maintenance_halt.binds(halted, reason) else None
 
-    def clear_halt(self):
+    def clear_halt(self) -> Halt | None:
         """Returns what was cleared ({who, why, when, ...}), or None.
 
         Whoever ends a halt goes on without the node that was its reason and still stands in the middle of its maintenance. It is
         set aside: it takes nobody's slot and is no longer the first of its kind, until a run goes on with it.
         """
 
-        def decide(slots):
+        def decide(slots: LeaseState) -> Halt | None:
             cleared, slots["halted"] = slots["halted"], None
             node = (cleared or {}).get("node")
             if node in slots["holders"]:
@@ -202,18 +225,18 @@ class Slots:
 
         return self._write(decide)
 
-    def _abandoned(self, name, holder):
+    def _abandoned(self, name: str, holder: SlotHolder) -> bool:
         return self._watch.abandoned(name, holder, self._holder_limit)
 
-    def _drop(self, slots, *names):
+    def _drop(self, slots: LeaseState, *names: str) -> None:
         for name in names:
             ended = self._watch.ended(name, slots["holders"][name]) or {}
             _take_out(slots, name, (ended.get("to") or {}).get("release") if ended.get("outcome") == "success" else None)
 
-    def _read(self):
+    def _read(self) -> tuple[Object | None, LeaseState]:
         """(Lease or None, {max, halted, holders})."""
         lease = self._cluster.get(self._path)
-        slots = {"max": 1, "halted": None, "holders": {}}
+        slots: LeaseState = {"max": 1, "halted": None, "holders": {}}
         if lease is not None:
             text = kube_client.annotations(lease).get(ANNOTATION)
             try:
@@ -227,7 +250,7 @@ class Slots:
                 )
         return lease, slots
 
-    def _write(self, decide):
+    def _write(self, decide: Callable[[LeaseState], Result]) -> Result:
         """``decide(slots)`` changes the dict and returns the result; it is called anew when somebody was faster."""
         while True:
             lease, before = self._read()
@@ -245,14 +268,14 @@ class Slots:
             except kube_client.Conflict:
                 continue
 
-    def _replace(self, lease, annotations):
+    def _replace(self, lease: Object, annotations: Labels) -> None:
         metadata = {"annotations": annotations, "resourceVersion": lease["metadata"]["resourceVersion"]}
         try:
             self._cluster.merge_patch(self._path, {"metadata": metadata})
         except kube_client.NotFound as exc:
             raise kube_client.Conflict(exc.message)  # deleted in between: begin anew
 
-    def _create(self, annotations):
+    def _create(self, annotations: Labels) -> None:
         try:
             self._cluster.request("post", self._collection, body=new_lease(self._namespace, annotations))
         except kube_client.NotFound:
@@ -262,7 +285,7 @@ class Slots:
             )
 
 
-def new_lease(namespace, annotations):
+def new_lease(namespace: str, annotations: Labels) -> Object:
     """The Lease of all runs, as whoever needs it first creates it."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
@@ -272,12 +295,12 @@ def new_lease(namespace, annotations):
     }
 
 
-def _proved(slots):
+def _proved(slots: LeaseState) -> list[str]:
     """The kinds that one node was confirmed with."""
     return slots.get("proved") or []
 
 
-def _take_out(slots, node, works):
+def _take_out(slots: LeaseState, node: str, works: str | None) -> None:
     """``works``: a release that does. That is remembered of the pool, and a halt that was because of this node is over."""
     pool = slots["holders"].pop(node).get("pool")
     if works and slots["halted"] and slots["halted"].get("node") == node:
@@ -287,7 +310,7 @@ def _take_out(slots, node, works):
         slots["proved"] = (_proved(slots) + [pool])[-_MOST_PROVED:]
 
 
-def _first_of(slots, pool):
+def _first_of(slots: LeaseState, pool: str | None) -> Wait | None:
     """A Wait for the first node of this kind, or None."""
     if not pool or pool in _proved(slots):
         return None
@@ -296,7 +319,7 @@ def _first_of(slots, pool):
     return Wait(text % (", ".join(sorted(first)), _holders_text(first)), first) if first else None
 
 
-def _room(slots, maximum, recoveries):
+def _room(slots: LeaseState, maximum: int, recoveries: int | None) -> tuple[int, Wait | None]:
     """(the number of slots in force, why there is none free or None)."""
     holders = _counted(slots["holders"])
     # Recoveries alone do not say how many an upgrade may take.
@@ -310,21 +333,21 @@ def _room(slots, maximum, recoveries):
     return number, None
 
 
-def _counted(holders):
+def _counted(holders: SlotHolders) -> SlotHolders:
     """Those that nobody has set aside."""
     return {name: holder for name, holder in holders.items() if not holder.get(ASIDE)}
 
 
-def _upgrades(holders):
+def _upgrades(holders: SlotHolders) -> SlotHolders:
     """Those that are no recoveries."""
     return {name: holder for name, holder in holders.items() if holder.get("reason") != maintenance_record.RECOVERY_REASON}
 
 
-def _slots_text(number):
+def _slots_text(number: int) -> str:
     return "no limit (npu_upgrade_max_parallel=0)" if not number else "%d slot%s" % (number, "s" if number > 1 else "")
 
 
-def _holders_text(holders):
+def _holders_text(holders: SlotHolders) -> str:
     return ", ".join(
         "%s (run %s since %s)" % (name, holder["run"], holder.get("since")) for name, holder in sorted(holders.items())
     )

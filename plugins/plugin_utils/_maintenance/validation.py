@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 
 
 class Check:
-    def __init__(self, work):
+    def __init__(self, work: Work) -> None:
         """``work``: Work."""
         self._work = work
 
-    def in_order(self, version, release):
+    def in_order(self, version: str | None, release: str | None) -> None:
         """Raise Invalid unless host and node are as they should be. The components run again afterwards.
 
         ``release``: the one the host must have, None for any.
@@ -31,14 +32,14 @@ class Check:
             raise Invalid(why)
         labels = work.components_back()
         if labels:
-            work.log.step(work.log.record["step"], labels=labels)
+            work.log.step(work.log.own["step"], labels=labels)
         work.say("validates the host")
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
         self._wait_allocatable()
 
-    def run_smoke_pod(self):
+    def run_smoke_pod(self) -> None:
         """The user's own pod on this node. Raises Invalid."""
         if self._work.smoke is None:
             return
@@ -48,13 +49,13 @@ class Check:
         except SmokeFailed as exc:
             raise Invalid(exc.message)
 
-    def confirm(self, release, boot_id):
+    def confirm(self, release: str, boot_id: str) -> bool:
         """Take the release as good in the boot in which it was validated: the last thing to be done on the host.
 
         False when the host was rebooted since, to the same driver. Raises Invalid.
         """
         try:
-            self._work.host.confirmed(self._work.log.record["generation"], release, boot_id)
+            self._work.host.confirmed(self._work.log.own["generation"], release, boot_id)
             return True
         except HostUnreachable:
             raise
@@ -66,11 +67,11 @@ class Check:
             raise Invalid("the release could not be confirmed: %s" % exc.message)
 
     @staticmethod
-    def _same_driver(view, release):
+    def _same_driver(view: View, release: str | None) -> None:
         if release is not None and view["driver"] != release:
             raise Invalid("the host was rebooted once more and is on %s" % view["driver"], trial_over=True)
 
-    def _wait_allocatable(self):
+    def _wait_allocatable(self) -> None:
         work = self._work
         resource, chips = work.request.resource, work.request.chips
         if not resource or work.components() != "enabled":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Iterable
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -26,27 +27,34 @@ _SAYS = re.compile(r"^npuops-python: (current|trace)=(.*)$", re.MULTILINE)
 class PythonOnHost:
     """What the script saw on a host: ``current`` (the runtime's name, None for none) and ``traces`` (paths)."""
 
-    def __init__(self, output):
+    def __init__(self, output: str) -> None:
         found = [match.groups() for match in _SAYS.finditer(output.replace("\r", ""))]
         self.current = next((value for key, value in found if key == "current" and value), None)
         self.traces = [value for key, value in found if key == "trace"]
         self.answered = bool(found)
 
 
-def name_of(image):
+def name_of(image: str) -> str:
     """The directory that stands for the reference ``image``: its tag or digest for people, and a hash of all of it."""
     reference = parse_reference(image)
     word = reference.tag if reference.tag and not reference.digest else reference.digest.partition(":")[2][:12]
     return "%s-%s" % (word, hashlib.sha256(str(reference).encode("utf-8")).hexdigest()[:12])
 
 
-def script_for(script, task, **variables):
+def script_for(script: str, task: str, **variables: str) -> str:
     """The text to send: ``script`` with its variables set."""
     settings = dict({"traces": "", "name": "", "image": "", "registry": "", "hosts_toml": ""}, task=task, **variables)
     return "".join("%s=%s\n" % (key, shlex.quote(settings[key])) for key in sorted(settings)) + script
 
 
-def pull_variables(image, username=None, password=None, plain_http=False, ca_file=None, meant_for=None):
+def pull_variables(
+    image: str,
+    username: str | None = None,
+    password: str | None = None,
+    plain_http: bool = False,
+    ca_file: str | None = None,
+    meant_for: str | None = None,
+) -> dict[str, str]:
     """The variables of the task bring. Asks the registry; raises NpuError.
 
     ``meant_for``: an image or a repository; credentials, plain_http and ca_file count only if ``image`` is in the same
@@ -67,13 +75,13 @@ def pull_variables(image, username=None, password=None, plain_http=False, ca_fil
     }
 
 
-def secrets_of(hosts_toml):
+def secrets_of(hosts_toml: str) -> list[str]:
     """What must not be shown of it: the Authorization header, with and without its scheme."""
     headers = re.findall(r'Authorization = "(.*)"', hosts_toml)
     return headers + [header.partition(" ")[2] for header in headers]
 
 
-def failure(status, output, image, secrets=()):
+def failure(status: int, output: str, image: str, secrets: Iterable[str] = ()) -> NpuError:
     """The NpuError for a script that ended with ``status`` and said ``output``, trying to bring ``image``."""
     output = output.strip()
     for secret in secrets:

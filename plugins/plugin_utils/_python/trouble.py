@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 # Where npu_python puts a Python of our own.
 INTERPRETER = "/var/lib/npuops/python/current/python3"
 
@@ -16,7 +19,7 @@ _CURE = (
 _OURS_IS_MISSING = "Its Python comes with install, which has not been run on it, or not to its end. Run npuops.ascend.install"
 
 
-def explain(result):
+def explain(result: Mapping[str, Any]) -> str | None:
     """Why a module gave no result of its own, as a sentence, from Ansible's ``result`` (a dict); None when it did."""
     message, output = str(result.get("msg") or ""), str(result.get("module_stderr") or "")
     if INTERPRETER in output + message and (result.get("rc") == 127 or "not found" in output + message):
@@ -30,6 +33,6 @@ def explain(result):
     return None
 
 
-def _last_line(text):
+def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else ""
