@@ -9,7 +9,7 @@ import time
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod

@@ -140,11 +140,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_p
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import (
-    RegistryClient,
-    architecture,
-    parse_reference,
-)
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import architecture
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 
 
 def profile_of(options):

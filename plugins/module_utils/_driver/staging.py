@@ -18,7 +18,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 
 # A layer unpacks to about twice its size, and is there packed as well for a while; plus some room to breathe.
 _SPACE_FACTOR = 3

@@ -1,11 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's containerd as a way to get an image unpacked: pull in a namespace of ours, mount, give the disk back.
+"""Unpack images with the host's containerd: pull into a namespace of this collection, mount, and free the disk again.
 
-The namespace keeps the kubelet's image garbage collector away. Everything in it is ours and temporary: what a
-killed run left there is removed by the next. Credentials reach ctr through a hosts.toml that only root can read,
-in /run, and that is removed whatever happens.
+The kubelet's image garbage collection does not see that namespace. Everything in it is temporary: the next run removes what a
+killed run left. Credentials reach ctr through a hosts.toml in /run that only root can read and that is always removed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, read_text, write_atomic
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import (
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import (
     ImageNotFound,
     RegistryDenied,
     RegistryUnreachable,
@@ -29,7 +28,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 NAMESPACE = "npuops"
 RUN_DIRECTORY = "/run/npuops/staging"
 
-# Where ctr is besides PATH: k3s and RKE2 bring their own.
+# Where to look for ctr besides PATH: k3s and RKE2 have their own.
 _CTR_PATHS = (
     ("/usr/local/bin/ctr",),
     ("/usr/bin/ctr",),
@@ -37,15 +36,15 @@ _CTR_PATHS = (
     ("/usr/local/bin/k3s", "ctr"),
 )
 
-# The lease that is made only to be removed.
+# A lease that is created only to be removed.
 _SWEEP = "npuops-sweep"
 
-# Seconds for calls that only ask or remove.
+# Seconds for calls that only read or remove.
 _SHORT = 60
 
 
 class Containerd:
-    """containerd at the socket ``address``, used through its own ``ctr`` (a path, or None to look for it)."""
+    """containerd at the socket ``address``, used through its own ``ctr`` (a path, or None to search for it)."""
 
     def __init__(self, address="/run/containerd/containerd.sock", ctr=None, run_directory=None):
         self.address = address
@@ -56,14 +55,14 @@ class Containerd:
 
     @contextlib.contextmanager
     def session(self, timeout):
-        """The right to use the namespace, empty at the beginning and, whatever happens, at the end.
+        """Exclusive use of the namespace, which is empty at the start and always at the end.
 
         Waits at most ``timeout`` seconds for another run, then raises NpuError.
         """
         if not os.path.exists(self.address):
             raise NpuError(
-                "containerd's socket %s does not exist on this host; is containerd running? "
-                "(npu_facts finds the address, containerd_address overrides it)" % self.address
+                "containerd's socket %s does not exist on this host. Check systemctl status containerd; if containerd uses another "
+                "socket, set containerd_address" % self.address
             )
         os.makedirs(self.run_directory, exist_ok=True)
         os.chmod(self.run_directory, 0o700)
@@ -72,34 +71,34 @@ class Containerd:
             try:
                 yield self
             except BaseException:
-                # Why it failed matters more than what is left behind; the next run removes that.
+                # The first error matters more; the next run removes what is left.
                 with contextlib.suppress(NpuError):
                     self.purge()
                 raise
             self.purge()
 
     def purge(self):
-        """Remove mount, images, leases and credentials of ours; content and snapshots go with them at once."""
+        """Remove the mount, images, leases and credentials of this collection, and with them their content and snapshots."""
         self._remove_credentials()
         self._unmount()
         images = self._list("images")
         if images:
             self._call(["images", "rm"] + images, _SHORT)
-        # Removing a lease with --sync waits for containerd's garbage collection. Without it a layer that was fetched in
-        # part, or wrongly, would stay, and the next pull would go on with it.
+        # Removing a lease with --sync waits for containerd's garbage collection. Without it, a partial or damaged layer would
+        # remain, and the next pull would continue with it.
         self._call(["leases", "create", "--id", _SWEEP], _SHORT, check=False)
         self._call(["leases", "rm", "--sync"] + sorted({_SWEEP}.union(self._list("leases"))), _SHORT)
 
     def pull(self, name, digest, client, repository, ca_file=None, timeout=1800):
         """Pull ``name@digest`` and unpack it; returns the reference to mount.
 
-        ``client``: the ``RegistryClient`` that has resolved ``repository`` there. ``timeout``: seconds.
+        ``client``: the ``RegistryClient`` for the registry of ``repository``. ``timeout``: seconds.
         """
         reference = "%s@%s" % (name, digest)
         argv = ["images", "pull", "--hosts-dir", self._hosts]
         if "--local" in self._call(["images", "pull", "--help"], _SHORT).stdout:
-            # The client fetches, not the daemon: credentials stay in our process, and 1.7's transfer service
-            # knows no --hosts-dir.
+            # ctr fetches, not the daemon: credentials stay in this process, and the transfer service of containerd 1.7 does not
+            # support --hosts-dir.
             argv.append("--local")
         for attempt in (1, 2):
             header = client.authorization(repository)
@@ -111,14 +110,14 @@ class Containerd:
             if result.rc == 0:
                 return reference
             error = explain(result, reference, timeout, secrets=[header])
-            # A token lives for minutes only; what was fetched until then is kept.
+            # A token may expire during the pull. containerd keeps the layers that it has.
             expired = isinstance(error, RegistryDenied) and (header or "").startswith("Bearer ")
             if attempt == 2 or not expired:
                 raise error
 
     @contextlib.contextmanager
     def mounted(self, reference):
-        """The root directory of the pulled image ``reference``, read-only, while the context lasts."""
+        """Mount the pulled image ``reference`` read-only for the duration of the context; its root directory."""
         os.makedirs(self._mount_point, exist_ok=True)
         self._call(["images", "mount", reference, self._mount_point], 600)
         try:
@@ -132,7 +131,7 @@ class Containerd:
             if result.rc != 0:
                 host_command.run(["umount", "-l", self._mount_point], _SHORT)
         if os.path.isdir(self._mount_point):
-            # Never recursive: should the image still be there, it is not ours to empty.
+            # Not recursive, because the image may still be mounted.
             with contextlib.suppress(OSError):
                 os.rmdir(self._mount_point)
 
@@ -157,7 +156,10 @@ class Containerd:
 
 
 def hosts_toml(base, header=None, ca_file=None):
-    """containerd's description of the registry at the URL ``base``, with the Authorization header to send."""
+    """The hosts.toml of the registry at the URL ``base``, with the Authorization header to send.
+
+    Source: https://github.com/containerd/containerd/blob/main/docs/hosts.md
+    """
     # A JSON string of printable ASCII is a TOML string.
     lines = [
         "server = %s" % json.dumps(base),
@@ -173,12 +175,12 @@ def hosts_toml(base, header=None, ca_file=None):
 
 
 def explain(result, what, timeout, secrets=()):
-    """The NpuError for a failed ctr call (``_host.command.Result``): what its last lines mean."""
+    """The NpuError for a failed ctr call (``_host.command.Result``), from its last lines of output."""
     text = (result.stderr.strip() or result.stdout.strip())[-2000:]
     for secret in secrets:
         if secret:
             text = text.replace(secret, "***").replace(secret.partition(" ")[2], "***")
-    # ctr prints progress first, the error last, prefixed by its name.
+    # ctr prints progress first and the error last, with its name as prefix.
     line = " ".join(text.splitlines()[-1].split()) if text else "no output, exit status %s" % result.rc
     line = re.sub(r"^ctr: ", "", line)[-600:]
     low = text.lower()
@@ -196,17 +198,17 @@ def explain(result, what, timeout, secrets=()):
         said("failed to extract layer", "failed to apply", "error unpacking", "unpack") and not said("permission denied")
     ):
         return NpuError(
-            "%s is damaged: a layer is not what its manifest says, or cannot be unpacked. Push the image again. "
-            "containerd says: %s" % (what, line)
+            "%s is damaged: a layer does not match the manifest, or cannot be unpacked. Push the image again. "
+            "containerd reports: %s" % (what, line)
         )
     if said("containerd.sock", "failed to dial") and said("connection refused", "no such file", "permission denied", "deadline"):
-        return NpuError("containerd does not answer: %s" % line)
+        return NpuError("containerd does not respond: %s" % line)
     if said("connection refused", "no such host", "i/o timeout", "no route to host", "network is unreachable", "x509:"):
         return RegistryUnreachable("containerd cannot reach the registry for %s: %s" % (what, line))
     if said(": not found", "404 not found"):
-        return ImageNotFound("The registry does not have %s any more: %s" % (what, line))
+        return ImageNotFound("The registry no longer has %s: %s" % (what, line))
     if said("unexpected eof", "connection reset", "500 internal", "502 bad", "503 service", "504 gateway"):
-        return RegistryUnreachable("The registry broke off while containerd fetched %s: %s" % (what, line))
+        return RegistryUnreachable("The registry failed while containerd pulled %s: %s" % (what, line))
     return NpuError("containerd failed (%s): %s" % (what, line))
 
 
@@ -230,5 +232,5 @@ def _find_ctr():
             if problem is None:
                 return list(argv)
     if problem:
-        raise NpuError("The only ctr on this host can be changed by others than root, so it is not run: %s" % problem)
-    raise NpuError("There is no ctr on this host (it comes with containerd); is containerd installed?")
+        raise NpuError("The only ctr on this host can be changed by users other than root, so it is not run: %s" % problem)
+    raise NpuError("This host has no ctr, which is part of containerd: install containerd, or set ctr to its path")

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of an image: looked at before they are opened, and never read without a limit.
+"""Read files of an image that is not trusted: check them before they are opened, and never read without a limit.
 
-An image may hold whatever its maker likes: a named pipe or a device under a library's name, links to the host's own files, a
-million directories, a file that says it has an exabyte. An image is mounted read-only, so what was looked at stays what it is;
-a file is opened so that it cannot hang, and looked at once more, all the same.
+An image may contain anything: a named pipe or a device with a library's name, links to the host's own files, a million
+directories, a file with a size of an exabyte. It is mounted read-only, so that nothing changes between check and use. Files are
+nevertheless opened in a way that cannot block, and checked again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 
-# A driver has a few thousand entries and 1 GiB; a whole operating system around it some ten thousand more.
+# A driver has a few thousand entries and 1 GiB; an operating system in the same image, some ten thousand more.
 MAX_ENTRIES = 500_000
 MAX_DEPTH = 64
 MAX_BYTES = 16 * 2**30
 
-# version.info and the packages' shell variables have a few hundred lines at most.
+# version.info and the packages' shell variables have at most a few hundred lines.
 MAX_TEXT = 2**20
 
 _KINDS = (
@@ -36,12 +36,12 @@ _KINDS = (
 
 
 def kind(mode):
-    """What a file of that mode is, if it is no regular one, for messages."""
+    """What a file with that mode is if it is not a regular file, for messages."""
     return next((words for test, words in _KINDS if test(mode)), "of an unknown type")
 
 
 def entries(top):
-    """(path inside of ``top``, its lstat) of all that is below the directory ``top``, sorted; links are not followed.
+    """(path relative to ``top``, its lstat) of everything below the directory ``top``, sorted; links are not followed.
 
     Raises NpuError beyond MAX_ENTRIES and MAX_DEPTH.
     """
@@ -56,7 +56,7 @@ def entries(top):
             for entry in here:
                 count += 1
                 if count > MAX_ENTRIES:
-                    raise NpuError("The image has more than %d files and directories: it is no driver image" % MAX_ENTRIES)
+                    raise NpuError("The image has more than %d files and directories: it is not a driver image" % MAX_ENTRIES)
                 inside = os.path.join(directory, entry.name)
                 info = entry.stat(follow_symlinks=False)
                 yield inside, info
@@ -65,14 +65,14 @@ def entries(top):
         except OSError as exc:
             raise NpuError("%s in the image cannot be read: %s" % (printable(directory or "/"), exc.strerror)) from None
         if below and directory.count("/") >= MAX_DEPTH:
-            raise NpuError("The image has directories more than %d deep: it is no driver image" % MAX_DEPTH)
+            raise NpuError("The image has directories more than %d levels deep: it is not a driver image" % MAX_DEPTH)
         waiting.extend(reversed(below))
 
 
 def check(tree):
-    """Raise NpuError unless ``tree`` has nothing but directories, files, and relative links that end inside of it.
+    """Raise NpuError unless ``tree`` consists of directories, files, and relative links that stay inside it.
 
-    Opens nothing. Returns the bytes its files have together.
+    Opens no file. Returns the total size of its files in bytes.
     """
     real = os.path.realpath(tree)
     size = 0
@@ -88,8 +88,7 @@ def check(tree):
             )
     if size > MAX_BYTES:
         raise NpuError(
-            "The files of the driver in the image have %d GiB together; no driver has more than %d GiB"
-            % (size // 2**30, MAX_BYTES // 2**30)
+            "The files of the driver in the image have %d GiB in total; the limit is %d GiB" % (size // 2**30, MAX_BYTES // 2**30)
         )
     return size
 
@@ -98,7 +97,7 @@ def _check_link(top, inside):
     path = os.path.join(top, inside)
     value = os.readlink(path)
     try:
-        # What looks like inside may still leave through another link.
+        # A path that looks inside may still leave the tree through another link.
         leads_out = os.path.isabs(value) or not is_inside(top, os.path.realpath(path))
     except RecursionError:
         leads_out = True
@@ -107,12 +106,12 @@ def _check_link(top, inside):
 
 
 def is_inside(top, path):
-    """Whether ``path`` is the directory ``top`` or below it; both without links."""
+    """Whether ``path`` is the directory ``top`` or below it; neither may contain links."""
     return (path + "/").startswith(top.rstrip("/") + "/")
 
 
 def is_file(top, path):
-    """Whether ``path`` is a regular file, and, links followed, one below ``top``."""
+    """Whether ``path``, with links followed, is a regular file below ``top``."""
     try:
         real = os.path.realpath(path)
         return is_inside(os.path.realpath(top), real) and stat.S_ISREG(os.lstat(real).st_mode)
@@ -122,12 +121,12 @@ def is_file(top, path):
 
 @contextlib.contextmanager
 def opened(path):
-    """The regular file ``path``, no link, as a binary stream. Raises NpuError for anything else, which is not opened."""
-    with _said(path):
+    """The regular file ``path`` as a binary stream. Raises NpuError for anything else, links included, without opening it."""
+    with _readable_errors(path):
         info = os.lstat(path)
     _check_regular(path, info)
-    with _said(path):
-        # Should it have become something else since: O_NONBLOCK waits for no writer of a pipe.
+    with _readable_errors(path):
+        # If it has become a pipe since, O_NONBLOCK does not wait for its writer.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as stream:
         _check_regular(path, os.fstat(fd))
@@ -135,24 +134,24 @@ def opened(path):
 
 
 def read(path, limit):
-    """The bytes of the regular file ``path``; raises NpuError when there are more than ``limit``."""
+    """The bytes of the regular file ``path``; raises NpuError if there are more than ``limit``."""
     with opened(path) as stream:
-        with _said(path):
+        with _readable_errors(path):
             content = stream.read(limit + 1)
     if len(content) > limit:
-        raise NpuError("%s has more than %d bytes; no driver has such a file" % (printable(path), limit))
+        raise NpuError("%s has more than %d bytes, which no such file of a driver has" % (printable(path), limit))
     return content
 
 
 def head(path, size):
-    """The first ``size`` bytes of the regular file ``path``, or all of a shorter one."""
+    """At most the first ``size`` bytes of the regular file ``path``."""
     with opened(path) as stream:
-        with _said(path):
+        with _readable_errors(path):
             return stream.read(size)
 
 
 def read_text(path, limit=MAX_TEXT):
-    """The text of the file ``path`` (links are followed; whoever reads an image has checked them), or None without one."""
+    """The text of the file ``path``, or None if it does not exist. Follows links, which ``check`` has checked."""
     try:
         return read(os.path.realpath(path), limit).decode("utf-8", "replace").replace("\r\n", "\n")
     except NpuError as exc:
@@ -167,7 +166,7 @@ def _check_regular(path, info):
 
 
 @contextlib.contextmanager
-def _said(path):
+def _readable_errors(path):
     try:
         yield
     except OSError as exc:

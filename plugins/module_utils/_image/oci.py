@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images made of files: one reproducible layer, configuration and manifest, without any container engine."""
+"""Build container images from files: one reproducible layer, a configuration and a manifest. Needs no container engine."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import os
 import stat
 import tarfile
 
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import sha256
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
-# No file in an image has a time: the same files give the same image whenever it is built.
+# No file in an image has a timestamp, so the same files always give the same image.
 _NO_TIME = 0
 _NO_DATE = "1970-01-01T00:00:00Z"
 
 
 class Layer:
-    """A layer in a file: ``path``, ``digest`` and ``size`` of the packed, ``diff_id`` of the unpacked form."""
+    """A layer in the file ``path``: ``digest`` and ``size`` of the compressed archive, ``diff_id`` of the uncompressed one."""
 
     def __init__(self, path, digest, size, diff_id):
         self.path = path
@@ -33,11 +35,11 @@ class Layer:
 def write_layer(tree, prefix, path):
     """Pack the directory ``tree`` as ``prefix`` (a path in the image, "" for its /) into ``path``; returns the ``Layer``.
 
-    Names sorted, no times, owner root, modes without write permission for group and others and without setuid.
+    Names are sorted, there are no timestamps, root owns everything, and neither group and others may write nor is setuid set.
     """
     with open(path, "wb") as raw:
         packed = _Hashing(raw)
-        # Neither the file's name nor a time goes into the header.
+        # The header has neither the file's name nor a timestamp.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=_NO_TIME) as compressor:
             plain = _Hashing(compressor)
             with tarfile.open(fileobj=plain, mode="w|", format=tarfile.GNU_FORMAT) as archive:
@@ -49,7 +51,7 @@ def write_layer(tree, prefix, path):
 def config(architecture, layers, labels, settings=None):
     """The image configuration as bytes.
 
-    ``settings``: Entrypoint, Env and the like. A driver image has none, for nobody ever starts it.
+    ``settings``: Entrypoint, Env and others. A driver image has none, because no container is ever started from it.
     """
     return _json(
         {
@@ -68,21 +70,16 @@ def manifest(config_content, layers, annotations):
     return _json(
         {
             "schemaVersion": 2,
-            "mediaType": image_registry.OCI_MANIFEST,
+            "mediaType": manifests.OCI_MANIFEST,
             "config": {
-                "mediaType": image_registry.OCI_CONFIG,
+                "mediaType": manifests.OCI_CONFIG,
                 "digest": sha256(config_content),
                 "size": len(config_content),
             },
-            "layers": [{"mediaType": image_registry.OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
+            "layers": [{"mediaType": manifests.OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
             "annotations": annotations,
         }
     )
-
-
-def sha256(content):
-    """The digest of ``content`` (bytes) as registries write it."""
-    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _json(document):
@@ -90,7 +87,7 @@ def _json(document):
 
 
 def _entries(tree, prefix):
-    """(name in the archive, path) of everything below ``tree``, sorted by name, directories before what is in them."""
+    """(name in the archive, path) of everything below ``tree``, sorted by name, directories before their content."""
     found = [(prefix, tree)] if prefix else []
     for directory, names, files in os.walk(tree):
         for name in names + files:
@@ -117,11 +114,11 @@ def _add(archive, name, source):
         with open(source, "rb") as stream:
             archive.addfile(info, stream)
     else:
-        raise ValueError("%s is neither file, directory nor link" % source)
+        raise ValueError("%s is not a file, directory or link" % source)
 
 
 class _Hashing:
-    """A file that knows the digest and the size of what was written to it."""
+    """A file that computes the digest and the size of what is written to it."""
 
     def __init__(self, target):
         self._target = target
@@ -142,7 +139,7 @@ class _Hashing:
 
 
 class Image:
-    """An image of one layer, ready to be pushed to ``repository``:``tag`` of the ``client``'s registry."""
+    """An image with one layer, to be pushed as ``repository``:``tag`` to the ``client``'s registry."""
 
     def __init__(self, client, repository, tag, layer, architecture, annotations, settings=None):
         self.client = client
@@ -154,23 +151,23 @@ class Image:
         self.digest = sha256(self.manifest)
 
     def reason(self):
-        """Why the image has to be pushed, as a sentence, or None when the registry has the same under that tag."""
+        """Why the image has to be pushed, as a sentence, or None if the registry already has it under that tag."""
         name = "%s/%s:%s" % (self.client.registry, self.repository, self.tag)
         try:
             there, document = self.client.image(self.repository, self.tag)
             if there.digest != self.digest:
                 digest = document.get("config", {}).get("digest")
-                there_config = self.client.blob(self.repository, digest) if image_registry.is_digest(digest) else None
-                # The packed layer depends on the version of zlib, what is in it does not.
+                there_config = self.client.blob(self.repository, digest) if manifests.is_digest(digest) else None
+                # The compressed layer depends on the version of zlib, its content does not.
                 if there_config != self.config or document.get("annotations") != json.loads(self.manifest)["annotations"]:
-                    return "%s is another image (%s)" % (name, there.digest)
+                    return "%s is a different image (%s)" % (name, there.digest)
             self.digest = there.digest
             return None
-        except image_registry.ImageNotFound:
+        except ImageNotFound:
             return "%s does not exist" % name
 
     def push(self):
-        """Upload what the registry does not have yet; the tag comes last."""
+        """Upload what the registry does not have; the tag last."""
         with open(self.layer.path, "rb") as stream:
             self.client.push_blob(self.repository, self.layer.digest, self.layer.size, stream)
         self.client.push_blob(self.repository, sha256(self.config), len(self.config), io.BytesIO(self.config))

@@ -1,9 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP with a server that nobody vouches for: it has so long and no longer, and sends nobody to places that are not the web.
+"""HTTP with a server that is not trusted: limits the total time, and follows redirects to HTTP(S) URLs only.
 
-A time limit of a socket counts from byte to byte. Who sends one every now and then has no limit, hence the watch.
+The timeout of a socket counts from byte to byte, so a server that sends one byte every now and then never reaches it. Hence the
+watch.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import urllib.request
 
 
 class Refused(Exception):
-    """A URL that is not gone to; its text says which and why."""
+    """The URL is not allowed; the text says which one and why."""
 
 
 class Watch:
-    """``with Watch(seconds) as watch:`` ends, after so many seconds, every connection made with it. None: never."""
+    """``with Watch(seconds) as watch:`` shuts down every connection made with it after that many seconds. None: never."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -45,7 +46,7 @@ class Watch:
 
     def connect(self, *arguments, **keywords):
         connection = socket.create_connection(*arguments, **keywords)
-        # TLS takes the socket away from us; a second handle of it stays.
+        # TLS detaches the socket; the duplicate stays valid.
         self._sockets.append(connection.dup())
         if self.is_over:
             self._end()
@@ -57,22 +58,22 @@ class Watch:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it has ended by itself
+                pass  # already closed
 
 
 def check_url(url, plain_http):
-    """Raise Refused unless ``url`` is HTTPS, or HTTP where that is allowed."""
+    """Raise Refused unless ``url`` is HTTPS, or HTTP if ``plain_http`` allows it."""
     try:
         parts = urllib.parse.urlsplit(url)
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise Refused("a URL that is none")
+        raise Refused("an invalid URL")
     if parts.scheme != "https" and not (parts.scheme == "http" and plain_http):
         if parts.scheme == "http":
             raise Refused("%s, which is not encrypted" % parts.netloc)
-        raise Refused("something that is no web address")
+        raise Refused("a URL that is not HTTPS")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -94,7 +95,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Connecting:
-    """A connection whose socket the watch knows."""
+    """A connection whose socket is registered with the watch."""
 
     def __init__(self, *arguments, watch, **keywords):
         super().__init__(*arguments, **keywords)
@@ -128,7 +129,7 @@ class _HTTPSHandler(urllib.request.HTTPSHandler):
 
 
 class Opener:
-    """Opens requests. ``tls``: called for the SSLContext once one is needed; ``plain_http``: whether HTTP is allowed."""
+    """Opens requests. ``tls``: returns the SSLContext, called when one is needed; ``plain_http``: whether HTTP is allowed."""
 
     def __init__(self, tls, plain_http):
         self._plain_http = plain_http
@@ -144,7 +145,7 @@ class Opener:
             self._opener.add_handler(handler)
 
     def open(self, request, timeout, watch):
-        """The response. Raises what urllib raises (a ValueError where a URL makes no sense), and Refused."""
+        """The response. Raises what urllib raises (ValueError for an invalid URL), and Refused."""
         check_url(request.full_url, self._plain_http)
         for handler in self._handlers:
             handler.watch = watch

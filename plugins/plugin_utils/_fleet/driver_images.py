@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient, is_digest, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import signature
 
 

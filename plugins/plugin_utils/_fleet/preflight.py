@@ -16,7 +16,7 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client

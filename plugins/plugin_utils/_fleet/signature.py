@@ -14,8 +14,8 @@ import binascii
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_documents
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
 OFF, REQUIRE = "off", "require"
 
@@ -97,7 +97,7 @@ def _signature_of(layer):
 
 def _is_about(payload, digest):
     """Whether the signed text says that it is a signature of that very image."""
-    critical = (registry_documents.parse(payload) or {}).get("critical")
+    critical = (manifests.parse(payload) or {}).get("critical")
     image = critical.get("image") if isinstance(critical, dict) else None
     return isinstance(image, dict) and critical.get("type") == _TYPE and image.get("docker-manifest-digest") == digest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 

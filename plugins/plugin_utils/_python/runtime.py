@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 
 # As in the script.
 _NO_CTR, _NO_SOCKET, _NOT_PULLED, _NOT_UNPACKED, _NOT_STARTED, _BUSY = range(10, 16)

@@ -9,8 +9,7 @@ import json
 import os
 import struct
 
-from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, oci
 
 KERNEL = "6.6.0-145.0.4.135.oe2403sp3.x86_64"
 MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -83,6 +82,6 @@ def push(registry, repository, tag, top, prefix="", annotations=None, workdir=No
     with open(layer.path, "rb") as stream:
         registry.put_blob(stream.read())
     os.unlink(layer.path)
-    config = oci.config(architecture or image_registry.architecture(), [layer], {})
+    config = oci.config(architecture or manifests.architecture(), [layer], {})
     registry.put_blob(config)
     return registry.put_manifest(repository, tag, json.loads(oci.manifest(config, [layer], annotations or {})))

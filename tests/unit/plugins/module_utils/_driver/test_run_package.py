@@ -20,7 +20,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_p
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import OCI_MANIFEST, RegistryClient
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import OCI_MANIFEST
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 
 from support.host import driver_images, registry_server
 

@@ -465,7 +465,7 @@ def test_contradicting_digests(host, basic):
 
 def test_no_containerd(host, basic, tmp_path):
     publish(basic, tmp_path)
-    with pytest.raises(NpuError, match="does not exist on this host; is containerd running"):
+    with pytest.raises(NpuError, match="does not exist on this host. Check systemctl status containerd"):
         host.stage(basic, containerd_address=str(tmp_path / "none.sock"))
 
 

@@ -15,8 +15,7 @@ import threading
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, oci, registry_connection
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images
 
@@ -158,8 +157,8 @@ def plausible(rng):
     entry = {"digest": SHA, "platform": {"os": "linux", "architecture": "amd64"}}
     document = rng.choice(
         [
-            {"mediaType": image_registry.OCI_MANIFEST, "config": {"digest": SHA}, "layers": [layer], "annotations": {}},
-            {"mediaType": image_registry.OCI_INDEX, "manifests": [entry]},
+            {"mediaType": manifests.OCI_MANIFEST, "config": {"digest": SHA}, "layers": [layer], "annotations": {}},
+            {"mediaType": manifests.OCI_INDEX, "manifests": [entry]},
             {"manifests": [entry], "layers": [layer]},
             {"token": "x"},
             {"tags": ["t"]},
@@ -198,7 +197,7 @@ def test_any_json_becomes_a_sentence(tmp_path, seed):
             now.update(
                 body=json.dumps(document).encode("utf-8"),
                 status=rng.choice([200, 200, 200, 200, 401, 400, 404, 500]),
-                type=rng.choice([image_registry.OCI_MANIFEST, image_registry.OCI_INDEX, "text/html"]),
+                type=rng.choice([manifests.OCI_MANIFEST, manifests.OCI_INDEX, "text/html"]),
                 digest=rng.choice([SHA, "x", ""]),
             )
             ask_everything(liar.address, tmp_path)
@@ -237,8 +236,8 @@ def test_a_length_that_is_no_number(length):
 def test_an_index_of_indexes():
     with registry_server.Registry() as registry:
         entry = {"platform": {"os": "linux", "architecture": "amd64"}}
-        inner = registry.put_manifest(REPOSITORY, "inner", {"mediaType": image_registry.OCI_INDEX, "manifests": []})
-        registry.put_manifest(REPOSITORY, "t", {"mediaType": image_registry.OCI_INDEX, "manifests": [dict(entry, digest=inner)]})
+        inner = registry.put_manifest(REPOSITORY, "inner", {"mediaType": manifests.OCI_INDEX, "manifests": []})
+        registry.put_manifest(REPOSITORY, "t", {"mediaType": manifests.OCI_INDEX, "manifests": [dict(entry, digest=inner)]})
         with pytest.raises(NpuError, match="index of indexes"):
             RegistryClient(registry.address, plain_http=True).image(REPOSITORY, "t", "x86_64")
 
@@ -349,7 +348,7 @@ def test_pages_of_tags_without_end(page):
 @pytest.mark.parametrize("part", ["headers", "body", "chunks", "nothing more"])
 def test_a_byte_now_and_then_is_no_answer(monkeypatch, part):
     """Each byte comes within the time limit of the socket."""
-    monkeypatch.setattr(image_registry, "_MAX_SECONDS", 2)
+    monkeypatch.setattr(registry_connection, "_MAX_SECONDS", 2)
     over = threading.Event()
 
     class Dripping(http.server.BaseHTTPRequestHandler):
@@ -374,7 +373,7 @@ def test_a_byte_now_and_then_is_no_answer(monkeypatch, part):
     thread.start()
     try:
         client = RegistryClient("127.0.0.1:%d" % server.server_address[1], plain_http=True, timeout=5)
-        with pytest.raises(NpuError, match="did not come to the end of its answer within 2 seconds"):
+        with pytest.raises(NpuError, match="did not complete its answer within 2 seconds"):
             client.image(REPOSITORY, "t")
     finally:
         over.set()

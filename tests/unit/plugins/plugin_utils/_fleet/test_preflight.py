@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound, RegistryDenied
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound, RegistryDenied
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 

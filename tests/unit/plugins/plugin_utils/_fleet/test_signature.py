@@ -10,7 +10,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
@@ -49,7 +49,7 @@ def pem(key):
 
 def image(registry, tag="t", content=b"layer"):
     layer = {"digest": registry.put_blob(content), "size": len(content)}
-    return registry.put_manifest(REPOSITORY, tag, {"mediaType": image_registry.OCI_MANIFEST, "config": {}, "layers": [layer]})
+    return registry.put_manifest(REPOSITORY, tag, {"mediaType": manifests.OCI_MANIFEST, "config": {}, "layers": [layer]})
 
 
 def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes):
@@ -76,7 +76,7 @@ def sign(registry, digest, key, about=None, at=None, algorithm=SHA256, **changes
         layers = json.loads(registry.manifests[(REPOSITORY, tag)][0])["layers"]
     except KeyError:
         layers = []
-    registry.put_manifest(REPOSITORY, tag, {"mediaType": image_registry.OCI_MANIFEST, "config": {}, "layers": layers + [layer]})
+    registry.put_manifest(REPOSITORY, tag, {"mediaType": manifests.OCI_MANIFEST, "config": {}, "layers": layers + [layer]})
 
 
 @pytest.fixture

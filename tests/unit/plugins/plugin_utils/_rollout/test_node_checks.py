@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import ImageNotFound
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, host
 from support.fleet.planning import (

@@ -1,66 +1,97 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What registries send as JSON, checked before anybody relies on its shape."""
+"""Manifests and indexes of images: media types, digests, architectures, and validation of what a registry sent.
+
+Source: https://github.com/opencontainers/image-spec/blob/main/manifest.md
+"""
 
 from __future__ import annotations
 
+import collections
+import hashlib
 import json
+import os
 import re
 
-# An image has some ten layers, an index some ten platforms.
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
+OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
+OCI_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+INDEXES = (OCI_INDEX, DOCKER_LIST)
+MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
+
+# uname -m -> the architecture's name in image indexes.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "riscv64": "riscv64", "loongarch64": "loong64"}
+
+# Limits against invalid documents: real images have about ten layers, real indexes about ten platforms.
 MAX_ENTRIES = 1000
-# An exabyte is no layer.
-_MAX_SIZE = 2**50
+_MAX_SIZE = 2**50  # bytes
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,16}\Z", re.ASCII)
 
 
+Descriptor = collections.namedtuple("Descriptor", "digest media_type size")
+
+
 def is_digest(text):
-    """Whether ``text`` is a sha256 digest as registries write it."""
+    """Whether ``text`` is a digest such as sha256:0123..."""
     return isinstance(text, str) and bool(_DIGEST.match(text))
 
 
+def sha256(content):
+    """The digest of ``content`` (bytes), such as sha256:0123..."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def architecture(machine=None):
+    """The name that image indexes use for ``machine`` (``uname -m``; default: this machine's)."""
+    machine = machine or os.uname().machine
+    return ARCHITECTURES.get(machine, machine)
+
+
 def number(text):
-    """The number in a header, or None where there is none."""
+    """The number in a header, or None without one."""
     return int(text) if _NUMBER.match(text or "") else None
 
 
 def parse(content):
-    """The JSON object in ``content`` (bytes), or None when it is anything else."""
+    """The JSON object in ``content`` (bytes), or None if it is anything else."""
     try:
         document = json.loads(content.decode("utf-8"))
-    # Brackets without end are a RecursionError.
+    # Deep nesting is a RecursionError.
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
 
 def is_index(document):
-    """Whether the document lists images, instead of being one."""
+    """Whether the document is an index, which lists manifests, rather than a manifest."""
     return "manifests" in document
 
 
 def problem(document):
-    """Why the document (a dict) is neither an image's manifest nor an index, as part of a sentence, or None."""
+    """Why the document (a dict) is neither a valid manifest nor a valid index, as part of a sentence, or None."""
     if is_index(document):
         return _list_problem(document["manifests"], "manifests", _entry_problem)
     if "layers" not in document:
         return "it has neither layers nor manifests"
     if not isinstance(document.get("config", {}), dict):
-        return "its config is no object"
+        return "its config is not an object"
     annotations = document.get("annotations")
     if annotations is not None and not (
         isinstance(annotations, dict) and all(isinstance(value, str) for value in annotations.values())
     ):
-        return "its annotations are no texts"
+        return "its annotations are not strings"
     return _list_problem(document["layers"], "layers", _layer_problem)
 
 
 def _list_problem(entries, name, check):
     if not isinstance(entries, list):
-        return "its %s are no list" % name
+        return "its %s are not a list" % name
     if len(entries) > MAX_ENTRIES:
         return "it has more than %d %s" % (MAX_ENTRIES, name)
     return next((found for found in map(check, entries) if found), None)
@@ -68,28 +99,28 @@ def _list_problem(entries, name, check):
 
 def _layer_problem(layer):
     if not isinstance(layer, dict):
-        return "a layer is no object"
+        return "a layer is not an object"
     if not is_digest(layer.get("digest")):
         return "a layer has no sha256 digest"
     size = layer.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MAX_SIZE:
-        return "it does not tell the size of its layers"
+        return "a layer has no valid size"
     return None
 
 
 def _entry_problem(entry):
     if not isinstance(entry, dict) or not isinstance(entry.get("platform") or {}, dict):
-        return "one of its manifests is no object with a platform"
+        return "one of its manifests is not an object with a platform"
     return None if is_digest(entry.get("digest")) else "one of its manifests has no sha256 digest"
 
 
 def platform(entry):
-    """(operating system, architecture) of an entry of an index, as texts."""
+    """(operating system, architecture) of an entry of an index, as strings."""
     found = entry.get("platform") or {}
     return tuple(found[key] if isinstance(found.get(key), str) else "unknown" for key in ("os", "architecture"))
 
 
 def media_type(document, header):
-    """The media type that the document says it has, else what the header says."""
+    """The media type in the document; without one, that in the Content-Type header."""
     said = document.get("mediaType")
     return said if isinstance(said, str) else header
