@@ -21,7 +21,7 @@ attributes:
       - This assumes that the system controlled or queried by the module has not changed in a relevant way.
 """
 
-    # For modules that keep all three promises.
+    # For modules with full support for all three.
     FULL = r"""
 options: {}
 attributes:
@@ -45,7 +45,7 @@ requirements:
     HOST = r"""
 options: {}
 notes:
-  - Runs on the host as root. Needs Python 3.8 or newer there and nothing beyond its standard library.
+  - Runs on the host as root. The host needs Python 3.8 or newer with its standard library, and no other Python packages.
 """
 
     # For modules that only read.

@@ -6,20 +6,22 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Where the driver of a host is."""
+    """The location of a host's driver."""
 
     DOCUMENTATION = r"""
 options:
   source:
     description:
-      - Where the driver comes from. With V(preinstalled) it is looked for in O(root), C(/var/lib/Ascend) and
-        C(/usr/local/Ascend).
+      - Where the driver comes from.
+      - V(image) is a release that M(npuops.ascend.npu_driver_stage) staged below O(root).
+      - V(preinstalled) is a driver that is already on the host. It is searched for in O(root), C(/var/lib/Ascend) and
+        C(/usr/local/Ascend), and where C(/etc/ascend_install.info) says that a package installed it.
     type: str
     choices: [image, preinstalled]
     default: image
   root:
     description:
-      - The directory with C(driver) in it.
+      - The directory that contains C(driver).
     type: path
     default: /var/lib/Ascend
 """

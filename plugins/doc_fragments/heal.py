@@ -12,8 +12,7 @@ class ModuleDocFragment:
 options:
   recovery:
     description:
-      - The variables C(npu_heal_*), under the names they have there without that prefix, as
-        P(npuops.ascend.npu_policy#filter) collects them.
+      - The variables C(npu_heal_*) without that prefix, as P(npuops.ascend.npu_policy#filter) returns them.
     type: dict
     default: {}
     suboptions:
@@ -22,27 +21,27 @@ options:
         type: bool
         default: false
       old_approvals:
-        description: Whether an approval counts that is older than the wedge.
+        description: Whether to accept an approval that is older than the node's wedged state.
         type: bool
         default: false
       min_uptime:
-        description: Seconds that the host must have been up.
+        description: Minimum uptime of the host in seconds. A host that has just booted is not rebooted again.
         type: int
         default: 600
       attempts:
-        description: How often a node is rebooted within 24 hours to recover it, V(0) for any number.
+        description: Maximum number of recovery reboots of a node within 24 hours, V(0) for no limit.
         type: int
         default: 2
       max_parallel:
-        description: How many nodes may be in recovery at once, V(0) for any number.
+        description: Maximum number of nodes in recovery at once, V(0) for no limit.
         type: int
         default: 1
       storm_percent:
-        description: With more than this share of the NPU nodes wedged within O(recovery.storm_window), none is touched.
+        description: If more than this percentage of the NPU nodes wedged within O(recovery.storm_window), no node is rebooted.
         type: int
         default: 30
       storm_window:
-        description: Seconds.
+        description: Period in seconds for O(recovery.storm_percent).
         type: int
         default: 3600
 """

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The hosts of the fleet with all that is known of them."""
+    """The hosts of the fleet with their facts and configuration."""
 
     DOCUMENTATION = r"""
 options:
   hosts:
     description:
-      - The hosts to judge, as P(npuops.ascend.npu_hosts#filter) makes them.
+      - The hosts to evaluate, as P(npuops.ascend.npu_hosts#filter) returns them.
     type: list
     elements: dict
     required: true
@@ -25,17 +25,17 @@ options:
         description: What M(npuops.ascend.npu_facts) returned as RV(npuops.ascend.npu_facts#module:npu).
         type: dict
       error:
-        description: Why there are no facts.
+        description: Why there are no facts for the host.
         type: str
       pending:
-        description: What has to be done on the host before it can be looked at. In check mode it is not done.
+        description: What must be done on the host before facts can be gathered. It is not done in check mode.
         type: str
       unreachable:
         description: Whether the host could not be reached.
         type: bool
         default: false
       variables:
-        description: The names of all variables of the host that begin with C(npu_).
+        description: The names of all variables of the host that start with C(npu_).
         type: list
         elements: str
         default: []
@@ -44,13 +44,13 @@ options:
         type: dict
       config:
         description:
-          - The host's configuration. Each key is a variable of the collection without its prefix C(npu_).
-          - What is absent or empty has the default that the documentation of the variables names.
+          - The host's configuration. Each key is a variable of the collection without the prefix C(npu_).
+          - A key that is absent or empty has the default value of its variable.
         type: dict
         default: {}
         suboptions:
           node_name:
-            description: Name of the Node object, if it is not the inventory name.
+            description: Name of the Node object, if it differs from the inventory name.
             type: str
           driver_source:
             description: Where the driver comes from.
@@ -62,16 +62,16 @@ options:
             description: Repository with the driver images.
             type: str
           driver_image:
-            description: A whole image reference instead of repository and profile.
+            description: A complete image reference, instead of repository and profile.
             type: str
           driver_image_path:
             description: Path of the driver tree inside the image.
             type: str
           driver_profile:
-            description: C(<chip>-<kernel>-<os>) instead of the computed one.
+            description: C(<chip>-<kernel>-<os>), instead of the computed profile.
             type: str
           driver_digest:
-            description: The image's digest. Counts for more than a tag.
+            description: Digest of the image. Takes precedence over a tag.
             type: str
           driver_signature_policy:
             description: Whether images must be signed, V(off) or V(require).
@@ -80,7 +80,7 @@ options:
             description: The public keys, as PEM texts or as paths on the controller.
             type: raw
           driver_root:
-            description: Directory on the host under which the tree C(driver/) appears.
+            description: Directory on the host that contains C(driver).
             type: str
           registry_username:
             description: User name for the registry.
@@ -89,9 +89,10 @@ options:
             description: Password for the registry.
             type: str
           registry_plain_http:
-            description: Speak HTTP instead of HTTPS to the registry.
+            description: Whether to use HTTP instead of HTTPS for the registry.
             type: bool
           registry_ca_file:
-            description: PEM file on the controller with authorities to trust for the registry.
+            description:
+              - PEM file on the controller with the certificate authorities to trust for the registry, besides the system's.
             type: path
 """

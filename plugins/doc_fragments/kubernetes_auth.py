@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubernetes.core's authentication options, for plugins: with that collection's own fragment a plugin could not be loaded without
-it, and so not say that it is missing. A test holds the names against kubernetes.core's.
+"""kubernetes.core's authentication options, for plugins. A plugin that uses kubernetes.core's own fragment cannot be loaded without
+that collection, and so cannot report that it is missing. A test compares the names with kubernetes.core's.
 
-Nothing here has an ``env``: kubernetes.core itself looks at the environment, where an empty variable counts as none.
+No option has an ``env``: kubernetes.core reads the environment itself and ignores empty variables.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ class ModuleDocFragment:
 options:
   kubeconfig:
     description:
-      - Path of a kubeconfig, several with V(:) between them, or the kubeconfig itself as a dictionary. A relative path begins
-        in the current directory.
-      - Without it, and without O(host) and O(context), it is the service account of the pod that Ansible runs in, then
+      - Path of a kubeconfig file, several paths separated by V(:), or the kubeconfig itself as a dictionary. A relative path is
+        relative to the current directory.
+      - By default, and without O(host) and O(context), the service account of the pod that Ansible runs in is used, then
         E(KUBECONFIG), then C(~/.kube/config).
       - Also E(K8S_AUTH_KUBECONFIG).
     type: raw
   context:
     description:
-      - Name of a context of the kubeconfig. Without it, its current context.
+      - Name of a context in the kubeconfig. By default, its current context.
       - Also E(K8S_AUTH_CONTEXT).
     type: str
   host:
@@ -38,7 +38,7 @@ options:
     type: str
   username:
     description:
-      - User name, with an API server that still knows HTTP Basic authentication.
+      - User name, for an API server that supports HTTP Basic authentication.
       - Also E(K8S_AUTH_USERNAME).
     type: str
   password:
@@ -54,25 +54,25 @@ options:
     aliases: [cert_file]
   client_key:
     description:
-      - Path of the key for O(client_cert).
+      - Path of the private key for O(client_cert) (PEM).
       - Also E(K8S_AUTH_CLIENT_KEY) or E(K8S_AUTH_KEY_FILE).
     type: path
     aliases: [key_file]
   ca_cert:
     description:
-      - Path of the authority's certificate, with the full chain, that the API server's certificate is checked with.
+      - Path of the CA certificate (PEM, with the full chain) that verifies the API server's certificate.
       - Also E(K8S_AUTH_CA_CERT) or E(K8S_AUTH_SSL_CA_CERT).
     type: path
     aliases: [ssl_ca_cert]
   validate_certs:
     description:
-      - Whether the API server's certificate is checked.
+      - Whether to verify the API server's certificate.
       - Also E(K8S_AUTH_VALIDATE_CERTS) or E(K8S_AUTH_VERIFY_SSL).
     type: bool
     aliases: [verify_ssl]
   proxy:
     description:
-      - URL of an HTTP proxy. The usual variables such as E(HTTPS_PROXY) are not looked at.
+      - URL of an HTTP proxy. Variables such as E(HTTPS_PROXY) are ignored.
       - Also E(K8S_AUTH_PROXY).
     type: str
   no_proxy:
@@ -83,22 +83,23 @@ options:
   proxy_headers:
     description:
       - Headers for the HTTP proxy, with the keys V(proxy_basic_auth), V(basic_auth) (both C(user:password)) and V(user_agent).
-        Also E(K8S_AUTH_PROXY_HEADERS_USER_AGENT) and so on.
+      - Also E(K8S_AUTH_PROXY_HEADERS_PROXY_BASIC_AUTH), E(K8S_AUTH_PROXY_HEADERS_BASIC_AUTH) and
+        E(K8S_AUTH_PROXY_HEADERS_USER_AGENT).
     type: dict
   persist_config:
     description:
-      - Whether the client may write tokens it renewed back into the kubeconfig.
+      - Whether the client may write renewed tokens to the kubeconfig.
       - Also E(K8S_AUTH_PERSIST_CONFIG).
     type: bool
   impersonate_user:
     description:
-      - Act as this user.
+      - User to impersonate.
       - Also E(K8S_AUTH_IMPERSONATE_USER).
     type: str
   impersonate_groups:
     description:
-      - Act as a member of these groups.
-      - Also E(K8S_AUTH_IMPERSONATE_GROUPS), with commas between them.
+      - Groups to impersonate.
+      - Also E(K8S_AUTH_IMPERSONATE_GROUPS), separated by commas.
     type: list
     elements: str
 """

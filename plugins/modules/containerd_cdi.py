@@ -7,25 +7,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: containerd_cdi
-short_description: Switch CDI on in the host's containerd
+short_description: Enable CDI in the host's containerd
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Makes sure that the containerd which serves this host's kubelet injects CDI devices and looks for them in
-    C(/etc/cdi). With CDI off, pods start without their devices and without an error.
-  - Asks containerd itself, both its configuration (C(containerd config dump)) and the running process (its CRI socket),
-    so that a run which was interrupted between edit and restart is finished by the next one.
-  - Edits the file that already holds the CRI section, the main one or one of its C(imports), and there one line. All
-    else stays byte for byte, and containerd has to confirm on a copy, before anything is written, that CDI is all
-    that changes.
-  - Keeps the original as C(<name>.npuops-backup) beside the main configuration file, or in C(/var/lib/npuops/containerd) where
-    another file is edited or where containerd would import what lies there.
-  - When the CRI does not answer after the restart, the old file is put back, containerd is restarted again, and the
-    module fails with what containerd said both times. Running pods are not touched by a restart. A unit whose
-    C(KillMode) says otherwise is refused.
-  - Refuses, without changing anything, containerd 1.6 and older, CRI-O, Docker without Kubernetes, and files that
-    k3s, RKE2, MicroK8s or k0s generate, that say DO NOT EDIT, or that cannot be replaced, and says what to do instead.
+  - Ensures that the containerd of this host's kubelet injects CDI devices and reads CDI specs from C(/etc/cdi). If CDI is disabled,
+    pods start without their devices and without an error.
+  - Checks both the configuration (C(containerd config dump)) and the running process (its CRI socket). So the next run completes a
+    run that was interrupted between the edit and the restart.
+  - Edits only the lines for CDI, in the file that already has the CRI section, which is the main configuration file or one of its
+    C(imports). Before that file is written, containerd must confirm on a copy that nothing but CDI changes.
+  - Keeps the original as C(<name>.npuops-backup) beside the main configuration file. It is kept in C(/var/lib/npuops/containerd)
+    if another file is edited, or if containerd would import it.
+  - If the CRI does not respond after the restart, the module restores the original file, restarts containerd again, and fails with
+    the messages of containerd from both restarts.
+  - Restarting containerd does not affect running pods. The module refuses to restart a unit whose C(KillMode) would stop them.
+  - Does not support containerd 1.6 and older, CRI-O, Docker without Kubernetes, and configuration files that k3s, RKE2, MicroK8s or
+    k0s generate, that say DO NOT EDIT, or that cannot be replaced. In these cases the module changes nothing and fails with a
+    message that says what to do instead.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -35,29 +35,28 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The diff has the changed lines only, and of these only the keys that are changed. All else may hold a registry's password.
+      - The diff contains only the keys that change, because other lines may contain a registry's password.
   idempotent:
     support: full
 options:
   state:
     description:
-      - V(present) switches CDI on.
-      - V(absent) puts back the file as it was before V(present), and only if that was the last change of it. Where CDI was on
-        already, where the file was changed since, and where other CDI specs than ours are on the host, everything stays, and
-        RV(left) says why.
+      - V(present) enables CDI.
+      - V(absent) restores the file as it was before V(present). It changes nothing, and RV(left) says why, if CDI was already
+        enabled before, if the file was changed since, or if the host has CDI specs of other software.
     type: str
     choices: [present, absent]
     default: present
   restart:
     description:
-      - Whether containerd is restarted when it has to be.
-      - With V(false) the file is edited and RV(restart_required) says that this is not in effect yet. The next call with
-        V(true) then restarts, also with O(state=absent).
+      - Whether to restart containerd if necessary.
+      - With V(false) the file is edited, and RV(restart_required) is V(true) until containerd is restarted. The next call with
+        V(true) restarts it, also with O(state=absent).
     type: bool
     default: true
   timeout:
     description:
-      - Seconds that one restart may take until the CRI answers. There are two of them when the first one fails.
+      - Seconds to wait after a restart until the CRI responds. If the first restart fails, there is a second one.
     type: int
     default: 25
 seealso:
@@ -66,51 +65,51 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Switch CDI on
+- name: Enable CDI
   npuops.ascend.containerd_cdi:
 
-- name: Take that back
+- name: Restore the configuration from before
   npuops.ascend.containerd_cdi:
     state: absent
 
-- name: Edit the configuration now, restart in a maintenance window
+- name: Edit the configuration without restarting containerd
   npuops.ascend.containerd_cdi:
     restart: false
 """
 
 RETURN = r"""
 msg:
-  description: Why something changed, or that nothing had to.
+  description: Why something changed, or that no change was necessary.
   returned: always
   type: str
 reason:
-  description: The same, V(none) when nothing has to change.
+  description: Why a change is necessary, or V(none).
   returned: success
   type: str
 edited:
-  description: The file that was edited, or would be; V(none) when none.
+  description: The file that was edited, or would be in check mode. V(none) if no file has to be edited.
   returned: success
   type: str
 would_change:
-  description: The same as C(changed), for a task that overrides that with C(changed_when).
+  description: The same as C(changed), for tasks that override it with C(changed_when).
   returned: success
   type: bool
 config:
-  description: The configuration file containerd was started with.
-  returned: success
+  description: The configuration file that containerd was started with.
+  returned: success, if the host has a containerd that can be configured
   type: str
 restart_required:
-  description: Whether the running containerd does not have its configuration yet, so that CDI is still off, or with
-    O(state=absent) still on.
+  description: Whether containerd must be restarted before its configuration is in effect.
   returned: success
   type: bool
 left:
-  description: Why CDI stays on although this collection switched it on; V(none) when it does not, or did not.
+  description:
+    - Why CDI stays enabled although this collection enabled it. V(none) if it does not, or if the collection did not enable it.
   returned: success, with O(state=absent)
   type: str
 restored:
-  description: The file that was put back because containerd did not come up with the edit.
-  returned: failure, when that happened
+  description: The file that was restored because containerd did not respond after the restart.
+  returned: failure, if a file was restored
   type: str
 """
 
@@ -147,7 +146,7 @@ def run(module):
         result["diff"] = {"prepared": switch.edit.diff()}
     module.exit_json(
         changed=changed,
-        msg=reason or "CDI is on",
+        msg=reason or "CDI is enabled",
         reason=reason,
         would_change=changed,
         edited=switch.edit.path if switch.edit else None,
@@ -161,7 +160,7 @@ def revert(module):
     try:
         daemon = containerd_runtime.find()
     except NpuError as exc:
-        # What cannot have been edited need not be put back.
+        # A configuration that cannot be edited cannot have been edited.
         module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None, restart_required=False)
     switch = containerd_revert.Revert(daemon, module.params["timeout"])
     reason = switch.examine()
@@ -172,7 +171,7 @@ def revert(module):
         module.warn(switch.left)
     module.exit_json(
         changed=changed,
-        msg=reason or switch.left or "nothing of npuops.ascend is in containerd's configuration",
+        msg=reason or switch.left or "npuops.ascend did not change containerd's configuration",
         reason=reason,
         would_change=changed,
         left=switch.left,

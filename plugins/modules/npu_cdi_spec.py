@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_cdi_spec
-short_description: The CDI spec of a host's NPUs
+short_description: Manage the CDI spec of a host's NPUs
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Writes the file that tells the container runtime what a container with C(huawei.com/npu=N) gets, its
-    C(/dev/davinciN), the device nodes that all chips share, the driver tree read-only at
-    C(/usr/local/Ascend/driver), and C(npu-smi).
-  - There is one device per chip, named by its number, and C(all).
-  - Paths go through C(driver) below O(root), and device numbers are left to the runtime, so that neither another driver
-    release nor a reboot needs a new file.
-  - On a host without a chip the file is removed.
-  - Refuses to work beside another spec file of the same kind, because containerd resolves no device that two files
-    describe.
+  - Writes C(/etc/cdi/huawei.com-npu.json), from which the container runtime learns what a container with the CDI device
+    C(huawei.com/npu=N) gets. That is C(/dev/davinciN), the device nodes that all chips share, the driver tree (read-only, at
+    C(/usr/local/Ascend/driver)) and C(npu-smi).
+  - The spec has one device per chip, named by its number, and the device C(all).
+  - Paths in the spec go through the link C(driver) below O(root), and the runtime determines the device numbers. So neither another
+    driver release nor a reboot changes the file.
+  - Removes the file on a host without chips.
+  - Fails if another file describes devices of the kind C(huawei.com/npu), because containerd does not resolve a device that two
+    files describe.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
@@ -29,25 +29,25 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) for the spec of the chips this host has, V(absent) for none.
+      - V(present) writes the spec for the chips of this host. V(absent) removes it.
     type: str
     choices: [present, absent]
     default: present
   library_path:
     description:
       - How containers find the driver's libraries.
-      - V(hook) has a program of the host write them into the container's loader cache before it starts. What an image or
-        a pod sets as C(LD_LIBRARY_PATH) stays.
-      - V(env) sets C(LD_LIBRARY_PATH) in them. The value an image has for this variable is lost.
-      - V(none) leaves it to the image.
+      - V(hook) runs a hook on the host that adds the libraries to the container's loader cache before the container starts.
+        C(LD_LIBRARY_PATH) of the image or pod is kept.
+      - V(env) sets C(LD_LIBRARY_PATH) in the container. The value from the image is lost.
+      - V(none) does neither. The image must set C(LD_LIBRARY_PATH) or have the paths in its loader cache.
     type: str
     choices: [hook, env, none]
     default: hook
   hook_script:
     description:
-      - The hook as text, as the role P(npuops.ascend.npu_runtime#role) has it.
-      - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that names it, and removed after the spec.
-      - Without it, the hook that is there stays; where there is none, V(hook) as O(library_path) fails.
+      - The content of the hook, which is a file of the role P(npuops.ascend.npu_runtime#role).
+      - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that refers to it, and removed after the spec.
+      - Without this option an existing hook is kept. If there is none, O(library_path=hook) fails.
     type: str
 seealso:
   - module: npuops.ascend.containerd_cdi
@@ -55,23 +55,23 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Describe the chips of this host
+- name: Write the CDI spec for the chips of this host
   npuops.ascend.npu_cdi_spec:
     hook_script: "{{ lookup('ansible.builtin.file', 'npu-cdi-hook', rstrip=false) }}"
 
-- name: Describe them with the driver that was on the host before, for images that look at LD_LIBRARY_PATH alone
+- name: Write the CDI spec for a preinstalled driver, and set LD_LIBRARY_PATH in containers
   npuops.ascend.npu_cdi_spec:
     source: preinstalled
     library_path: env
 
-- name: Take the description away
+- name: Remove the CDI spec
   npuops.ascend.npu_cdi_spec:
     state: absent
 """
 
 RETURN = r"""
 msg:
-  description: Why something changed, or that nothing had to.
+  description: Why something changed, or that no change was necessary.
   returned: always
   type: str
 devices:
@@ -81,13 +81,13 @@ devices:
   elements: str
   sample: [huawei.com/npu=0, huawei.com/npu=1, huawei.com/npu=all]
 missing_nodes:
-  description: Device nodes of chips that are on the PCI bus but have none. Containers with such a chip do not start.
+  description: Device nodes that do not exist although their chip is on the PCI bus. Containers with such a chip do not start.
   returned: success
   type: list
   elements: str
   sample: [/dev/davinci3]
 root:
-  description: The directory whose C(driver) is mounted.
+  description: The directory whose C(driver) is mounted into containers.
   returned: success
   type: str
 """
@@ -131,13 +131,13 @@ def run(module):
     if wanted and params["library_path"] == "hook":
         script = params["hook_script"] or read_text(cdi_spec.HOOK)
         if script is None:
-            raise NpuError("library_path is hook and %s does not exist: give it as hook_script" % cdi_spec.HOOK)
+            raise NpuError("library_path is hook, but %s does not exist: set hook_script to its content" % cdi_spec.HOOK)
     spec_reason = cdi_spec.reason(cdi_spec.PATH, wanted)
     hook_reason = cdi_spec.hook_reason(script)
     reason = spec_reason or hook_reason
     before = read_text(cdi_spec.PATH, "")
     if not module.check_mode:
-        # A spec never names a hook that is not there.
+        # The spec must never refer to a hook that does not exist.
         if hook_reason and script is not None:
             cdi_spec.write_hook(script)
         if spec_reason:
@@ -147,14 +147,14 @@ def run(module):
     missing = ["/dev/davinci%d" % number for number in host.missing] if wanted else []
     if missing and not module.check_mode:
         module.warn(
-            "%d chips are on the PCI bus, but there is no %s: the driver is not loaded, or these chips do not answer"
-            % (host.chips, ", ".join(missing))
+            "%d chips are on the PCI bus, but %s does not exist: the driver is not loaded, or these chips do not respond. Check"
+            " systemctl status npu-driver and dmesg" % (host.chips, ", ".join(missing))
         )
     if wanted and not module.check_mode and not os.path.isdir(root + "/driver"):
-        module.warn("%s/driver does not exist: containers with a chip will not start before it does" % root)
+        module.warn("%s/driver does not exist: containers with a chip do not start until it does. Run npuops.ascend.install" % root)
     module.exit_json(
         changed=reason is not None,
-        msg=reason or ("the CDI spec is right" if wanted else "there is no CDI spec, and none is wanted"),
+        msg=reason or ("the CDI spec is up to date" if wanted else "there is no CDI spec, as requested"),
         devices=["%s=%s" % (cdi_spec.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
         missing_nodes=missing,
         root=root,

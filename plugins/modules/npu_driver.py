@@ -7,21 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_driver
-short_description: Bring a staged NPU driver into effect on a host
+short_description: Activate a staged NPU driver on a host
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Lets C(driver) below O(root) name a release that M(npuops.ascend.npu_driver_stage) staged, installs the boot
-    scripts and units, and loads the driver at once when none is loaded. No reboot is needed.
-  - When every chip answers, C(good) names the release as well. It is what a boot falls back to.
-  - With O(source=preinstalled) nothing of the driver is written. The boot unit only looks whether the driver works and
-    publishes that.
-  - Creates what driver and MindCluster expect of a host, the users C(HwHiAiUser) (1000) and C(hwMindX) (9000), log
-    directories, and the files that say where the driver is. What cannot be written, because C(/usr) is read-only
-    for instance, is told in RV(missing) and as a warning, with what it costs.
-  - A driver that is loaded is never replaced, because an Ascend chip does not survive that. Then nothing is changed at
-    all, and RV(upgrade_required) tells.
+  - Points the link C(driver) below O(root) to a release that M(npuops.ascend.npu_driver_stage) staged, installs the boot scripts
+    and systemd units, and loads the driver if none is loaded. No reboot is necessary.
+  - If all chips are healthy, also points the link C(good) to the release. A boot falls back to that release.
+  - With O(source=preinstalled), the module does not change the driver. The boot unit only checks that the driver works and
+    publishes the result.
+  - Creates what the driver and MindCluster expect of a host. These are the users C(HwHiAiUser) (UID 1000) and C(hwMindX) (UID
+    9000), log directories, and files with the location of the driver. What cannot be created, for example because C(/usr) is
+    read-only, is listed with the consequences in RV(missing) and as a warning.
+  - Never replaces a loaded driver, because an Ascend chip does not survive a driver unload. If another driver is loaded, the module
+    changes nothing and returns RV(upgrade_required=true).
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
@@ -30,52 +30,52 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) brings the driver into effect.
-      - V(absent) takes back what V(present) put on the host, the units and scripts, the links, the releases and the files that say
-        where the driver is, and the markers and sockets of the components. What was installed counts, not O(source). A driver that
-        was there before, the users and the logs stay. Modules of a loaded driver stay until the host is rebooted, and so does a
-        release that something mounts. RV(left) tells.
+      - V(present) activates the driver.
+      - V(absent) removes what V(present) created, which are the units and scripts, the links, the releases, the files with the
+        location of the driver, and the markers and sockets of the components. This depends on what was installed, not on O(source).
+        A driver that was on the host before, the users and the logs are kept. A loaded driver stays loaded until the host is
+        rebooted, and a mounted release is kept. RV(left) lists them.
     type: str
     choices: [present, absent]
     default: present
   empty_directories:
     description:
-      - With O(state=absent), directories that are removed if they are empty.
+      - Directories to remove if they are empty. Only used with O(state=absent).
     type: list
     elements: path
     default: []
   release:
     description:
-      - The name of the release, as M(npuops.ascend.npu_driver_stage) returns it. Required with O(source=image),
-        except in check mode, where nothing may have been staged.
+      - Name of the release, as M(npuops.ascend.npu_driver_stage) returned it. Required with O(state=present) and
+        O(source=image), except in check mode, in which no release may be staged yet.
     type: str
   chip:
     description:
-      - The chip's word in the tags of driver images, for messages of the boot unit.
+      - The chip in the tags of driver images, such as V(910b). It appears in messages of the boot unit.
     type: str
     default: ""
   files:
     description:
-      - The boot scripts and units.
+      - The boot scripts and systemd units, which are files of the role P(npuops.ascend.npu_driver#role).
     type: list
     elements: dict
     default: []
     suboptions:
       path:
-        description: Where the file belongs.
+        description: Absolute path of the file on the host.
         type: path
         required: true
       content:
-        description: What is in it.
+        description: Content of the file.
         type: str
         required: true
       mode:
-        description: Its mode, in octal digits.
+        description: Mode of the file, in octal digits.
         type: str
         default: "0644"
   components:
     description:
-      - For which of MindCluster's components the host is prepared.
+      - The components of MindCluster for which log directories are created.
     type: dict
     default: {}
     suboptions:
@@ -89,8 +89,8 @@ options:
         default: true
   timeout:
     description:
-      - Seconds to wait until all chips have their devices, here and at each boot. Real chips take minutes.
-      - At most 800, because systemd ends the boot unit after 900 seconds.
+      - Seconds to wait until all chips have their device nodes, in this module and at each boot. Real chips take minutes.
+      - Must be between 1 and 800, because systemd stops the boot unit after 900 seconds.
     type: int
     default: 600
 seealso:
@@ -99,7 +99,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Bring the staged driver into effect
+- name: Activate the staged driver
   npuops.ascend.npu_driver:
     release: "{{ staged.release }}"
     files:
@@ -107,11 +107,11 @@ EXAMPLES = r"""
         content: "{{ lookup('ansible.builtin.file', 'npu-driver', rstrip=false) }}"
         mode: "0755"
 
-- name: Take it back
+- name: Remove the driver
   npuops.ascend.npu_driver:
     state: absent
 
-- name: Use the driver that is on the host
+- name: Use the driver that is already on the host
   npuops.ascend.npu_driver:
     source: preinstalled
     files: "{{ boot_files }}"
@@ -119,43 +119,43 @@ EXAMPLES = r"""
 
 RETURN = r"""
 left:
-  description: What stays on the host, and why.
+  description: What was not removed, and why.
   returned: success, with O(state=absent)
   type: list
   elements: str
 release:
-  description: The release in effect; V(none) with O(source=preinstalled).
+  description: The active release, V(none) with O(source=preinstalled).
   returned: success, with O(state=present)
   type: str
 version:
-  description: The version of the driver in effect.
-  returned: success
+  description: Version of the active driver, V(none) if there is no driver yet.
+  returned: success, with O(state=present)
   type: str
   sample: 25.5.0
 tree:
-  description: The path of the driver tree in effect.
-  returned: success
+  description: Path of the active driver tree.
+  returned: success, with O(state=present)
   type: str
   sample: /var/lib/Ascend/driver
 ready:
-  description: What the boot unit published, with the ID of the boot; V(none) while no driver works.
-  returned: success
+  description: What the boot unit published in this boot, V(none) if the driver is not ready.
+  returned: success, with O(state=present)
   type: dict
 reboot_required:
-  description: Always V(false). What needs a reboot is not done here.
-  returned: success
+  description: Always V(false), because this module makes no change that requires a reboot.
+  returned: success, with O(state=present)
   type: bool
 upgrade_required:
-  description: Whether another driver is loaded, so that O(release) has to wait for an upgrade.
-  returned: success
+  description: Whether another driver is loaded, so that O(release) requires an upgrade (playbook C(npuops.ascend.upgrade)).
+  returned: success, with O(state=present)
   type: bool
 missing:
-  description: What could not be prepared on this host, why, and what it costs.
-  returned: success
+  description: What could not be created on this host, why, and the consequences.
+  returned: success, with O(state=present)
   type: list
   elements: str
 msg:
-  description: What was done, or why nothing was.
+  description: What was done, or why nothing was done.
   returned: always
   type: str
 """
@@ -225,7 +225,7 @@ def run(module):
             module.warn(text)
     module.exit_json(
         changed=bool(reasons),
-        msg=activation.pending or "; ".join(reasons) or "the driver is in effect",
+        msg=activation.pending or "; ".join(reasons) or "the driver is active",
         release=activation.layout.target("driver") if params["source"] == "image" else None,
         version=activation.version(),
         tree=activation.root + "/driver",
@@ -244,7 +244,7 @@ def remove(module):
         removal.apply()
     module.exit_json(
         changed=bool(reasons),
-        msg="; ".join(reasons) or "nothing of npuops.ascend is on this host",
+        msg="; ".join(reasons) or "npuops.ascend has nothing installed on this host",
         left=removal.left,
         diff={"before": {"to_remove": reasons}, "after": {}} if reasons else {"before": {}, "after": {}},
     )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_driver_image_build
-short_description: Make a driver image of an Ascend driver package and push it
+short_description: Build a driver image from an Ascend driver package and push it
 version_added: 0.1.0
 description:
-  - Extracts a C(.run) package with its own C(--noexec --extract), lays its files out as its installer would, keeps the
-    kernel modules of one kernel, and pushes the result as a container image tagged C(<HDK>-<chip>-<kernel>-<os>).
-  - The version is read from the package. The image is reproducible, so the same input gives the same digest.
-  - Needs no container engine and no root, so it works in an execution environment.
-  - The package is Huawei's software under Huawei's licence; keep the image where that licence allows it.
+  - Extracts a C(.run) package with its own options C(--noexec --extract), arranges the files as its installer does, keeps the
+    kernel modules for one kernel, and pushes the result as a container image with the tag C(<HDK>-<chip>-<kernel>-<os>).
+  - The driver version (HDK) is read from the package. The image is reproducible. The same input gives the same digest.
+  - Needs neither a container engine nor root, so it works in an execution environment.
+  - The package is Huawei's software under Huawei's license. Push the image only to registries where that license permits it.
 author:
   - npuops.ascend maintainers (@npuops)
 extends_documentation_fragment:
@@ -23,7 +23,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Makes the image in a temporary directory and compares it with the registry's, but pushes nothing.
+      - Builds the image in a temporary directory and compares it with the image in the registry, but does not push it.
   diff_mode:
     support: none
   idempotent:
@@ -31,39 +31,40 @@ attributes:
 options:
   package:
     description:
-      - Path of the C(.run) file, or of the directory where it was extracted.
+      - Path of the C(.run) file, or of the directory with its extracted content.
     type: path
     required: true
   package_sha256:
     description:
-      - The SHA-256 the file must have, as 64 hexadecimal digits.
+      - The SHA-256 checksum of the C(.run) file, as 64 hexadecimal digits. The module fails if it differs.
+      - By default the checksum is not verified. Not supported if O(package) is a directory.
     type: str
   chip:
     description:
-      - The chip's word in image tags, for example V(910b) or V(310p). Required unless O(profile) is given.
+      - The chip in image tags, for example V(910b) or V(310p). Required unless O(profile) is set.
     type: str
   kernel:
     description:
-      - The kernel of the hosts, as C(uname -r) says it or as image tags have it. Modules for others are left out.
-      - Required unless O(profile) is given.
+      - The kernel of the hosts, as C(uname -r) prints it or as it is in image tags. The image has modules for this kernel only.
+      - Required unless O(profile) is set.
     type: str
   os:
     description:
-      - The OS's word in image tags, for example V(oe2403sp3). Required unless O(profile) is given, or O(kernel) names
-        it as openEuler's and Kylin's do.
+      - The operating system in image tags, for example V(oe2403sp3). Required unless O(profile) is set or O(kernel) contains it, as
+        the kernel releases of openEuler and Kylin do.
     type: str
   profile:
     description:
-      - The tag without its version, C(<chip>-<kernel>-<os>), in place of the three options above.
+      - The tag without the version, C(<chip>-<kernel>-<os>). Replaces O(chip), O(kernel) and O(os).
     type: str
   modules:
     description:
-      - Directory with more kernel modules, for example those the package built with C(--repack). They count before the
-        package's own.
+      - Directory with additional kernel modules, for example modules that the package built with C(--repack). They take precedence
+        over the modules in the package.
     type: path
   repository:
     description:
-      - Where to push, registry and repository without a tag.
+      - The repository to push to, as C(<registry>/<repository>) without a tag.
     type: str
     required: true
   registry_username:
@@ -76,17 +77,22 @@ options:
     type: str
   registry_plain_http:
     description:
-      - Whether the registry is to be spoken to without TLS.
+      - Whether to use HTTP instead of HTTPS for the registry.
     type: bool
     default: false
   registry_ca_file:
     description:
-      - PEM file with the authorities to trust for the registry, besides the system's.
+      - PEM file with the certificate authorities to trust for the registry, besides the system's.
     type: path
+notes:
+  - Runs on the machine that has the package, usually the controller. That machine needs Python 3.8 or newer with its standard
+    library, C(bash) or C(sh), and access to the registry.
+seealso:
+  - module: npuops.ascend.npu_driver_stage
 """
 
 EXAMPLES = r"""
-- name: Publish the driver for openEuler 24.03 SP3 hosts with 910B
+- name: Push the driver image for openEuler 24.03 SP3 hosts with 910B chips
   npuops.ascend.npu_driver_image_build:
     package: /srv/packages/Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64.run
     chip: 910b
@@ -99,7 +105,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 image:
-  description: Reference of the image by tag.
+  description: Reference of the image, with its tag.
   type: str
   returned: success
   sample: registry.example.com/mlops/ascend-driver:25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3
@@ -112,20 +118,20 @@ version:
   type: str
   returned: success
 kernel:
-  description: Kernel release the modules are for.
+  description: Release of the kernel (C(uname -r)) that the modules are for.
   type: str
   returned: success
 machine:
-  description: The hosts' machine as C(uname -m) says it.
+  description: Machine of the hosts, as C(uname -m) prints it.
   type: str
   returned: success
 modules:
-  description: The kernel modules, in the order in which they load.
+  description: The kernel modules, in load order.
   type: list
   elements: str
   returned: success
 msg:
-  description: Why the image was pushed, or would be.
+  description: Why the image was pushed, or would be in check mode.
   type: str
   returned: success
 """
@@ -146,14 +152,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 
 
 def profile_of(options):
-    """``<chip>-<kernel>-<os>`` as the options say it."""
+    """``<chip>-<kernel>-<os>`` from the options."""
     if options["profile"]:
         return options["profile"]
     kernel_key, os_key = driver_profile.kernel_and_os(options["kernel"], {})
     if options["os"]:
         os_key = options["os"]
     elif os_key == "linux":
-        raise NpuError("Kernel %s does not tell the OS; give os as image tags have it" % options["kernel"])
+        raise NpuError("Kernel release %s does not contain the OS: set os to the OS in image tags" % options["kernel"])
     return "%s-%s-%s" % (options["chip"], kernel_key, os_key)
 
 
@@ -162,7 +168,8 @@ def build(options, workdir, check_mode):
     reference = parse_reference(options["repository"])
     if options["repository"] != reference.name:
         raise NpuError(
-            "repository must be registry and repository without a tag, like %s, not %s" % (reference.name, options["repository"])
+            "repository is %s; it must be registry and repository without a tag, such as %s"
+            % (options["repository"], reference.name)
         )
     client = RegistryClient(
         reference.registry,
@@ -199,7 +206,7 @@ def build(options, workdir, check_mode):
     name = "%s:%s" % (reference.name, image.tag)
     return {
         "changed": reason is not None,
-        "msg": reason or "%s is the same already" % name,
+        "msg": reason or "%s is up to date" % name,
         "image": name,
         "digest": image.digest,
         "version": found.version,

@@ -10,14 +10,13 @@ module: npu_driver_stage
 short_description: Stage an Ascend driver image on an NPU host
 version_added: 0.1.0
 description:
-  - Gets the driver out of a container image and keeps it as a release below C(<root>/releases), complete or not at
-    all.
-  - The image is pulled by digest with the host's own containerd in a namespace of its own, checked, copied, and removed
-    from containerd again.
-  - Refused with the reason are an image for another kernel, version or machine, one without a driver tree, unsigned
-    modules on a host that demands signed ones, a place that is mounted C(noexec) or has not enough room.
-  - No link is touched, so whatever driver is loaded stays loaded, also after a reboot. M(npuops.ascend.npu_driver)
-    brings a release into effect.
+  - Extracts the driver from a container image into a release below C(<root>/releases). A release is either complete or absent.
+  - Pulls the image by digest with the host's own containerd, into a separate namespace, verifies and copies the driver, and removes
+    the image from containerd.
+  - Fails if the image is for another kernel, version or machine, if it has no driver tree, if its kernel modules are unsigned on a
+    host that requires signatures, or if O(root) is mounted C(noexec) or has too little free space.
+  - Changes no links. The loaded driver stays loaded, and the next boot loads the same driver. Use M(npuops.ascend.npu_driver)
+    to activate a release.
 author:
   - npuops.ascend maintainers (@npuops)
 extends_documentation_fragment:
@@ -27,51 +26,51 @@ attributes:
   check_mode:
     support: full
     details:
-      - Asks the registry, and says what would be staged with its digest and size.
+      - Queries the registry, and returns what would be staged, with digest and size.
   diff_mode:
     support: full
   idempotent:
     support: full
     details:
-      - With O(digest), or an O(image) with a digest, a host that has the release is not even asked to use the network.
+      - With O(digest), or a digest in O(image), a host that already has the release does not use the network.
 options:
   image:
     description:
-      - Reference of the driver image, with a tag, a digest or both. O(state=present) needs it, or O(release).
+      - Reference of the driver image, with a tag, a digest or both. O(state=present) requires O(image) or O(release).
     type: str
   release:
     description:
-      - In place of O(image), the name of a release that is on the host. Staged again, if it has to be, it is from the image that it
-        was made from.
+      - Name of a release on the host, instead of O(image). If it must be staged again, it is staged from the image that it was
+        extracted from.
     type: str
   verify:
     description:
-      - Whether all files of a release that is staged already are read, and compared with what they were when it was staged. If one
-        of them is not, the release is staged again. Without it, only their sizes are compared.
-      - A release that is loaded, that validated last or that a mount names is not replaced. That it is damaged is then a failure.
+      - Whether to compare the content of all files of a staged release with their checksums. By default only sizes are compared.
+      - If a file differs, the release is staged again. If the damaged release is in use (C(driver) or C(good) points to it, or it
+        is mounted), the module fails instead.
     type: bool
     default: false
   digest:
     description:
-      - What the tag of O(image) was resolved to, C(sha256:) and 64 digits. Default is to ask the registry now.
-      - With O(state=absent), only the releases made from this image are removed.
+      - Digest of O(image), as C(sha256:) and 64 hexadecimal digits. By default the registry is asked for the digest of the tag.
+      - With O(state=absent), only releases from this image are removed.
     type: str
   version:
     description:
-      - The driver version that C(version.info) in the image must state, for example V(25.5.0). Default is any.
+      - Driver version that C(version.info) in the image must have, for example V(25.5.0). By default any version is accepted.
     type: str
   root:
     description:
-      - The directory that holds C(releases).
+      - The directory that contains C(releases). It, C(releases) and all directories above must be writable by root only.
     type: path
     default: /var/lib/Ascend
   kernel:
     description:
-      - The kernel release (C(uname -r)) the modules must be built for. Default is the running kernel.
+      - Kernel release (C(uname -r)) that the kernel modules must be built for. By default the running kernel.
     type: str
   path:
     description:
-      - Where in the image the driver tree is. Default is to look for C(version.info) with C(lib64) beside it.
+      - Path of the driver tree in the image. By default the directory with C(version.info) and C(lib64).
     type: str
   registry_username:
     description:
@@ -79,17 +78,17 @@ options:
     type: str
   registry_password:
     description:
-      - Password for the registry. It reaches containerd through a file in C(/run) that only root can read and that is
-        removed at once; for a token service, only a token does.
+      - Password for the registry. It is passed to C(ctr) in a file below C(/run) that only root can read, and that is removed after
+        the pull. If the registry uses a token service, the file contains a token instead.
     type: str
   registry_plain_http:
     description:
-      - Whether the registry is to be spoken to without TLS.
+      - Whether to use HTTP instead of HTTPS for the registry.
     type: bool
     default: false
   registry_ca_file:
     description:
-      - PEM file on the host with the authorities to trust for the registry, besides the system's.
+      - PEM file on the host with the certificate authorities to trust for the registry, besides the system's.
     type: path
   containerd_address:
     description:
@@ -98,25 +97,29 @@ options:
     default: /run/containerd/containerd.sock
   ctr:
     description:
-      - Path of containerd's C(ctr). Default is to look for it, also where k3s and RKE2 have theirs.
+      - Path of containerd's C(ctr). By default it is searched for in C(PATH) and in the directories of k3s and RKE2.
     type: path
   timeout:
     description:
-      - Seconds the pull may take, and seconds to wait for another run that stages on this host.
+      - Maximum duration of the pull in seconds, and maximum number of seconds to wait for another run that stages on this host.
     type: int
     default: 1800
   prune:
     description:
-      - Whether to remove, after staging, every other release that no link and no mount of any process names.
+      - Whether to remove all other releases after staging, except those that are in use (a link points to them, or they are
+        mounted).
     type: bool
     default: false
   state:
     description:
-      - V(present) stages O(image).
-      - V(absent) removes releases that no link and no mount names. Releases in use are kept.
+      - V(present) stages O(image) or O(release).
+      - V(absent) removes the releases that are not in use. A release is in use if a link points to it, or if it is mounted.
     type: str
     choices: [present, absent]
     default: present
+seealso:
+  - module: npuops.ascend.npu_driver
+  - module: npuops.ascend.npu_driver_image_build
 """
 
 EXAMPLES = r"""
@@ -127,19 +130,19 @@ EXAMPLES = r"""
     registry_username: puller
     registry_password: "{{ vault_registry_password }}"
 
-- name: Remove what is not in use any more
+- name: Remove releases that are not in use
   npuops.ascend.npu_driver_stage:
     state: absent
 """
 
 RETURN = r"""
 release:
-  description: Name of the release, V(null) in check mode when nothing is staged yet.
+  description: Name of the release, V(none) in check mode if it is not staged yet.
   type: str
   returned: O(state=present)
   sample: 25.5.0-6.6.0-145.0.4.135.oe2403sp3.x86_64-0123456789ab
 tree:
-  description: The driver tree of the release, V(null) in check mode when nothing is staged yet.
+  description: Path of the driver tree of the release, V(none) in check mode if it is not staged yet.
   type: str
   returned: O(state=present)
   sample: /var/lib/Ascend/releases/25.5.0-6.6.0-145.0.4.135.oe2403sp3.x86_64-0123456789ab/driver
@@ -148,21 +151,21 @@ digest:
   type: str
   returned: O(state=present)
 version:
-  description: Version of the driver.
+  description: Version of the driver. In check mode, if it is not staged yet, O(version).
   type: str
   returned: O(state=present)
   sample: 25.5.0
 size:
-  description: Bytes of the image's layers, V(null) when the registry was not asked.
+  description: Size of the image's layers in bytes, V(none) if the registry was not queried.
   type: int
   returned: O(state=present)
 removed:
-  description: Names of the releases that were removed, or would be.
+  description: Names of the releases that were removed, or would be in check mode.
   type: list
   elements: str
   returned: success
 msg:
-  description: Why something was staged or removed, or would be.
+  description: Why a release was staged or removed, or would be in check mode.
   type: str
   returned: success
 """
@@ -176,13 +179,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 
 def of_release(options):
-    """The options, with what the release was made from."""
+    """The options, with the image that the release was extracted from."""
     name = options["release"]
     manifest = Layout(options["root"]).manifest(name)
     if manifest is None or not all(isinstance(manifest.get(key), str) for key in ("image", "digest", "version", "kernel")):
         raise NpuError(
-            "Release %s is not complete on this host, and what it was made from is not known. Set npu_driver_version to a version"
-            " that is in the registry and run npuops.ascend.upgrade" % name
+            "Release %s is incomplete on this host, and the image it was extracted from is unknown. Set npu_driver_version to a"
+            " version that is in the registry and run npuops.ascend.upgrade" % name
         )
     return dict(options, **{key: manifest[key] for key in ("image", "digest", "version", "kernel")})
 
@@ -220,7 +223,7 @@ def present(module):
     if options["prune"]:
         removed = prune(layout, module, keep=[name])
         if removed:
-            reasons.append("%s is not in use any more" % ", ".join(removed))
+            reasons.append("%s is no longer in use" % ", ".join(removed))
     manifest = layout.manifest(name) if name and layout.is_complete(name) else None
     staged = manifest is not None
     result = {
@@ -245,7 +248,7 @@ def absent(module):
     removed = prune(layout, module, keep)
     result = {
         "changed": bool(removed),
-        "msg": "%s is not in use" % ", ".join(removed) if removed else "There is no release that is not in use",
+        "msg": "%s is not in use" % ", ".join(removed) if removed else "There is no unused release",
         "removed": removed,
     }
     return result, before, [name for name in before if name not in removed]
@@ -260,7 +263,7 @@ def prune(layout, module, keep):
 
 
 def stop(number, frame):
-    """End as after an error: whoever has something to put away does so."""
+    """Exit with an exception, so that context managers clean up."""
     raise SystemExit(128 + number)
 
 
@@ -289,7 +292,7 @@ def main():
         mutually_exclusive=[("image", "release")],
         supports_check_mode=True,
     )
-    # A lost connection or a stopped job shall not leave credentials and a mount behind.
+    # A lost connection or a cancelled job must not leave credentials or a mount behind.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     try:

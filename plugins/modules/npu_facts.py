@@ -12,10 +12,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Identifies the Ascend chips of a host by their PCI IDs, and gathers what decides whether and how a driver can be installed
-    on it. Names that C(npu-smi) prints are not used, and C(npu-smi) is called with O(validate) only.
-  - RV(npu.problems) lists what must be fixed before an installation, as sentences. The module does not
-    fail because of it.
+  - Identifies the Ascend chips of a host by their PCI IDs, and gathers the facts on which the installation of a driver depends.
+    Does not use the names that C(npu-smi) prints, and runs C(npu-smi) only with O(validate=true).
+  - RV(npu.problems) lists the problems that must be fixed before a driver can be installed. The module does not fail because of
+    them.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -23,36 +23,38 @@ extends_documentation_fragment:
 options:
   driver_root:
     description:
-      - The directory below which the driver tree C(driver) is or will be.
+      - The directory that contains C(driver), or will contain it.
     type: path
     default: /var/lib/Ascend
   driver_source:
     description:
-      - Where the driver comes from. With V(preinstalled) the tree is looked for in O(driver_root), then in
-        C(/var/lib/Ascend) and C(/usr/local/Ascend).
+      - Where the driver comes from. With V(preinstalled) the driver is searched for in O(driver_root), C(/var/lib/Ascend) and
+        C(/usr/local/Ascend), and where C(/etc/ascend_install.info) says that a package installed it.
+      - V(package) is not supported yet. It is treated like V(image).
     type: str
     choices: [image, package, preinstalled]
     default: image
   upgrade:
     description:
-      - Also gather what an upgrade of the driver depends on, RV(npu.upgrade).
+      - Whether to gather the facts on which an upgrade of the driver depends, in RV(npu.upgrade).
     type: bool
     default: false
   validate:
     description:
-      - Also check the host as M(npuops.ascend.npu_validate) does with O(npuops.ascend.npu_validate#module:fail=false), which is
-        quicker than both modules one after the other.
+      - Whether to also run the checks of M(npuops.ascend.npu_validate), with O(npuops.ascend.npu_validate#module:fail=false). This
+        is faster than calling both modules.
     type: bool
     default: false
   library_path:
     description:
-      - As for M(npuops.ascend.npu_validate); counts with O(validate) only.
+      - The option of the same name of M(npuops.ascend.npu_validate). Only used with O(validate=true).
     type: str
     choices: [hook, env, none]
     default: hook
 seealso:
   - module: npuops.ascend.npu_smi_info
   - module: npuops.ascend.npu_driver
+  - module: npuops.ascend.npu_validate
 """
 
 EXAMPLES = r"""
@@ -67,15 +69,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 npu:
-  description: The host.
-  returned: always
+  description: The facts of the host.
+  returned: success
   type: dict
   contains:
     hostname:
-      description: The kernel's name of the host.
+      description: Host name, as of C(uname -n).
       type: str
     boot_id:
-      description: The kernel's ID of this boot; the same as C(status.nodeInfo.bootID) of its Node.
+      description: ID of this boot. It equals C(status.nodeInfo.bootID) of the host's Node.
       type: str
     uptime:
       description: Seconds since the kernel started.
@@ -87,31 +89,31 @@ npu:
       description: The machine, as of C(uname -m).
       type: str
     os:
-      description: What C(os-release) says.
+      description: Fields of C(os-release).
       type: dict
       contains:
         id:
           description: The distribution.
           type: str
         version_id:
-          description: Its version.
+          description: Version of the distribution.
           type: str
         pretty_name:
-          description: Distribution and version as one string.
+          description: Distribution and version in one string.
           type: str
     kernel_key:
-      description: The kernel's word in the tag of a driver image.
+      description: The kernel in the tags of driver images.
       type: str
       sample: 6.6.0-145.0.4.135
     os_key:
-      description: The operating system's word in the tag of a driver image.
+      description: The operating system in the tags of driver images.
       type: str
       sample: oe2403sp3
     python:
-      description: The Python that runs modules there.
+      description: Version of the Python that runs modules on the host.
       type: str
     chips:
-      description: The PCI functions that are Ascend chips, without virtual functions.
+      description: The PCI functions of Ascend chips, without virtual functions.
       type: list
       elements: dict
       contains:
@@ -127,25 +129,25 @@ npu:
           description: The PCI subsystem device ID.
           type: str
         chips:
-          description: How many chips are behind the function; 2 on an Atlas 300I Duo.
+          description: Number of chips behind the function, 2 on an Atlas 300I Duo.
           type: int
     chip_count:
-      description: How many chips the host has.
+      description: Number of chips of the host.
       type: int
     family:
-      description: The chips' family. V(none) without chips and with chips of two families.
+      description: Chip family. V(none) if the host has no chips, or chips of different families.
       type: dict
       contains:
         name:
-          description: Huawei's name.
+          description: Huawei's name of the family.
           type: str
           sample: 910B
         key:
-          description: The word in the tag of a driver image.
+          description: The family in the tags of driver images.
           type: str
           sample: 910b
         resource:
-          description: The resource that pods ask for.
+          description: The extended resource that pods request.
           type: str
           sample: huawei.com/Ascend910
         accelerator:
@@ -153,51 +155,51 @@ npu:
           type: str
           sample: huawei-Ascend910
     runtime:
-      description: The container runtime that the kubelet uses; what is unknown is V(none).
+      description: The container runtime of the kubelet. Unknown values are V(none).
       type: dict
       contains:
         name:
           description: One of V(containerd), V(k3s), V(rke2), V(cri-o), V(docker), V(none).
           type: str
         version:
-          description: The version of containerd.
+          description: Version of containerd.
           type: str
         address:
-          description: The socket.
+          description: Path of the CRI socket.
           type: str
         ctr:
-          description: The path of containerd's command C(ctr).
+          description: Path of containerd's C(ctr).
           type: str
         config_path:
-          description: The configuration file containerd was started with.
+          description: The configuration file that containerd was started with.
           type: str
     driver:
       description: The driver on the host.
       type: dict
       contains:
         root:
-          description: The directory with C(driver) in it.
+          description: The directory that contains C(driver).
           type: str
         managed:
-          description: Whether C(driver) is a link of M(npuops.ascend.npu_driver).
+          description: Whether C(driver) is a link that M(npuops.ascend.npu_driver) created.
           type: bool
         package:
-          description: The directory below which a C(.run) package installed a driver.
+          description: The directory in which a C(.run) package installed C(driver), V(none) without one.
           type: str
         tree:
-          description: The driver tree, if there is one.
+          description: Path of the driver tree, V(none) if there is none.
           type: str
         version:
-          description: The version of that tree.
+          description: Version of the driver tree.
           type: str
         release:
-          description: The release that C(driver) names.
+          description: The release that C(driver) points to.
           type: str
         complete:
-          description: Whether that release is on the host as it was staged.
+          description: Whether that release is complete on the host.
           type: bool
         good:
-          description: The release that validated last.
+          description: The last confirmed release.
           type: str
         next:
           description: The release that the next boot will try.
@@ -206,54 +208,56 @@ npu:
           description: Whether a driver is loaded.
           type: bool
         loaded_release:
-          description: The release it was loaded from.
+          description: The release that the driver was loaded from.
           type: str
         loaded_version:
-          description: The version the loaded modules tell, if they do.
+          description: Version of the loaded kernel modules, V(none) if they have none.
           type: str
         ready:
-          description: What the boot unit published when the driver worked in this boot.
+          description: What the boot unit published if the driver works in this boot.
           type: dict
         failed:
-          description: What the boot unit published when it did not, with its C(reason).
+          description: What the boot unit published if the driver does not work in this boot, with the C(reason).
           type: dict
         problem:
           description: Why no driver can be installed from O(driver_source).
           type: str
     firmware_version:
-      description: The version of the firmware package on the host, if there is one.
+      description: Version of the firmware package on the host, V(none) without one.
       type: str
     disk:
-      description: The file system of the driver.
+      description: The file system that contains the driver.
       type: dict
       contains:
         path:
-          description: The nearest directory that exists.
+          description: The driver's directory, or the closest parent directory that exists.
           type: str
         free_bytes:
-          description: What is free there.
+          description: Free space in bytes.
           type: int
     upgrade:
-      description: What an upgrade depends on.
+      description: Facts on which an upgrade depends.
       returned: with O(upgrade=true)
       type: dict
       contains:
         previous:
-          description: The release that validated before the one that did last.
+          description: The release that was confirmed before C(good).
           type: str
         trial:
-          description: The release that this boot tries and that nobody has confirmed.
+          description: The release that this boot tries, if it is not confirmed yet.
           type: str
         staged:
-          description: The releases that are complete on the host, each with version, kernel, digest and the range of firmware
-            that it declares.
+          description: The complete releases on the host by name, each with version, kernel, digest, and the firmware range that it
+            declares.
           type: dict
         holders:
-          description: The processes that have a chip open, each with pid, command, device, and pod, whether it is a pod's.
+          description:
+            - The processes that have a device of a chip open, each with C(pid), C(command), C(device), and C(pod), which is whether
+              the process belongs to a pod.
           type: list
           elements: dict
     problems:
-      description: What somebody must repair before a driver can be installed. Empty on a host without chips.
+      description: Problems that must be fixed before a driver can be installed. Empty on a host without chips.
       type: list
       elements: str
 validation:

@@ -58,47 +58,47 @@ hosts:
       description: Name of the Node object.
       type: str
     since:
-      description: When it wedged, V(none) if it responds.
+      description: When the node wedged, V(none) if it responds.
       type: str
     wedged:
-      description: What the node agent saw.
+      description: What the node agent detected.
       type: str
     attempts:
-      description: When it was rebooted to recover it, within the last 24 hours.
+      description: Times of its recovery reboots within the last 24 hours.
       type: list
       elements: str
     verdict:
       description:
         - V(recover), V(give-back) and V(in-flight) are due.
-        - V(awaiting-approval), V(too-soon), V(in-upgrade) and V(skipped) are not, now.
-        - V(given-up), V(not-ready) and V(blocked) need a person.
+        - V(awaiting-approval), V(too-soon), V(in-upgrade) and V(skipped) are currently not due.
+        - V(given-up), V(not-ready) and V(blocked) require an administrator.
       type: str
     reasons:
-      description: Why, at most one sentence.
+      description: The reasons for the verdict.
       type: list
       elements: str
     resource:
       description: The resource that the host provides, if its facts are known.
       type: str
     chips:
-      description: Number of them.
+      description: Number of chips.
       type: int
 order:
-  description: The hosts that are due, in the order in which to recover them; none in a storm.
+  description: The hosts that are due, in the order in which to recover them. Empty in a storm.
   returned: success
   type: list
   elements: str
 look_at:
-  description: The hosts whose facts the verdict may depend on.
+  description: The hosts whose facts may change the verdict.
   returned: success
   type: list
   elements: str
 storm:
-  description: Why no node may be recovered, V(none) if they may.
+  description: Why no node may be recovered at the moment, V(none) if there is no such reason.
   returned: success
   type: str
 table:
-  description: The same as text.
+  description: The plan as aligned lines of text.
   returned: success
   type: list
   elements: str

@@ -15,7 +15,7 @@ description:
   - Installs, enables and starts a service that runs C(ansible-playbook npuops.ascend.heal) with
     O(npuops.ascend.npu_heal#role:main:npu_heal_watch=true), or removes it.
   - Use it through the role P(npuops.ascend.npu_heal_service#role).
-  - Reports everything that would keep the service from working at once, before any change.
+  - Before any change, checks for everything that would prevent the service from working, and reports all problems at once.
   - Never changes a unit that this module did not create.
   - A running service is stopped before its unit is changed, so that a call that is interrupted can be repeated.
 extends_documentation_fragment:
@@ -25,7 +25,7 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) for a service that runs and is started at boot, V(absent) for none.
+      - V(present) installs, enables and starts the service. V(absent) removes it.
     type: str
     choices: [present, absent]
     default: present
@@ -52,28 +52,28 @@ options:
     default: []
   command:
     description:
-      - The absolute path of C(ansible-playbook). Default is to look for it, in O(command_directories) and then where a shell would.
+      - The absolute path of C(ansible-playbook). By default it is searched for in O(command_directories), then in C(PATH).
     type: str
     default: ""
   command_directories:
     description:
-      - The directories in which C(ansible-playbook) is looked for first.
+      - Directories in which to search for C(ansible-playbook) first.
     type: list
     elements: str
     default: []
   arguments:
     description:
-      - Further arguments of C(ansible-playbook), taken as they are. Arguments that prompt for input are refused.
+      - Further arguments of C(ansible-playbook), which are passed unchanged. Arguments that prompt for input are refused.
     type: list
     elements: str
     default: []
   environment:
     description:
-      - Environment variables of the service. Names that look like secrets are refused, because everybody can read a unit.
+      - Environment variables of the service. Names that look like secrets are refused, because every user can read a unit.
     type: dict
     default: {}
 notes:
-  - The host is the machine that Ansible runs on, or is to run on. It needs systemd.
+  - The host is the control machine, on which Ansible runs or will run. It needs systemd.
 seealso:
   - module: npuops.ascend.npu_heal_watch
 """
@@ -94,12 +94,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: Where the unit is, or would be.
+  description: Path of the unit.
   returned: success
   type: str
   sample: /etc/systemd/system/npuops-heal.service
 msg:
-  description: What was done, or that nothing was necessary.
+  description: What was done, or that no change was necessary.
   returned: always
   type: str
 """
@@ -152,7 +152,7 @@ def run(module):
     module.exit_json(
         changed=bool(reasons),
         path=service.path,
-        msg="; ".join(reasons) or ("%s runs" if wanted else "there is no %s") % service.unit,
+        msg="; ".join(reasons) or ("%s is running" if wanted else "%s does not exist") % service.unit,
         diff={
             "before_header": service.path,
             "after_header": service.path,
@@ -163,7 +163,7 @@ def run(module):
 
 
 def find(directories):
-    """The path of ansible-playbook, or nothing."""
+    """The path of ansible-playbook, empty if there is none."""
     try:
         return get_bin_path("ansible-playbook", opt_dirs=directories)
     except ValueError:

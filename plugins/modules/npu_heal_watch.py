@@ -13,9 +13,8 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Checks the nodes every O(interval) seconds like M(npuops.ascend.npu_heal), and shows what changed.
-  - When a node is due, starts the C(ansible-playbook) command that this task runs in once more, with
-    C(npu_heal_watch=false), shows its output, and continues to watch when it has ended. A failed recovery is retried
-    with a doubling interval of at most ten minutes.
+  - When a node is due, runs the C(ansible-playbook) command of this task again with C(npu_heal_watch=false), shows its output, and
+    continues to watch afterwards. A failed recovery is retried, at intervals that double up to ten minutes.
   - Runs until it is stopped. In check mode it checks once.
   - A node without a host in O(hosts) also starts that command, because the command reloads the inventory.
   - The command must not ask for passwords.

@@ -14,11 +14,11 @@ author:
 description:
   - Drives one node that is due (label C(npu.openfuyao.com/driver-upgrade-state)) through cordon, drain, reboot into the new
     driver release on trial, validation and uncordon. When the new driver does not validate, the node goes back to the one before.
-  - The same way, with O(reason=recovery), a node whose driver no longer answers gets the reboot that most likely cures it.
-  - The state is on the node, in that label and the annotation C(npuops.ascend/maintenance), not in the play. A run that was
-    killed at any point is finished by the next one; the host reboots exactly once, and a cordon that was there before stays.
+  - With O(reason=recovery), reboots a node whose driver no longer responds in the same way. The reboot is likely to repair it.
+  - The state is on the node, in that label and the annotation C(npuops.ascend/maintenance), not in the play. The next run completes
+    a run that was killed at any point. The host reboots exactly once, and a node that was cordoned before stays cordoned.
   - Runs inside Ansible on the controller, for the host of the node. Host modules go through that host's connection.
-    Each step is shown as a line as soon as it is taken.
+    Shows each step as one line when it starts.
   - The playbooks C(npuops.ascend.upgrade) and C(npuops.ascend.rollback) stage the release and label the nodes first;
     C(npuops.ascend.heal) chooses the nodes to recover.
 extends_documentation_fragment:
@@ -30,7 +30,7 @@ attributes:
   check_mode:
     support: partial
     details:
-      - Says only that it would act. What would happen to the whole fleet is what C(npuops.ascend.plan) tells.
+      - Returns only RV(outcome=check-mode). The playbook C(npuops.ascend.plan) shows what would happen to the whole fleet.
   diff_mode:
     support: none
   idempotent:
@@ -43,58 +43,60 @@ options:
   run:
     description:
       - ID of this run, the same in all its tasks and different from that of any other run. The maintenance of another run is
-        only taken over once that has been silent for O(heartbeat_limit) seconds.
+        taken over only after O(heartbeat_limit) seconds without a heartbeat of that run.
     type: str
     required: true
   until:
     description:
-      - How far to go. A node that is further already is left there, with RV(outcome=under-way).
-      - V(cordon) takes a slot and writes the record; nothing else is changed.
-      - V(drain) stops when the node is cordoned.
-      - V(reboot) stops when the pods are gone and only the reboot is due.
-      - V(validate) stops when the host is back.
-      - V(confirm) stops when the new driver has validated. Until it is confirmed, which comes next, any reboot ends on the
-        driver before.
-      - V(done) goes to the end.
+      - The step before which to stop. A node that has already passed it is not changed, with RV(outcome=under-way).
+      - V(cordon) acquires a slot and writes the record. Nothing else is changed.
+      - V(drain) stops after the node is cordoned.
+      - V(reboot) stops after the pods have been evicted, before the reboot.
+      - V(validate) stops after the host is back.
+      - V(confirm) stops after the new driver has validated, before it is confirmed. Until it is confirmed, any reboot returns to
+        the previous driver.
+      - V(done) completes the maintenance.
     type: str
     choices: [cordon, drain, reboot, validate, confirm, done]
     default: done
   previous:
     description:
-      - The result of the task before, when the maintenance is made of several. If that one ended it, for whatever reason, nothing
-        is done, the task is skipped, and RV(outcome), RV(reason) and RV(step) are those of the one before.
+      - The result of the previous task, if the maintenance consists of several tasks. If that task ended the maintenance, for
+        whatever reason, this task is skipped and returns the same RV(outcome), RV(reason) and RV(step).
     type: dict
   reason:
     description:
-      - Why, for people and records.
-      - With V(recovery), a node that is wedged (annotation C(npuops.ascend/wedged)) is rebooted with the driver it has, within the
-        bounds of O(recovery). A node that responds again before the reboot is not touched. There is no rollback, so a node that
-        is not healthy afterwards stays cordoned.
+      - The purpose of the maintenance.
+      - With V(recovery), a wedged node (annotation C(npuops.ascend/wedged)) is rebooted with its current driver, within the limits
+        of O(recovery). A node that responds again before the reboot is not rebooted. There is no rollback, so a node that is not
+        healthy after the reboot stays cordoned.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade
   target:
     description:
-      - The driver that the node is to run. Once the reboot is committed, the record on the node counts instead.
+      - The driver that the node will run. Once the reboot is committed, the record on the node takes precedence.
       - Required unless O(reason=recovery).
     type: dict
     suboptions:
       version:
-        description: The driver's version.
+        description: Version of the driver.
         type: str
         required: true
       release:
-        description: The release as M(npuops.ascend.npu_driver_stage) named it on the host.
+        description: Name of the release, as M(npuops.ascend.npu_driver_stage) returned it.
         type: str
         required: true
       digest:
-        description: Digest of its image.
+        description: Digest of the driver image.
         type: str
   resource:
-    description: The resource that the node advertises, such as V(huawei.com/Ascend910). Without it, chips are not waited for.
+    description:
+      - The extended resource that the node advertises, such as V(huawei.com/Ascend910). Without it, the module does not wait for
+        chips.
     type: str
   chips:
-    description: How many of O(resource) the node must advertise in the end.
+    description: Number of O(resource) that the node must advertise before it is uncordoned.
     type: int
     default: 0
   policy:
@@ -111,15 +113,17 @@ options:
         type: int
         default: 1
       wait_for_jobs:
-        description: With C(selector) and C(timeout) (seconds); pods that may finish first.
+        description: Pods that may finish before the drain, with the keys C(selector) and C(timeout) (in seconds).
         type: dict
         default: {}
       pod_deletion:
-        description: With C(force), C(timeout) and C(delete_empty_dir); how pods that use NPUs are evicted.
+        description: How pods that use NPUs are evicted, with the keys C(force), C(timeout) (in seconds) and C(delete_empty_dir).
         type: dict
         default: {}
       drain:
-        description: With C(enable), C(force), C(timeout), C(delete_empty_dir) and C(skip_selector); how the others are.
+        description:
+          - How the other pods are evicted, with the keys C(enable), C(force), C(timeout) (in seconds), C(delete_empty_dir) and
+            C(skip_selector).
         type: dict
         default: {}
       reboot_timeout:
@@ -141,49 +145,50 @@ options:
       smoke_pod:
         description:
           - Path of the manifest of a Pod that must complete on the node before the driver is confirmed. It gets a unique name,
-             a toleration of the cordon, and an affinity to the node.
+            a toleration of the cordon, and an affinity to the node.
         type: path
       smoke_timeout:
         description: Seconds to wait for the smoke pod to complete, V(0) for no limit.
         type: int
         default: 300
   namespace:
-    description: Where the Lease C(npu-maintenance) is, which all runs share.
+    description: Namespace of the Lease C(npu-maintenance), which all runs share.
     type: str
     default: npu-operator
   root:
-    description: The directory on the host with the links C(driver), C(good) and C(next).
+    description: The directory on the host that contains the links C(driver), C(good) and C(next).
     type: path
     default: /var/lib/Ascend
   library_path:
-    description: As for M(npuops.ascend.npu_validate).
+    description: The option of the same name of M(npuops.ascend.npu_validate).
     type: str
     choices: [hook, env, none]
   failure:
     description:
-      - Why the maintenance must not continue, such as the failure of a hook. Before the reboot the node is given back; after it, it
-        rolls back to the previous driver.
+      - Why the maintenance must not continue, such as the failure of a hook. Before the reboot, the node returns to service. After
+        the reboot, it rolls back to the previous driver.
     type: str
   pool:
     description:
-      - Nodes with the same value are of the same kind and have the same target. One of them goes first; whatever
-        O(policy.max_parallel) is, no other is cordoned before that one is confirmed. If it fails, the next one is tried alone.
-      - By default, the O(resource) and the release.
+      - Nodes with the same value are of the same kind and have the same target. One of them goes first. Whatever
+        O(policy.max_parallel) is, no other node of the pool is cordoned before that one is confirmed. If it fails, the next one is
+        tried alone.
+      - By default, nodes with the same O(resource) and release form a pool.
     type: str
   proved:
-    description: Whether a node of the O(pool) already runs the O(target), so that none of them must go first.
+    description: Whether a node of the O(pool) already runs the O(target), so that no node has to go first.
     type: bool
     default: false
   in_flight:
     description:
-      - Nodes whose maintenance this run continues. While one of them is the cause of a halt, the others wait until it is done.
+      - Nodes whose maintenance this run continues. If one of them caused a halt, the others wait until it is done.
     type: list
     elements: str
     default: []
   heartbeat_limit:
     description:
-      - Seconds without a heartbeat after which another run counts as dead. They are counted from the first look of this run, by
-        its own monotonic clock; clocks of other machines do not matter.
+      - Seconds without a heartbeat after which another run is considered dead. They are measured with the monotonic clock of this
+        machine, from the first time that this run reads the heartbeat. The clocks of other machines do not matter.
     type: int
     default: 90
 seealso:
@@ -213,36 +218,38 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(under-way), O(until) is reached. V(done), the node is upgraded. V(up-to-date), nothing was due.
-    - V(withdrawn), what another run had begun was given back before its reboot, and nothing else is wanted of the node.
-    - V(awaiting-approval), nobody approved the reboot; the node is in service.
-    - V(deferred), something blocks the drain; the node is in service again and still due.
-    - V(failed), it did not work. After the reboot the node has the label state C(upgrade-failed); before, it is in service again.
-    - V(halted), no maintenance may start until a person has looked. V(busy), another run has the node.
-    - For recoveries, V(answers-again), the chips respond again and nothing was done. V(too-soon), the host has just booted.
-      V(given-up), it was rebooted too often. V(failed), the reboot did not help and the node stays cordoned.
-    - V(check-mode), nothing was tried.
+    - V(under-way), O(until) is reached. V(done), the maintenance is complete. V(up-to-date), no maintenance was due.
+    - V(withdrawn), the maintenance of another run was withdrawn before its reboot, and the node is not due.
+    - V(awaiting-approval), the reboot is not approved. The node is in service.
+    - V(deferred), the drain is blocked. The node is back in service and still due.
+    - V(failed), the maintenance failed. If it failed before the reboot, the node is back in service, otherwise its state label is
+      C(upgrade-failed).
+    - V(halted), the rollout is halted until an administrator clears it. V(busy), another run has the node.
+    - For recoveries, V(answers-again), the chips respond again and the node was not rebooted. V(too-soon), the host has just
+      booted. V(given-up), the node was rebooted too often. V(failed), the reboot did not help and the node stays cordoned.
+    - V(check-mode), nothing was done because of check mode.
   returned: always
   type: str
 step:
-  description: The step that is due, V(none) for an up-to-date node.
+  description: The next step of the maintenance, V(none) for a node that is up to date.
   returned: always
   type: str
 reason:
-  description: Why, and what to do; V(none) on success.
+  description: The reason for the outcome, and what to do. V(none) on success.
   returned: always
   type: str
 blockers:
-  description: What blocks the drain, one entry per pod or process, each with a C(text).
+  description: The pods and processes that block the drain, each with a C(text).
   returned: always
   type: list
   elements: dict
 api_unreachable:
-  description: Whether it ended because the Kubernetes API did not answer for ten minutes. Then no other node can succeed.
+  description:
+    - Whether the maintenance ended because the Kubernetes API did not respond for ten minutes. Then no other node can succeed.
   returned: failure
   type: bool
 seconds:
-  description: Since the maintenance began.
+  description: Seconds since the maintenance began.
   returned: always
   type: int
 """

@@ -12,11 +12,11 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Sets or removes labels and annotations of nodes, and keeps all others.
+  - Sets or removes labels and annotations of nodes, and keeps all other labels and annotations.
   - Reads all nodes in pages and writes only those that differ, each with one patch that carries the resourceVersion,
     so that no concurrent change is lost.
-  - The label C(npuops.ascend/components) is not changed on a node with the annotation C(npuops.ascend/maintenance) and
-    on a node where it is V(paused).
+  - Does not change the label C(npuops.ascend/components) on a node with the annotation C(npuops.ascend/maintenance), or on a node
+    on which it is V(paused).
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

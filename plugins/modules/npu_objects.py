@@ -12,10 +12,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Does for several objects what M(kubernetes.core.k8s) does with C(apply=true), with the code of kubernetes.core.
-  - It is for the roles of this collection, which often run over unchanged objects. It takes
-    a tenth of the time of M(kubernetes.core.k8s), names each object that changes, and shows a diff of each. In check mode
-    it also works in a namespace that does not exist yet.
+  - Applies several objects like M(kubernetes.core.k8s) with C(apply=true), with the code of kubernetes.core.
+  - It is made for the roles of this collection, which often run without any changes. It takes a tenth of the time of
+    M(kubernetes.core.k8s), names each object that changes, and shows a diff for each. In check mode, it supports namespaces that
+    do not exist yet.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -29,8 +29,8 @@ options:
     required: true
   state:
     description:
-      - Whether the objects must exist. Fields that a definition does not name stay as they are, unless an earlier
-        definition named them.
+      - Whether the objects must exist. Fields that are not in a definition are not changed, unless they were in the definition that
+        was applied before.
     type: str
     choices: [present, absent]
     default: present

@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
-    of them is changed. So a run that ends early does not look finished.
+    of them is changed. So a run that ends early does not appear complete.
   - Removes the label from nodes that are no longer due, and releases stale slots of killed runs.
   - Does not change nodes under maintenance, or a step that another run has reached.
   - Runs inside Ansible on the controller, whatever host the task is for.
@@ -31,7 +31,7 @@ options:
     required: true
   settled:
     description:
-      - Names of the nodes that are not, RV(npuops.ascend.npu_plan#module:settled_nodes).
+      - Names of the nodes that are not due, RV(npuops.ascend.npu_plan#module:settled_nodes).
     type: list
     elements: str
     default: []
@@ -41,10 +41,10 @@ options:
     type: raw
   clear_halt:
     description:
-      - Whether to clear a halt of the roll-out first. A boolean; an empty string means V(false).
+      - Whether to clear a halt of the rollout first. A boolean; an empty string means V(false).
     type: raw
   namespace:
-    description: Where the Lease C(npu-maintenance) is, in which the halt is.
+    description: Namespace of the Lease C(npu-maintenance), which stores the halt.
     type: str
     default: npu-operator
 """
@@ -59,7 +59,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 freed:
-  description: The nodes whose stale slot was released. None in check mode.
+  description: The nodes whose stale slot was released. Empty in check mode.
   returned: success
   type: list
   elements: str
@@ -69,7 +69,7 @@ nodes:
   type: list
   elements: str
 cleared:
-  description: The halt that was cleared, with C(who), C(why) and C(when); V(none) if there was none or it was not to be cleared.
+  description: The halt that was cleared, with C(who), C(why) and C(when). V(none) without O(clear_halt) or without a halt.
   returned: success
   type: dict
 """

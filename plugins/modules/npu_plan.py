@@ -23,10 +23,10 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
 notes:
-  - All options of type raw may be strings; an empty one means the default.
+  - Options of type raw may be strings. An empty string means the default.
 options:
   namespace:
-    description: Where the Lease of maintenances is.
+    description: Namespace of the Lease C(npu-maintenance).
     type: str
     default: npu-operator
   reason:
@@ -38,20 +38,20 @@ options:
     description: Whether nodes are rebooted without the approval annotation. V(false) by default.
     type: raw
   max_parallel:
-    description: Nodes in maintenance at once, V(0) is without limit. V(1) by default. For the estimated time.
+    description: Maximum number of nodes in maintenance at once, V(0) for no limit. V(1) by default. Used to estimate the duration.
     type: raw
   approval_max_age:
     description: Seconds after which an approval expires, V(0) for never. V(0) by default.
     type: raw
   wait_for_jobs:
-    description: Pods that are waited for, with the keys C(selector) and C(timeout) in seconds.
+    description: Pods that may finish before the drain, with the keys C(selector) and C(timeout) (in seconds).
     type: raw
   pod_deletion:
-    description: How pods that use NPUs are evicted, with the keys C(force), C(timeout) and C(delete_empty_dir).
+    description: How pods that use NPUs are evicted, with the keys C(force), C(timeout) (in seconds) and C(delete_empty_dir).
     type: raw
   drain:
     description:
-      - How the other pods are evicted, with the keys C(enable), C(force), C(timeout), C(delete_empty_dir) and
+      - How the other pods are evicted, with the keys C(enable), C(force), C(timeout) (in seconds), C(delete_empty_dir) and
         C(skip_selector).
     type: raw
   retry:
@@ -62,8 +62,8 @@ options:
     type: raw
   workloads:
     description:
-      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods block no node and need no capacity
-        elsewhere.
+      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods do not block a node and do not need
+        capacity on other nodes.
       - V(leave) by default.
     type: raw
   canary:
@@ -71,8 +71,8 @@ options:
     type: raw
   on_blocked:
     description:
-      - What sets RV(refusal). V(report) never does. V(refuse) does if the plan is not green. V(defer) only does for
-        what blocks every node.
+      - When RV(refusal) is set. V(report) never sets it. V(refuse) sets it if the plan is not green. V(defer) sets it only if
+        something blocks every node.
       - V(report) by default.
     type: raw
 """
@@ -83,7 +83,7 @@ EXAMPLES = r"""
     upgrade: true
   register: __npu_facts
 
-- name: Plan
+- name: Plan the upgrade
   npuops.ascend.npu_plan:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars, credentials=true) }}"
   run_once: true
@@ -150,13 +150,13 @@ capacity:
   returned: always
   type: dict
 max_parallel:
-  description: Nodes in maintenance at once; 0 is without limit.
+  description: Maximum number of nodes in maintenance at once, 0 for no limit.
   returned: always
   type: int
 park:
   description:
-    - The resources whose workloads are to be parked before the first node is touched. Empty unless O(workloads=park), and while all
-      nodes that are due wait for approval.
+    - The resources whose workloads will be parked before the first maintenance. Empty unless O(workloads=park), and if all nodes
+      that are due wait for approval.
   returned: always
   type: list
   elements: str
@@ -166,8 +166,8 @@ reason:
   type: str
 halted:
   description:
-    - Who halted the rollout, why and when; C(reason) of that run; C(node), if one stands in the middle of its maintenance. Null
-      when nobody did.
+    - The halt of the rollout, with C(who), C(why), C(when), C(reason) of that run, and C(node) if a node is in the middle of its
+      maintenance. Null if the rollout is not halted.
   returned: always
   type: dict
 cluster_reasons:
@@ -212,16 +212,16 @@ hosts:
       type: list
       elements: str
     order:
-      description: Its place in the order, from 1; null if it is not processed.
+      description: Position of the host in the order, from 1. Null if it is not processed.
       type: int
     canary:
-      description: Whether it is the first of its kind, which proves the driver for the others.
+      description: Whether the host is the first of its pool, which proves the driver for the others.
       type: bool
     later:
-      description: Whether it is due, but not in this run, with O(canary).
+      description: Whether the host is due, but not in this run because of O(canary).
       type: bool
     pool:
-      description: Hosts with the same value are of the same kind.
+      description: Name of the host's pool. Hosts of a pool are of the same kind.
       type: str
     family:
       description: Chip family.
@@ -251,18 +251,18 @@ hosts:
       description: Whether its driver no longer responds.
       type: bool
     evictions:
-      description: Number of pods to evict, C(npu) and C(other), and of those to wait for, C(jobs).
+      description: Number of pods to evict (C(npu) and C(other)) and to wait for (C(jobs)).
       type: dict
     state:
-      description: Its label C(npu.openfuyao.com/driver-upgrade-state).
+      description: Value of the node's label C(npu.openfuyao.com/driver-upgrade-state).
       type: str
     step:
-      description: The step of the maintenance under way.
+      description: The current step of the node's maintenance.
       type: str
     run:
-      description: The run that has it.
+      description: The run that the maintenance belongs to.
       type: str
     estimate_seconds:
-      description: How long it will take.
+      description: Estimated duration of the maintenance in seconds.
       type: int
 """

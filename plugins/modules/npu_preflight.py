@@ -27,7 +27,7 @@ extends_documentation_fragment:
   - npuops.ascend.hosts
 options:
   namespace:
-    description: Where the components are deployed.
+    description: Namespace of the components.
     type: str
     default: npu-operator
   device_plugin:
@@ -55,8 +55,8 @@ options:
     default: 30
   rollout_max_unavailable:
     description:
-      - On how many nodes at once a DaemonSet's pods will be replaced. It is an error if that is no number from 1 on, and no
-        percentage from V(1%) to V(100%).
+      - Maximum number of nodes on which pods of a DaemonSet are replaced at once. Must be a number of at least 1, or a percentage
+        from V(1%) to V(100%).
     type: str
     default: "1"
 """
@@ -107,7 +107,7 @@ hosts:
       description: Digest that the reference has in the registry now, or null.
       type: str
     profile:
-      description: The tag computed for the host, or null.
+      description: Tag of the driver image that was computed for the host, or null.
       type: str
 ready:
   description: Inventory names of the hosts to install.
@@ -133,7 +133,10 @@ admission_policies:
   returned: success
   type: bool
 kubelet_pods:
-  description: Whether every kubelet of the cluster can grant its list of pods alone, which they can from 1.33 on.
+  description:
+    - Whether every kubelet of the cluster supports fine-grained authorization, so that the node agent can be granted the list of
+      pods alone. It is enabled by default from Kubernetes 1.33, see
+      U(https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/).
   returned: success
   type: bool
 blocked:

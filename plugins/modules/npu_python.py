@@ -7,22 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_python
-short_description: A Python for a host that has none
+short_description: Install a Python on a host that has none
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Has the host's own containerd pull the node agent's image and unpacks it to C(/var/lib/npuops/python). Nothing else of the
-    host is touched, C(/usr) may be read-only. What has to be on the host is a POSIX shell, C(ctr) and what every
-    distribution has of C(cp), C(mv), C(ln), C(readlink) and C(umount).
-  - Modules then run on the host when C(ansible_python_interpreter) is C(/var/lib/npuops/python/current/python3).
-  - Needs no Python on the host. It runs inside Ansible on the controller and sends a shell script to the host's standard
-    input, so that the credentials are on no command line. There they are in a file that only root can read, in C(/run),
-    while the image is pulled.
-  - Each image has a directory of its own, named after the reference. The link C(current) is switched with one rename when the new
-    Python has been seen to start. Then the old one is removed. Whatever is interrupted leaves the old one or the new one.
-  - The same reference is taken for the same image. The registry is asked only when another one has to be brought.
-  - Privileges are taken as for modules with pipelining, so C(sudo) must not insist on a terminal (C(requiretty)).
+  - Pulls the image of the node agent with the host's own containerd, and unpacks its Python to C(/var/lib/npuops/python). Nothing
+    else on the host is changed, and C(/usr) may be read-only. The host needs a POSIX shell, C(ctr), C(cp), C(mv), C(ln),
+    C(readlink) and C(umount).
+  - Modules can run on the host afterwards, if C(ansible_python_interpreter) is C(/var/lib/npuops/python/current/python3).
+  - Needs no Python on the host. The module runs inside Ansible on the controller and sends a shell script to the host through
+    standard input, so that credentials do not appear on a command line. During the pull, they are in a file below C(/run) that only
+    root can read.
+  - Each image has a separate directory, whose name is derived from the reference. When the new Python has started successfully, the
+    link C(current) is switched to it with one rename, and the old Python is removed. After an interruption, C(current) is the old
+    or the new Python.
+  - The same reference is assumed to be the same image. The registry is queried only if a different image must be installed.
+  - Privilege escalation works as for modules with pipelining, so C(sudo) must not require a terminal (C(requiretty)).
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
@@ -31,26 +32,26 @@ requirements:
 options:
   state:
     description:
-      - V(present) for the Python of O(image), V(absent) for none. Do V(absent) last of all, because no module runs on the host
-        afterwards.
+      - V(present) installs the Python of O(image). V(absent) removes it. Use V(absent) as the last task for a host, because modules
+        cannot run there afterwards.
     type: str
     choices: [present, absent]
     default: present
   image:
     description:
-      - The node agent's image. Required with O(state=present), where a Python has to be there.
+      - Image of the node agent. Required with O(state=present), unless O(only_with) makes a Python unnecessary.
     type: str
   only_with:
     description:
-      - With O(state=present), paths on the host. When none of them exists, no Python is brought, and RV(python) is V(false).
-      - With an empty list, one is always brought.
+      - Paths on the host. With O(state=present), the Python is installed only if at least one of them exists, otherwise RV(python)
+        is V(false).
+      - With an empty list, the Python is always installed.
     type: list
     elements: str
     default: []
   credentials_of:
     description:
-      - The image or repository that the options below are meant for. If it is in another registry than O(image), they are not
-        used.
+      - The image or repository that the registry options are meant for. If O(image) is in another registry, they are not used.
     type: str
   registry_username:
     description: User name for the registry.
@@ -59,18 +60,19 @@ options:
     description: Password for the registry.
     type: str
   registry_plain_http:
-    description: Speak HTTP instead of HTTPS to the registry.
+    description: Whether to use HTTP instead of HTTPS for the registry.
     type: bool
     default: false
   registry_ca_file:
-    description: PEM file with authorities to trust for the registry, at the same path on the controller and on the host.
+    description:
+      - PEM file with the certificate authorities to trust for the registry, at the same path on the controller and on the host.
     type: path
 seealso:
   - module: npuops.ascend.npu_facts
 """
 
 EXAMPLES = r"""
-- name: Bring a Python
+- name: Install a Python
   npuops.ascend.npu_python:
     image: registry.example.com/npuops/node-agent:0.1.0
   when: ansible_python_interpreter | default('') == '/var/lib/npuops/python/current/python3'
@@ -78,16 +80,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 python:
-  description: Whether the Python that install added is on the host now.
+  description: Whether the Python of this collection is on the host.
   returned: success
   type: bool
 runtime:
-  description: The name of its directory; V(none) when there is none.
+  description: Name of its directory, V(none) without a Python.
   returned: success
   type: str
   sample: 0.1.0-3c1f9f0a7c52
 msg:
-  description: What was done, or that nothing was necessary.
+  description: What was done, or that no change was necessary.
   returned: always
   type: str
 """

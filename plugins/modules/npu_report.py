@@ -14,8 +14,8 @@ author:
 description:
   - Combines the plan, the results of the tasks of this run, and the current state of the nodes.
   - Does not fail; the playbook fails with RV(problem).
-  - With O(directory), the report is written there as JSON, as JUnit XML (one test case per node, for tools that show test
-    results) and as a self-contained HTML page with a timeline per node.
+  - With O(directory), writes the report as JSON, as JUnit XML (one test case per node, for tools that show test results) and as a
+    self-contained HTML page with a timeline per node.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -25,7 +25,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Writes only the files in O(directory), and none in check mode.
+      - The module changes nothing but the files in O(directory), which it does not write in check mode.
   diff_mode:
     support: none
   idempotent:
@@ -34,20 +34,20 @@ attributes:
       - With O(directory), the files are written each time, with a timestamp.
 options:
   run:
-    description: ID of this run, as M(npuops.ascend.npu_maintenance) had it.
+    description: ID of this run, as passed to M(npuops.ascend.npu_maintenance).
     type: str
     required: true
   reason:
-    description: The purpose of the run, for the command that continues it.
+    description: The purpose of the run. It determines the command that continues the run.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade
   plan:
-    description: What M(npuops.ascend.npu_plan) returned, or M(npuops.ascend.npu_heal).
+    description: The result of M(npuops.ascend.npu_plan) or M(npuops.ascend.npu_heal).
     type: dict
     required: true
   hosts:
-    description: The results of the tasks, as P(npuops.ascend.npu_outcomes#filter) collects them.
+    description: The results of the tasks, as P(npuops.ascend.npu_outcomes#filter) returns them.
     type: list
     elements: dict
     required: true
@@ -57,43 +57,43 @@ options:
         type: str
         required: true
       outcome:
-        description: The outcome of the host's maintenance; without it, the verdict of the plan counts.
+        description: The outcome of the host's maintenance. By default, the verdict of the plan.
         type: str
       reason:
-        description: Why.
+        description: The reason for the outcome.
         type: str
   workloads:
-    description: The results of M(npuops.ascend.npu_workloads) for parking and restoring; part of RV(report).
+    description: The results of M(npuops.ascend.npu_workloads) for parking and restoring, which become part of RV(report).
     type: dict
     default: {}
     suboptions:
       parked:
-        description: What was parked.
+        description: The workloads that were parked.
         type: list
         elements: dict
         default: []
       restored:
-        description: What was restored.
+        description: The workloads that were restored.
         type: list
         elements: dict
         default: []
       left:
-        description: What was left as it is, both times.
+        description: The workloads that were not changed, from both calls.
         type: list
         elements: dict
         default: []
       problem:
-        description: What could not be restored; becomes part of RV(problem).
+        description: What could not be restored. Becomes part of RV(problem).
         type: str
   namespace:
-    description: Where the Lease C(npu-maintenance) is.
+    description: Namespace of the Lease C(npu-maintenance).
     type: str
     default: npu-operator
   directory:
     description:
-      - Directory, on the controller, in which the files C(npu-<reason>-<run>.json), C(.xml) and C(.html) are written. It is
-        made if it is not there. A relative one is below the directory in which C(ansible-playbook) was started.
-      - Empty or without it, nothing is written.
+      - Directory on the controller for the files C(npu-<reason>-<run>.json), C(.xml) and C(.html). It is created if it does not
+        exist. A relative path is relative to the directory in which C(ansible-playbook) was started.
+      - By default, and if empty, no files are written.
     type: path
 seealso:
   - module: npuops.ascend.npu_plan
@@ -118,24 +118,26 @@ EXAMPLES = r"""
 
 RETURN = r"""
 table:
-  description: One aligned line per node with the seconds of each part, then the reasons, then how to approve.
+  description: One aligned line per node with the duration of each part in seconds, then the reasons, then how to approve reboots.
   returned: always
   type: list
   elements: str
 problem:
   description:
-    - Which nodes did not succeed, why, and the command with which to go on; and why the files could not be written.
-      V(none) when all is well.
+    - Which nodes did not succeed, why, and the command that continues the run; also why files could not be written. V(none) if
+      there is no problem.
   returned: always
   type: str
 halted:
   description:
-    - Who halted the roll-out, why and when; C(reason) of that run; C(node), if one stands in the middle of its maintenance. V(none)
-      when it is not halted.
+    - The halt of the rollout, with C(who), C(why), C(when), C(reason) of that run, and C(node) if a node is in the middle of its
+      maintenance. V(none) if the rollout is not halted.
   returned: always
   type: dict
 files:
-  description: The files that were written, or would be, by their kind. Empty without O(directory), or when RV(problem) says why.
+  description:
+    - The files that were written, or would be in check mode, by format. Empty without O(directory), or if they could not be
+      written, which RV(problem) explains.
   returned: always
   type: dict
   sample:
@@ -143,7 +145,7 @@ files:
     xml: /srv/npu/reports/npu-upgrade-awx-7.xml
     html: /srv/npu/reports/npu-upgrade-awx-7.html
 report:
-  description: All of it for machines. The table and the files are made from this alone. Times are RFC 3339 in UTC.
+  description: The report as data, from which the table and the files are generated. Times are in the format of RFC 3339, in UTC.
   returned: always
   type: dict
   contains:
@@ -151,40 +153,40 @@ report:
       description: ID of the run.
       type: str
     reason:
-      description: V(upgrade) or V(rollback).
+      description: V(upgrade), V(rollback) or V(recovery).
       type: str
     from:
-      description: The versions that nodes had which were due.
+      description: The previous driver versions of the nodes that were due.
       type: list
       elements: str
     to:
-      description: The versions that these nodes were to get.
+      description: The target driver versions of these nodes.
       type: list
       elements: str
     written:
-      description: When this report was made.
+      description: When this report was generated.
       type: str
     started:
-      description: When the first maintenance of the run began; V(none) when no node was taken.
+      description: When the first maintenance of the run began, V(none) if none did.
       type: str
     ended:
-      description: When the last one ended, or its last heartbeat.
+      description: When the last maintenance ended, or its last heartbeat.
       type: str
     seconds:
-      description: From the one to the other.
+      description: Seconds between C(started) and C(ended).
       type: int
     halted:
       description: As RV(halted).
       type: dict
     go_on:
-      description: The command with which to go on; V(none) when nothing is left to do.
+      description: The command that continues the run, V(none) if nothing is left to do.
       type: str
     approve:
-      description: The command that approves the reboots that wait for it; V(none) when none does.
+      description: The command that approves the reboots that wait for approval, V(none) if none do.
       type: str
     workloads:
       description:
-        - What was parked and restored, as M(npuops.ascend.npu_workloads) returns it, and why not all of it could be restored.
+        - What was parked and restored, as M(npuops.ascend.npu_workloads) returns it, and why not all workloads could be restored.
       type: dict
     nodes:
       description: One entry per host, in the order of the plan.
@@ -195,70 +197,71 @@ report:
           description: Inventory name.
           type: str
         node:
-          description: Name of the Node.
+          description: Name of the Node object.
           type: str
         from:
-          description: Version of the driver before.
+          description: Previous version of the driver.
           type: str
         to:
-          description: Version that the node was to get.
+          description: Target version of the driver.
           type: str
         outcome:
           description:
-            - What became of it, in words. V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),
+            - The outcome in words. One of V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),
               V(given back), V(deferred), V(failed), V(halted), V(busy), V(awaiting-approval), or the plan's verdict.
           type: str
         status:
-          description: What that comes to.
+          description: The outcome as a status.
           type: str
           choices: [passed, skipped, not-begun, failed]
         reason:
-          description: Why; V(none) where nothing is to be said.
+          description: The reason for the outcome, V(none) without one.
           type: str
         seconds:
           description:
-            - How long each part took (C(EVICT), C(REBOOT), C(VALIDATE), C(BACK)), and C(TOTAL). Empty when the node was not taken.
+            - Duration of each part (C(EVICT), C(REBOOT), C(VALIDATE), C(BACK)) and of all parts (C(TOTAL)). Empty if no maintenance
+              began.
           type: dict
         started:
-          description: When its maintenance began.
+          description: When the maintenance began.
           type: str
         ended:
-          description: When it ended; V(none) when it has not, or never began.
+          description: When the maintenance ended, V(none) if it has not ended or never began.
           type: str
         times:
-          description: When each step, and what else the record notes, began.
+          description: Start time of each step, and of other events in the record.
           type: dict
         timeline:
-          description: The steps in their order.
+          description: The steps in chronological order.
           type: list
           elements: dict
           contains:
             step:
-              description: As in the label C(npu.openfuyao.com/driver-upgrade-state).
+              description: Name of the step, as in the label C(npu.openfuyao.com/driver-upgrade-state).
               type: str
             part:
-              description: The part of the maintenance it belongs to, a key of C(seconds).
+              description: The part of the maintenance that the step belongs to, a key of C(seconds).
               type: str
             began:
-              description: When.
+              description: When the step began.
               type: str
             ended:
-              description: When the next one began; of the last one, the last heartbeat of the node.
+              description: When the next step began. For the last step, the last heartbeat of the maintenance.
               type: str
         approval:
-          description: Who approved the reboot, with which program, when, and the AWX job; V(none) without approval.
+          description: Who approved the reboot, with which program, when, and in which AWX job. V(none) without approval.
           type: dict
         job:
           description:
-            - The job of AWX, with C(id), C(url), the C(user) who launched it, and C(workflow), the number of the workflow's job, as
-              far as AWX tells them; V(none) elsewhere.
+            - The AWX job, with C(id), C(url), the C(user) who launched it, and C(workflow), the ID of the workflow job, as far as
+              AWX provides them. V(none) outside AWX.
           type: dict
         earlier:
           description:
-            - Of a node that is V(up-to-date) because another run upgraded it within the last day, such as one that was killed, that
-              C(run), the version it was upgraded C(from), and when that C(ended); else V(none).
+            - For a node that is V(up-to-date) because another run (such as one that was killed) upgraded it within the last day,
+              that C(run), the version it was upgraded C(from), and when that maintenance C(ended). Otherwise V(none).
           type: dict
         state:
-          description: What that label says now.
+          description: Current value of the label C(npu.openfuyao.com/driver-upgrade-state).
           type: str
 """

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_smi_info
-short_description: Read what npu-smi says about the chips of a host
+short_description: Return the chips that npu-smi lists
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Calls C(npu-smi info) of the driver on the host with a time limit and returns its table as data.
-  - Fails when C(npu-smi) fails, hangs or prints something else, and says what its error code means and what to do.
-  - C(npu-smi) can hang in the kernel where nothing ends it. At most one that this collection started exists on a host;
-    while one hangs, this module says so and starts no other.
+  - Runs C(npu-smi info) of the driver on the host with a time limit, and returns its table as data.
+  - Fails if C(npu-smi) fails, hangs or prints no table. The message explains the error code and says what to do.
+  - C(npu-smi) can hang in the kernel, where it cannot be killed. This collection runs at most one C(npu-smi) on a host at a time.
+    While one hangs, the module fails without starting another one.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -23,11 +23,12 @@ extends_documentation_fragment:
 options:
   tree:
     description:
-      - The driver tree. Without it C(/var/lib/Ascend/driver), then C(/usr/local/Ascend/driver).
+      - Path of the driver tree. By default the first that exists of C(/var/lib/Ascend/driver), C(/usr/local/Ascend/driver) and the
+        directory in C(/etc/ascend_install.info).
     type: path
   timeout:
     description:
-      - Seconds to wait for an answer.
+      - Seconds to wait until C(npu-smi) ends.
     type: int
     default: 30
 seealso:
@@ -35,27 +36,27 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the table of npu-smi
+- name: Get the chips that npu-smi lists
   npuops.ascend.npu_smi_info:
   register: smi
 
-- name: Fail when a chip is not healthy
+- name: Assert that all chips are healthy
   ansible.builtin.assert:
     that: smi.chips | map(attribute='health') | unique == ['OK']
 """
 
 RETURN = r"""
 npu_smi_version:
-  description: The version of the program.
+  description: Version of C(npu-smi).
   returned: success
   type: str
 version:
-  description: The version of the driver.
+  description: Version of the loaded driver.
   returned: success
   type: str
   sample: 25.5.0
 layout:
-  description: Which table it was. V(hbm) comes from 910A and 910B, V(hbm-phy) from 910C, V(device) from 310 and 310P.
+  description: The layout of the table, V(hbm) for 910A and 910B, V(hbm-phy) for 910C, V(device) for 310 and 310P.
   returned: success
   type: str
 chips:
@@ -65,44 +66,44 @@ chips:
   elements: dict
   contains:
     npu:
-      description: The card's ID; neither counted from 0 nor the number of C(/dev/davinciN).
+      description: ID of the card. IDs do not necessarily start at 0, and are not the numbers of C(/dev/davinciN).
       type: int
     chip:
-      description: The chip's number on its card.
+      description: Number of the chip on its card.
       type: int
     phy_id:
-      description: The physical ID, where the table has one.
+      description: Physical ID of the chip, V(none) if the table has no such column.
       type: int
     name:
-      description: The name in the table. Do not identify chips by it.
+      description: Name of the chip in the table. Do not use it to identify chips; M(npuops.ascend.npu_facts) uses PCI IDs.
       type: str
     health:
       description: One of V(OK), V(Warning), V(Alarm), V(Critical), V(UNKNOWN).
       type: str
     bus_id:
-      description: The PCI address.
+      description: PCI address.
       type: str
 warnings_printed:
-  description: What npu-smi printed before the table.
+  description: The lines that C(npu-smi) printed before the table.
   returned: success
   type: list
   elements: str
 npu_smi:
-  description: The failed call.
-  returned: when npu-smi was called and did not print its table
+  description: The C(npu-smi) command that failed.
+  returned: failure, if C(npu-smi) ran and did not print its table
   type: dict
   contains:
     command:
       description: The command.
       type: str
     status:
-      description: Its exit status; V(none) when it gave no answer.
+      description: Its exit status, V(none) if it did not end in time.
       type: int
     dcmi_code:
-      description: The code behind the status, if it is known.
+      description: The DCMI error code behind the exit status, V(none) if unknown.
       type: int
     output:
-      description: What it printed.
+      description: Its output.
       type: str
 """
 
@@ -124,7 +125,7 @@ def main():
         info = NpuSmi(tree, timeout=module.params["timeout"]).info()
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
-    # "warnings" is Ansible's own word in a result.
+    # "warnings" is a reserved key in Ansible's results.
     info["warnings_printed"] = info.pop("warnings")
     module.exit_json(changed=False, **info)
 

@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Combines the facts of the hosts with the status of their nodes in the cluster.
-  - Hosts that are down, nodes that are not C(Ready), and NPU nodes without a host are in the table too.
+  - The table also contains hosts that are down, nodes that are not C(Ready), and NPU nodes without a host in the inventory.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -23,16 +23,16 @@ extends_documentation_fragment:
   - npuops.ascend.heal
 options:
   hosts:
-    description: The hosts, as P(npuops.ascend.npu_hosts#filter) makes them.
+    description: The hosts, as P(npuops.ascend.npu_hosts#filter) returns them.
     type: list
     elements: dict
     required: true
   namespace:
-    description: Where the device plugin is.
+    description: Namespace of the components.
     type: str
     default: npu-operator
   wait_timeout:
-    description: Seconds to wait for every host to be V(ready), while there is progress.
+    description: Maximum number of seconds to wait until every host is V(ready). Ends early if no state can improve by waiting.
     type: int
     default: 0
 """
@@ -64,7 +64,7 @@ fleet:
       description: Name of the Node object.
       type: str
     chips:
-      description: Number of chips the host has on PCI.
+      description: Number of chips on the PCI bus of the host.
       type: int
     chip:
       description: Chip family.
@@ -85,26 +85,26 @@ fleet:
       description: V(on) or V(off), null when unknown.
       type: str
     agent:
-      description: The node agent, V(running) or V(failing), null without a pod.
+      description: Status of the node agent, V(running) or V(failing), null without a pod.
       type: str
     plugin:
-      description: V(running) or V(failing), null without a pod.
+      description: Status of the device plugin, V(running) or V(failing), null without a pod.
       type: str
     allocatable:
       description: Number of allocatable chips of the node.
       type: int
     checks:
-      description: The checks of M(npuops.ascend.npu_validate).
+      description: The results of the checks, as RV(npuops.ascend.npu_validate#module:checks).
       type: list
       elements: dict
     state:
-      description: V(ready), V(no chip), or what is wrong.
+      description: V(ready), V(no chip), or a word for the problem.
       type: str
     reason:
-      description: Why.
+      description: The reason for the state.
       type: str
 storm:
-  description: Why no wedged node is recovered, V(none) if they are.
+  description: Why no wedged node is recovered at the moment, V(none) if there is no such reason.
   returned: success
   type: str
 table:

@@ -12,9 +12,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - The host part of M(npuops.ascend.npu_maintenance), which calls it. Rarely used by itself.
-  - A release is tried by one boot. Until it is confirmed, any further boot ends on the release that was good before.
-  - Each run of a maintenance has a generation. Once a host has seen one, it refuses requests of smaller ones.
+  - Performs the part of a maintenance that happens on the host. M(npuops.ascend.npu_maintenance) calls it; it is rarely used
+    directly.
+  - A release is tried by exactly one boot. Until it is confirmed, any further boot returns to the last confirmed release.
+  - Each run of a maintenance has a generation. A host refuses requests with a smaller generation than it has already seen.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -29,41 +30,42 @@ options:
   state:
     description:
       - V(view) changes nothing.
-      - V(rebooted) reboots the host, unless O(boot_id) is no longer the ID of its boot. However often it is called, a boot ends
-        once. The module returns before the host goes down.
-      - V(confirmed) takes O(release), which must be the driver of this boot, as good. The good one becomes C(previous).
-      - V(withdrawn) ensures that the next boot tries nothing, whatever runs with a smaller O(generation) request from then on.
-        A reboot that has started takes place.
+      - V(rebooted) reboots the host, unless the ID of the current boot differs from O(boot_id). So repeated calls reboot the host
+        only once. The module returns before the host goes down.
+      - V(confirmed) makes O(release), which must be the driver of this boot, the C(good) release. The release that was good before
+        becomes C(previous).
+      - V(withdrawn) ensures that the next boot does not try a release, and refuses later requests with a smaller O(generation).
+        It does not stop a reboot that has already started.
     type: str
     choices: [view, rebooted, confirmed, withdrawn]
     default: view
   root:
     description:
-      - The directory with the links C(driver), C(good), C(next) and C(previous).
+      - The directory that contains the links C(driver), C(good), C(next) and C(previous).
     type: path
     default: /var/lib/Ascend
   wait:
     description:
-      - Seconds to wait, with O(state=view), until C(npu-driver.service) of this boot has decided whether the driver works.
+      - Seconds to wait, with O(state=view), until the C(npu-driver.service) of this boot has succeeded or failed.
     type: int
     default: 0
   boot_id:
     description:
-      - The boot to end. Required with O(state=rebooted).
-      - With O(state=confirmed), the boot whose driver was validated; another one is refused.
+      - ID of the boot to end. Required with O(state=rebooted).
+      - With O(state=confirmed), ID of the boot whose driver was validated. The module fails if the host was rebooted since.
     type: str
   generation:
     description:
-      - The generation of the run that calls. Required unless O(state=view).
+      - Generation of the calling run. Required unless O(state=view).
     type: int
   release:
     description:
-      - What the next boot tries, with O(state=rebooted). Without it the host reboots into the good release, and nothing is tried.
-      - The release to confirm as good, with O(state=confirmed); required there.
+      - With O(state=rebooted), the release that the next boot tries. By default, the host reboots into the C(good) release.
+      - With O(state=confirmed), the release to confirm. Required.
     type: str
   refuse_held:
     description:
-      - Whether O(state=rebooted) does nothing while a process holds a chip, and returns RV(held).
+      - Whether to refuse the reboot while a process has a device of a chip open. RV(held) then lists these processes.
     type: bool
     default: true
 seealso:
@@ -72,7 +74,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Show what the next boot would try
+- name: Get the release that the next boot will try
   npuops.ascend.npu_trial_boot:
   register: boot
 
@@ -84,78 +86,78 @@ EXAMPLES = r"""
 
 RETURN = r"""
 view:
-  description: The host after the call. With RV(queued), before it goes down.
+  description: The state of the host after the call. With RV(queued=true), before it goes down.
   returned: success
   type: dict
   contains:
     boot_id:
-      description: The kernel's ID of this boot.
+      description: ID of this boot.
       type: str
     generation:
-      description: The largest generation that asked for a reboot; 0 when none did.
+      description: The largest generation that has made a request, 0 if none has.
       type: int
     driver:
-      description: The release of this boot, or V(none).
+      description: The release that C(driver) points to, or V(none).
       type: str
     good:
-      description: The release that was confirmed last, or V(none).
+      description: The last confirmed release, or V(none).
       type: str
     next:
       description: The release that the next boot will try, or V(none).
       type: str
     previous:
-      description: The release that was good before, or V(none).
+      description: The release that was confirmed before C(good), or V(none).
       type: str
     releases:
-      description: The releases that are completely there.
+      description: The complete releases on the host.
       type: list
       elements: str
     trial:
       description:
-        - The last boot that tried a release without a confirmation since, with C(generation), C(release) and C(boot_id), or
-          V(none). When its C(boot_id) is not that of this boot, that trial has ended.
+        - The last trial boot, if its release was not confirmed, with C(generation), C(release) and C(boot_id), or V(none). If its
+          C(boot_id) is not that of this boot, the trial has ended.
       type: dict
     holders:
-      description: The processes that hold a chip, with C(pid), C(command) and C(device).
+      description: The processes that have a device of a chip open, with C(pid), C(command) and C(device).
       type: list
       elements: dict
     ready:
-      description: What the boot unit published when the driver worked in this boot, or V(none).
+      description: What the boot unit published if the driver works in this boot, or V(none).
       type: dict
     failed:
-      description: What the boot unit published when it did not, with its C(reason), or V(none).
+      description: What the boot unit published if the driver does not work in this boot, with the C(reason), or V(none).
       type: dict
     loaded_version:
-      description: The version that the loaded modules tell, or V(none).
+      description: Version of the loaded kernel modules, or V(none).
       type: str
     unit:
-      description: The state of C(npu-driver.service), as of C(systemctl is-active).
+      description: State of C(npu-driver.service), as of C(systemctl is-active).
       type: str
       sample: active
     uptime:
       description: Seconds since the boot.
       type: float
     kernel:
-      description: The release of the running kernel.
+      description: Release of the running kernel.
       type: str
     going_down:
-      description: Whether this boot is about to end.
+      description: Whether the host is about to go down.
       type: bool
 already:
-  description: Whether the boot O(boot_id) had ended before.
+  description: Whether the boot O(boot_id) had already ended.
   returned: with O(state=rebooted)
   type: bool
 queued:
-  description: Whether the host is about to go down, by this call or an earlier one.
+  description: Whether the host is about to go down because of this call or an earlier one.
   returned: with O(state=rebooted)
   type: bool
 held:
-  description: The processes that kept the host from being rebooted.
+  description: The processes because of which the host was not rebooted.
   returned: with O(state=rebooted)
   type: list
   elements: dict
 msg:
-  description: What was done, or why nothing was.
+  description: What was done, or why nothing was done.
   returned: always
   type: str
 """
@@ -193,7 +195,7 @@ def main():
 
 def view(params, check_mode):
     trial_boot.wait_decided(params["root"], params["wait"])
-    return {"changed": False, "msg": "nothing was asked for"}
+    return {"changed": False, "msg": "nothing to do for state view"}
 
 
 def rebooted(params, check_mode):
@@ -205,18 +207,18 @@ def rebooted(params, check_mode):
     reason = result.pop("reason")
     text = reason
     if result["held"]:
-        text = "not rebooted: chips are held by " + ", ".join("%(command)s (PID %(pid)d)" % entry for entry in result["held"])
+        text = "not rebooted: chips are in use by " + ", ".join("%(command)s (PID %(pid)d)" % entry for entry in result["held"])
     elif result["already"]:
-        text = "the host was rebooted already"
+        text = "the host was already rebooted"
     elif reason is None:
-        text = "the reboot is already on its way"
+        text = "the reboot is already queued"
     return dict(result, changed=reason is not None, queued=result["queued"] or reason is not None, msg=text)
 
 
 def confirmed(params, check_mode):
     call = trial_boot.confirm_reason if check_mode else trial_boot.confirm_boot
     reason = call(params["root"], params["generation"], params["release"], params["boot_id"])
-    return {"changed": reason is not None, "msg": reason or "%s is good already" % params["release"]}
+    return {"changed": reason is not None, "msg": reason or "%s is already confirmed" % params["release"]}
 
 
 def withdrawn(params, check_mode):

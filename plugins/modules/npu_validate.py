@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_validate
-short_description: Check that a host really offers its NPUs to containers
+short_description: Verify that a host provides its NPUs to containers
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Compares all places that must agree, namely the PCI bus, the device nodes, what C(npu-smi) lists and calls
-    healthy, the versions in C(version.info), in the kernel and in C(npu-smi), the release the links name, the marker
-    of the boot unit, the firmware range the driver declares, who may write the driver's libraries, the CDI spec with
-    all it mounts, and CDI in containerd's configuration and in the containerd that runs.
-  - Always runs all checks, so that one run tells everything that is wrong.
-  - On a host without a chip there is nothing to check, and it is valid.
+  - Checks that everything agrees. The checks cover the chips on the PCI bus, the device nodes, the chips and their health in
+    C(npu-smi), the driver versions in C(version.info), in the kernel and in C(npu-smi), the release that the links point to, the
+    marker of the boot unit, the firmware range that the driver declares, the owner and mode of the driver's libraries, the CDI spec
+    and the files it mounts, and CDI in the configuration of containerd and in the running containerd.
+  - Always runs all checks, so that one run shows everything that is wrong.
+  - A host without chips is valid without any checks.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.info_module
@@ -26,28 +26,29 @@ extends_documentation_fragment:
 options:
   version:
     description:
-      - The version the driver must have. Without it, any version that is the same everywhere will do.
+      - Driver version that is required. By default any version is valid, if it is the same in all places.
     type: str
   library_path:
     description:
-      - As for M(npuops.ascend.npu_cdi_spec), whose file is checked.
+      - The value that M(npuops.ascend.npu_cdi_spec) was called with.
     type: str
     choices: [hook, env, none]
     default: hook
   trial:
     description:
-      - Whether this may be a trial boot, whose driver is not C(good) yet. Only a maintenance knows that it is one.
+      - Whether to accept a trial boot, in which the link C(good) does not point to the active release.
+      - Only M(npuops.ascend.npu_maintenance) sets this, because only a maintenance knows that a boot is its trial.
     type: bool
     default: false
   timeout:
     description:
-      - Seconds to wait for one C(npu-smi).
+      - Seconds to wait for each call of C(npu-smi).
     type: int
     default: 30
   fail:
     description:
-      - Whether the module fails when a check does. Its message then lists the failed checks and what to do.
-      - With V(false), look at RV(valid).
+      - Whether the module fails if a check fails. The message lists the failed checks and what to do.
+      - With V(false), the result is in RV(valid).
     type: bool
     default: true
 seealso:
@@ -61,7 +62,7 @@ EXAMPLES = r"""
   npuops.ascend.npu_validate:
     version: 25.5.0
 
-- name: Look what is wrong, and go on
+- name: Validate the host without failing
   npuops.ascend.npu_validate:
     fail: false
   register: validation
@@ -73,51 +74,51 @@ valid:
   returned: always
   type: bool
 checks:
-  description: All checks, in the order a person would look.
+  description: The results of all checks, in the order in which to investigate them.
   returned: always
   type: list
   elements: dict
   contains:
     name:
       description:
-        - The check's name. One of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health),
+        - Name of the check, one of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health),
           V(driver_version), V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready),
-          V(firmware), V(library_ownership), V(cdi_spec), V(cdi_mounts), V(cdi_driver_version), V(cdi_files),
+          V(firmware), V(library_ownership), V(cdi_spec), V(cdi_mounts), V(cdi_hook), V(cdi_driver_version), V(cdi_files),
           V(cdi_config), V(cdi_running).
-        - A check whose input is missing is left out. The one that looks for that input has failed then.
+        - A check without input is omitted. The check for that input has failed in this case.
       type: str
     ok:
-      description: Whether it passed.
+      description: Whether the check passed.
       type: bool
     expected:
-      description: What should be there.
+      description: The expected state.
       type: str
     seen:
-      description: What is there.
+      description: The actual state.
       type: str
     message:
-      description: What to do, V(none) when it passed.
+      description: What to do, V(none) if the check passed.
       type: str
   sample:
     - name: cdi_running
       ok: false
-      expected: the running containerd has CDI on
+      expected: CDI enabled in the running containerd
       seen: "off, cdi_spec_dirs = /etc/cdi, /var/run/cdi"
       message: "containerd has not been restarted since its configuration was changed: run npuops.ascend.install"
 chips:
-  description: How many chips the host has.
+  description: Number of chips of the host.
   returned: always
   type: int
 version:
-  description: The version of the driver tree, V(none) when there is none.
+  description: Version of the driver tree, V(none) if there is none.
   returned: always
   type: str
 firmware_version:
-  description: The firmware the chips run, as C(npu-smi) says; V(none) when it was not told.
+  description: Firmware version of the chips according to C(npu-smi), V(none) if unknown.
   returned: always
   type: str
 msg:
-  description: The failed checks and what to do, or that all passed.
+  description: The failed checks and what to do, or that all checks passed.
   returned: always
   type: str
 """

@@ -12,10 +12,10 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Waits until the newest generation of every DaemonSet is ready on every node it should run on, and until the nodes
-    offer their chips as allocatable resources.
-  - On timeout, fails with the reason for each node, taken from the pods' states, Events and last log
-    lines. An image that does not exist, or that may not be pulled, fails at once.
+  - Waits until the newest generation of every DaemonSet is ready on every node that it should run on, and until the nodes advertise
+    their chips as allocatable resources.
+  - On timeout, fails with the reason for each node, from the states, Events and last log lines of the pods. Fails immediately if an
+    image does not exist or may not be pulled.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -30,15 +30,15 @@ options:
     default: []
     suboptions:
       namespace:
-        description: Their namespace.
+        description: Namespace of the DaemonSet.
         type: str
         required: true
       name:
-        description: Their name.
+        description: Name of the DaemonSet.
         type: str
         required: true
       nodes:
-        description: Nodes that must have a ready pod. Without it, what the DaemonSet's status counts.
+        description: Nodes that must have a ready pod. By default, as many nodes as the status of the DaemonSet requires.
         type: list
         elements: str
   nodes:
@@ -52,15 +52,15 @@ options:
         type: str
         required: true
       resource:
-        description: The resource, such as V(huawei.com/Ascend910).
+        description: The extended resource, such as V(huawei.com/Ascend910).
         type: str
         required: true
       count:
-        description: How many of it must be allocatable.
+        description: Number of chips that must be allocatable.
         type: int
         required: true
   timeout:
-    description: Seconds to wait without progress; every pod that becomes ready restarts them.
+    description: Seconds to wait without progress. Every pod that becomes ready restarts the timeout.
     type: int
     default: 300
 """
@@ -80,7 +80,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 daemonsets:
-  description: The DaemonSets as they run now.
+  description: The status of the DaemonSets.
   returned: success, not in check mode
   type: list
   elements: dict
@@ -95,10 +95,10 @@ daemonsets:
       description: The image.
       type: str
     desired:
-      description: Number of nodes that should run it.
+      description: Number of nodes that should run a pod.
       type: int
     ready:
-      description: Number of nodes that run it.
+      description: Number of nodes with a ready pod.
       type: int
 nodes:
   description: The status of each node in the cluster, by name, as input for P(npuops.ascend.npu_table#filter).

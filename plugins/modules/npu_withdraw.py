@@ -12,14 +12,14 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Removes the labels and annotations of this collection from nodes, waits until the pods of device plugin, exporter and
-    node agent have left them, and deletes what the device plugin wrote about their chips, the ConfigMap
-    C(mindx-dl-deviceinfo-<node>) in C(kube-system).
-  - Of MindCluster's labels (C(accelerator), C(workerselector) and others) it removes those that this collection set, as
-    recorded by the API server. C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned) belong to users and stay.
-  - What the device plugin wrote on the nodes stays too, and is listed in RV(left); O(device_plugin_labels) removes it.
-  - Checks all hosts first. Changes nothing while pods use the NPUs of one of them, while one of them is under
-    maintenance, could not be checked, or is not the node it claims to be.
+  - Removes the labels and annotations of this collection from nodes, waits until the pods of the device plugin, the exporter and
+    the node agent have left them, and deletes the ConfigMap C(mindx-dl-deviceinfo-<node>) in C(kube-system), in which the device
+    plugin lists the chips of the node.
+  - Of MindCluster's labels (C(accelerator), C(workerselector) and others), removes those that this collection set, according to the
+    managed fields of the Node. Keeps C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned), which belong to users.
+  - Keeps the labels and annotations that the device plugin set, and lists them in RV(left). O(device_plugin_labels) removes them.
+  - Checks all hosts first. Changes nothing and fails if pods use the NPUs of a host, or if a host is under maintenance, could not
+    be checked, or is not the node that it claims to be.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -34,31 +34,31 @@ attributes:
     support: full
 options:
   hosts:
-    description: The hosts that leave, as P(npuops.ascend.npu_hosts#filter) makes them.
+    description: The hosts to remove, as P(npuops.ascend.npu_hosts#filter) returns them.
     type: list
     elements: dict
     required: true
   namespace:
-    description: Where the components are.
+    description: Namespace of the components.
     type: str
     default: npu-operator
   force:
-    description: Whether to continue although pods use the NPUs, or a maintenance is under way.
+    description: Whether to continue even if pods use the NPUs or a maintenance is under way.
     type: bool
     default: false
   device_plugin_labels:
     description:
-      - Whether to remove the labels and annotations that MindCluster's device plugin writes on its node and never removes, once
-        its pod is gone.
-      - These are removed by name, because nothing else writes them - the labels C(node.kubernetes.io/npu.chip.name),
-        C(mind-cluster/npu-chip-memory), C(infer-card-type), C(huawei.com/Ascend910-Recover) and
-        C(huawei.com/Ascend910-NetworkRecover), the annotations C(baseDeviceInfos) and C(superPodID).
+      - Whether to remove the labels and annotations that MindCluster's device plugin sets on its node and never removes, after its
+        pod has left the node.
+      - The following are removed by name, because no other software sets them. These are the labels
+        C(node.kubernetes.io/npu.chip.name), C(mind-cluster/npu-chip-memory), C(infer-card-type), C(huawei.com/Ascend910-Recover)
+        and C(huawei.com/Ascend910-NetworkRecover), and the annotations C(baseDeviceInfos) and C(superPodID).
       - The labels C(servertype) and C(accelerator-type) and the annotations C(serverIndex), C(serverType) and C(ResetInfo) are
-        removed only where the API server recorded that the device plugin set them last.
+        removed only if the managed fields of the Node show that the device plugin set them last.
     type: bool
     default: false
   timeout:
-    description: Seconds to wait until the components' pods have left the nodes.
+    description: Seconds to wait until the pods of the components have left the nodes.
     type: int
     default: 120
 seealso:
@@ -75,12 +75,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 done:
-  description: The changes made, or those that would be made in check mode.
+  description: The changes that were made, or would be made in check mode.
   returned: success
   type: list
   elements: str
 left:
-  description: What the device plugin wrote on a node and this module left, as sentences, by inventory name.
+  description: The labels and annotations of the device plugin that were kept, as sentences, by inventory name.
   returned: success
   type: dict
 nodes:
@@ -88,12 +88,12 @@ nodes:
   returned: success
   type: dict
 remaining:
-  description: The nodes that stay in service.
+  description: The NPU nodes that remain in service.
   returned: success
   type: list
   elements: str
 last:
-  description: Whether no node does.
+  description: Whether no NPU node remains in service.
   returned: success
   type: bool
 service_monitors:

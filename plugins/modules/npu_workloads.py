@@ -22,8 +22,8 @@ description:
     same name. It is set by the same request that stops the workload, and removed by the request that restores it. So it can be
     restored from anywhere, even if the controller that parked it is gone.
   - Each request names the version of the object that was read. On a conflict, the object is read and evaluated again.
-  - If a parked workload is neither at zero (or suspended) nor what it was before, somebody has changed it. Then it is not
-    restored, label and annotation are removed, and RV(left) lists it.
+  - If a parked workload is neither at zero (or suspended) nor in its previous state, it was changed in the meantime. Then it is not
+    restored, the label and the annotation are removed, and RV(left) lists it.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -45,7 +45,7 @@ options:
     elements: str
     default: []
   run:
-    description: The name of the run, which becomes part of the annotation.
+    description: ID of the run, which becomes part of the annotation.
     type: str
     default: by hand
   namespace:
@@ -58,13 +58,13 @@ options:
     default: ""
   timeout:
     description:
-      - Seconds to wait for the pods of parked workloads, 0 for no limit. Those that still have some are in RV(waiting); this is
-        not a failure. V(300) by default.
+      - Seconds to wait for the pods of parked workloads to end, V(0) for no limit. RV(waiting) lists the workloads that still have
+        pods afterwards; this is not a failure. V(300) by default.
     type: raw
   heartbeat_limit:
     description:
-      - Seconds to wait for a heartbeat of another run that has parked workloads. Without one it counts as dead, and
-        its workloads are restored. V(90) by default.
+      - Seconds to wait for a heartbeat of another run that has parked workloads. Without a heartbeat, that run is considered dead,
+        and its workloads are restored. V(90) by default.
     type: raw
 notes:
   - A HorizontalPodAutoscaler ignores a workload with zero replicas, and resumes when it is restored, see
@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 parked:
-  description: The workloads of O(resources) that are parked now, or would be.
+  description: The workloads of O(resources) that are parked now, or would be in check mode.
   returned: success
   type: list
   elements: dict
@@ -114,13 +114,13 @@ parked:
       type: raw
       sample: 3
 restored:
-  description: What was restored, or would be.
+  description: The workloads that were restored, or would be in check mode.
   returned: success
   type: list
   elements: dict
   contains: *entry
 left:
-  description: What was not changed.
+  description: The workloads that were not changed.
   returned: success
   type: list
   elements: dict
@@ -129,10 +129,10 @@ left:
       description: Kind, namespace and name.
       type: str
     reason:
-      description: Why.
+      description: Why the workload was not changed.
       type: str
     repair:
-      description: Whether a person must restore it, because it is still parked.
+      description: Whether an administrator must restore the workload, because it is still parked.
       type: bool
     command:
       description: The command that restores it; null if there is nothing to restore, or its previous state is unknown.
@@ -148,11 +148,11 @@ unseen:
   type: list
   elements: str
 problem:
-  description: What could not be restored, as text; null when all could.
+  description: What could not be restored, as text, null if everything was restored.
   returned: success
   type: str
 lines:
-  description: All of this as text.
+  description: The result as lines of text.
   returned: success
   type: list
   elements: str

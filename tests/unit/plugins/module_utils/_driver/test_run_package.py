@@ -221,7 +221,7 @@ def test_an_image_is_pushed_once(registry, package, tmp_path):
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         assert "driver/version.info" in archive.getnames()
     assert build(registry, tree, tmp_path).reason() is None
-    assert "is another image" in build(registry, tree, tmp_path, {"a": "c"}).reason()
+    assert "is a different image" in build(registry, tree, tmp_path, {"a": "c"}).reason()
 
 
 def test_an_image_packed_by_another_zlib_is_the_same_image(registry, package, tmp_path, monkeypatch):

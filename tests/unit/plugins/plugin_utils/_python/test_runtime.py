@@ -42,7 +42,7 @@ def test_what_the_host_says_is_found_among_other_words():
     [
         (10, "", "there is no ctr on it"),
         (11, "", "containerd does not run on it"),
-        (12, "ctr: failed to resolve: r/a: not found", "The registry does not have %s any more" % IMAGE),
+        (12, "ctr: failed to resolve: r/a: not found", "The registry no longer has %s" % IMAGE),
         (12, "unexpected status: 401 Unauthorized", "The registry did not let containerd pull %s" % IMAGE),
         (13, "cp: write error: No space left on device", "is full"),
         (14, "Permission denied", "must not be mounted noexec"),
