@@ -10,10 +10,11 @@ import io
 import traceback
 
 import pytest
-import registry_server
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import RegistryDenied, RegistryError
-from patience import PATIENCE
+
+from support.host import registry_server
+from support.patience import PATIENCE
 
 SHA = "sha256:" + "a" * 64
 REPOSITORY = "mlops/ascend-driver"
