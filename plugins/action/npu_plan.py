@@ -16,12 +16,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
@@ -90,8 +90,8 @@ class ActionModule(HostsAction):
 def _lookups(cluster, snapshot, may_evict):
     white_list = image_white_list.WhiteList.find(cluster)
     return rollout_settings.Lookups(
-        resolve=driver_images.resolve,
-        size=driver_images.size,
+        resolve=driver_image.resolve,
+        size=driver_image.size,
         support=fleet_support.judge,
         confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=time.time(),
@@ -111,7 +111,7 @@ def _registries(hosts):
     """The registries that the hosts' driver images come from."""
     found = set()
     for host in hosts:
-        config = dict(preflight.CONFIG_DEFAULTS, **{key: val for key, val in host["config"].items() if val is not None})
+        config = host_config.complete(host["config"])
         text = config["driver_image"] or config["driver_repository"]
         if text and config["driver_source"] == "image":
             try:

@@ -6,8 +6,13 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
 
 
 class ActionModule(HostsAction):
@@ -28,38 +33,40 @@ class ActionModule(HostsAction):
     def act(self, params):
         cluster = kube_client.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
-        policies = kube_client.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", preflight.ADMISSION_POLICIES[0])
-        needed = preflight.permissions(
+        policies = kube_client.has_resource(
+            cluster, "/apis/admissionregistration.k8s.io/v1", preflight_permissions.ADMISSION_POLICIES[0]
+        )
+        needed = preflight_permissions.to_install(
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
         missing = [permission for permission in needed if not cluster.may(*permission)]
         reasons = ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
-            raise NpuError(preflight.report([], reasons))
-        reasons += preflight.agent_reasons(
+            raise NpuError(preflight_report.report([], reasons))
+        reasons += preflight_components.agent_reasons(
             params["node_agent"],
             params["node_agent_image"],
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
-        reasons += preflight.rollout_reasons(params["rollout_max_unavailable"])
+        reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours = []
         if device_plugin:
-            ours, foreign = preflight.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
+            ours, foreign = preflight_components.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
         nodes = cluster.nodes()
-        verdicts = preflight.judge(params["hosts"], nodes, driver_images.resolve, ours, device_plugin)
-        problem = preflight.report(verdicts, reasons)
+        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, device_plugin)
+        problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
-            "ready": [verdict.name for verdict in verdicts if verdict.status == preflight.READY],
-            "no_chip": [verdict.name for verdict in verdicts if verdict.status == preflight.SKIPPED],
+            "ready": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.READY],
+            "no_chip": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.SKIPPED],
             "plan": [verdict.line() for verdict in verdicts],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
-            "kubelet_pods": preflight.kubelets_tell_pods_apart(nodes.values()),
+            "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
         }
 
 

@@ -53,7 +53,7 @@ _value:
 """
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given, is_empty
 

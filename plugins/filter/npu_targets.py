@@ -61,7 +61,7 @@ _value:
 """
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
 
 
 def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugin=True, exporter=True, node_agent=True):
@@ -72,7 +72,7 @@ def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugi
         if "__npu_validation" in variables:
             versions[name] = variables["__npu_validation"].get("version")
     components = [boolean(component) for component in (device_plugin, exporter, node_agent)]
-    return preflight.targets(verdicts, done, versions, namespace, *components)
+    return preflight_targets.targets(verdicts, done, versions, namespace, *components)
 
 
 class FilterModule:

@@ -12,10 +12,10 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import empty_answers, given, is_empty
 
-_CONFIG: dict[str, dict[str, Any]] = {key: {"type": "str"} for key in preflight.CONFIG_DEFAULTS}
+_CONFIG: dict[str, dict[str, Any]] = {key: {"type": "str"} for key in host_config.CONFIG_DEFAULTS}
 _CONFIG["registry_password"] = {"type": "str", "no_log": True}
 # A key, or a list of keys.
 _CONFIG["driver_signature_keys"] = {"type": "raw"}
@@ -94,4 +94,4 @@ def falls_back(name: str) -> bool:
 
 
 def _is_of_hosts(name: str) -> bool:
-    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in preflight.CONFIG_DEFAULTS)
+    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in host_config.CONFIG_DEFAULTS)

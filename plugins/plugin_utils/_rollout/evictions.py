@@ -20,7 +20,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot im
 def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, settings: RolloutSettings, lookups: Lookups) -> None:
     """Who cannot leave, and who would find no other place. Blocks entries."""
     policy = settings.policy
-    found, open_pods = {}, []
+    found: dict[str | None, list[drain_blocker.Blocker]] = {}
+    open_pods: list[drain_pod.Pod] = []
     for entry in due:
         pods = snapshot.pods.get(entry.node_name, [])
         leaving = [pod for pod in pods if policy.goes(pod)]

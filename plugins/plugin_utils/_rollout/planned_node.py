@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import version_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
 
 class PlannedNode:
     """One host with the verdict on it."""
 
     def __init__(self, checked: CheckedHost, node: Object | None) -> None:
-        """``checked``: _fleet.preflight.CheckedHost; ``node``: the Node or None."""
+        """``checked``: _preflight.checked_host.CheckedHost; ``node``: the Node or None."""
         self.checked, self.node = checked, node
         self.name, self.node_name, self.facts = checked.name, checked.node_name, checked.facts
         self.verdict = ""  # one of _fleet.verdict, when it is judged

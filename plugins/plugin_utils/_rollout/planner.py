@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import evictions as rollout_evictions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
@@ -40,7 +42,7 @@ def make(
     """
     resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
     explicit = settings.reason == maintenance_record.UPGRADE_REASON
-    checked = preflight.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
+    checked = preflight_checks.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
@@ -63,11 +65,11 @@ def make(
     return plan
 
 
-def _unknown_variables(checked: Sequence[preflight.CheckedHost]) -> list[str]:
+def _unknown_variables(checked: Sequence[CheckedHost]) -> list[str]:
     """A mistyped variable is in the way of everything, also where nothing is due."""
     found: dict[str, list[str]] = {}
     for verdict in checked:
-        for sentence in preflight.unknown_variables(verdict.host.get("variables") or []):
+        for sentence in unknown_variables(verdict.host.get("variables") or []):
             if sentence in verdict.reasons:
                 verdict.reasons.remove(sentence)
             found.setdefault(sentence, []).append(verdict.name)

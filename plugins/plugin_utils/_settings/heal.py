@@ -9,9 +9,9 @@ Its documentation is the fragment recovery.
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import unknown_variables
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
 
 RECOVERY = {
     "type": "dict",

@@ -9,7 +9,7 @@ import pathlib
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
@@ -97,17 +97,17 @@ def test_install_may_make_change_and_remove_it(granted, kind, group, namespace, 
 
 def test_install_asks_for_what_it_makes():
     """Preflight names, in words, every right that would be missing later."""
-    asked = set(preflight.permissions(NAMESPACE, True, True, True, True))
+    asked = set(preflight_permissions.to_install(NAMESPACE, True, True, True, True))
     for kind, group, namespace, name in made():
         if kind.startswith("ValidatingAdmissionPolicy"):
-            assert name in preflight._AGENT_POLICIES + preflight._PLUGIN_POLICIES
+            assert name in preflight_permissions._AGENT_POLICIES + preflight_permissions._PLUGIN_POLICIES
         if group != "monitoring.coreos.com" and kind != "Service":  # only where the Prometheus operator is
             resource = PLURALS.get(kind, kind.lower() + "s")
             assert {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)} & asked, (kind, name)
 
 
 def test_preflight_and_plan_are_content(granted):
-    asked = preflight.permissions(NAMESPACE, True, True, True, True) + rollout_permissions.to_carry_out(NAMESPACE)
+    asked = preflight_permissions.to_install(NAMESPACE, True, True, True, True) + rollout_permissions.to_carry_out(NAMESPACE)
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 

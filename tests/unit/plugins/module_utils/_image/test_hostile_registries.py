@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import stagi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, oci, registry_connection
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 
 from support.host import registry_server
 
@@ -98,8 +98,8 @@ def ask_everything(address, tmp_path):
         lambda: client.tags(REPOSITORY),
         lambda: client.blob(REPOSITORY, SHA),
         lambda: client.authorization(REPOSITORY),
-        lambda: driver_images.resolve(name, CONFIG),
-        lambda: driver_images.size(name, "t", CONFIG, "x86_64"),
+        lambda: driver_image.resolve(name, CONFIG),
+        lambda: driver_image.size(name, "t", CONFIG, "x86_64"),
         lambda: setattr(stager, "digest", "t") or stager.check(),
         lambda: oci.Image(client, REPOSITORY, "t", layer, "amd64", {}).reason(),
     ):

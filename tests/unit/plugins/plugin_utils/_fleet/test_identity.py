@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity, preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 
 from support.fleet.hosts import NEW_DIGEST, host
 from support.fleet.maintenance_bench import Bench
@@ -30,7 +31,7 @@ def machine(nodes, **ids):
 
 
 def judged(hosts, nodes):
-    return {verdict.name: verdict.reasons for verdict in preflight.judge(hosts, nodes, lambda *_args: NEW_DIGEST, [], True)}
+    return {verdict.name: verdict.reasons for verdict in preflight_checks.judge(hosts, nodes, lambda *_args: NEW_DIGEST, [], True)}
 
 
 def test_two_nodes_with_one_boot_id():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.preflight import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
 
 from support.paths import CHECKOUT

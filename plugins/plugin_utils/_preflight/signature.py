@@ -12,9 +12,12 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
 OFF, REQUIRE = "off", "require"
@@ -26,14 +29,14 @@ _MAX_SIGNATURES = 50
 _MAX_KEY = 16 * 1024
 
 
-def policy(value):
+def policy(value: str) -> str:
     """The policy ``value``; raises NpuError for what is none."""
     if value not in (OFF, REQUIRE):
         raise NpuError("npu_driver_signature_policy is %r; it must be %s or %s" % (value, OFF, REQUIRE))
     return value
 
 
-def verify(client, repository, digest, keys):
+def verify(client: RegistryClient, repository: str, digest: str, keys: str | Iterable[str] | None) -> None:
     """Raise NpuError unless the image ``digest`` in ``repository`` is signed with one of ``keys`` (PEM texts, or paths)."""
     loaded = [_load(key) for key in _listed(keys)]
     if not loaded:
@@ -60,11 +63,11 @@ def verify(client, repository, digest, keys):
     )
 
 
-def _listed(keys):
+def _listed(keys: str | Iterable[str] | None) -> list[str]:
     return [keys] if isinstance(keys, str) and keys.strip() else list(keys or [])
 
 
-def _load(key):
+def _load(key: str) -> Any:
     """The public key in a PEM text or file. Raises NpuError."""
     # Imported here: without a policy nobody needs it.
     try:
@@ -86,7 +89,7 @@ def _load(key):
         raise NpuError("A key of npu_driver_signature_keys is not a PEM public key, like cosign.pub") from None
 
 
-def _signature_of(layer):
+def _signature_of(layer: dict[str, Any]) -> bytes | None:
     annotations = layer.get("annotations")
     text = annotations.get(_ANNOTATION) if isinstance(annotations, dict) else None
     try:
@@ -95,25 +98,31 @@ def _signature_of(layer):
         return None
 
 
-def _is_about(payload, digest):
+def _is_about(payload: bytes, digest: str) -> bool:
     """Whether the signed text says that it is a signature of that very image."""
     critical = (manifests.parse(payload) or {}).get("critical")
     image = critical.get("image") if isinstance(critical, dict) else None
-    return isinstance(image, dict) and critical.get("type") == _TYPE and image.get("docker-manifest-digest") == digest
+    return (
+        isinstance(critical, dict)
+        and isinstance(image, dict)
+        and critical.get("type") == _TYPE
+        and image.get("docker-manifest-digest") == digest
+    )
 
 
-def _fits(key, signature, payload):
+def _fits(key: Any, signature: bytes, payload: bytes) -> bool:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 
     if not isinstance(key, ec.EllipticCurvePublicKey):
         return _verifies(key, signature, payload, None)
     # Older cosign took SHA-256 for every curve, newer ones take the hash that is as long as the key.
-    own = {384: SHA384, 521: SHA512}.get(key.curve.key_size, SHA256)
+    hashes: dict[int, Any] = {384: SHA384, 521: SHA512}
+    own = hashes.get(key.curve.key_size, SHA256)
     return any(_verifies(key, signature, payload, ec.ECDSA(algorithm())) for algorithm in dict.fromkeys((SHA256, own)))
 
 
-def _verifies(key, signature, payload, ecdsa):
+def _verifies(key: Any, signature: bytes, payload: bytes, ecdsa: Any) -> bool:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -11,7 +11,8 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import driver_images, preflight
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -40,7 +41,7 @@ def resolve(registry, tag="t", **config):
         "driver_signature_policy": "require",
         "driver_signature_keys": None,
     }
-    return driver_images.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config))
+    return driver_image.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config))
 
 
 def pem(key):
@@ -207,8 +208,8 @@ def test_hosts_with_another_digest_are_asked_for_by_themselves():
     asked = []
     verdicts = []
     for digest in (None, "sha256:" + "1" * 64):
-        verdict = preflight.CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
+        verdict = CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
         verdict.wants_image = True
         verdicts.append(verdict)
-    preflight._resolve_images(verdicts, lambda reference, config: asked.append(config["driver_digest"]) or config["driver_digest"])
+    driver_image.resolve_all(verdicts, lambda reference, config: asked.append(config["driver_digest"]) or config["driver_digest"])
     assert asked == [None, "sha256:" + "1" * 64]

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One host with what preflight found out about it."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import host_config
+
+_HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
+
+
+class CheckedHost:
+    """What install will do with one host, and why not."""
+
+    def __init__(self, host: dict[str, Any]) -> None:
+        self.host = host
+        self.name: str = host["name"]
+        self.config = host_config.complete(host["config"])
+        self.facts: dict[str, Any] = host.get("facts") or {}
+        self.node_name: str = self.config["node_name"] or self.name
+        self.reasons: list[str] = []
+        self.notes: list[str] = []
+        self.image: str | None = None  # its reference
+        self.digest: str | None = None
+        self.profile: str | None = None
+        self.wants_image = False
+        self.components = "enabled"
+        # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
+        self.keep_release: str | None = None
+        self.runs_another = False
+
+    @property
+    def family(self) -> dict[str, Any]:
+        return self.facts.get("family") or {}
+
+    @property
+    def has_chips(self) -> bool:
+        return bool(self.facts.get("chip_count"))
+
+    @property
+    def status(self) -> str:
+        if self.host.get("unreachable"):
+            return UNREACHABLE
+        if self.reasons:
+            return BLOCKED
+        return READY if self.has_chips else SKIPPED
+
+    @property
+    def driver_path(self) -> str | None:
+        """The driver tree on the host, as the components mount it."""
+        if self.config["driver_source"] == "preinstalled":
+            return (self.facts.get("driver") or {}).get("tree")
+        return posixpath.join(self.config["driver_root"], "driver")
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "reasons": self.reasons,
+            "notes": self.notes,
+            "node_name": self.node_name,
+            "family": self.family.get("name"),
+            "accelerator": self.family.get("accelerator"),
+            "resource": self.family.get("resource"),
+            "chips": self.facts.get("chip_count", 0),
+            "host_arch": _HOST_ARCH.get(self.facts.get("machine", "")),
+            "driver_source": self.config["driver_source"],
+            "driver_version": self.config["driver_version"],
+            "driver_path": self.driver_path,
+            "image": self.image,
+            "digest": self.digest,
+            "profile": self.profile,
+            "components": self.components,
+            "keep_release": self.keep_release,
+            "expected_version": (self.config["driver_version"] if self.wants_image and not self.runs_another else None),
+            "family_key": self.family.get("key"),
+        }
+
+    def line(self) -> str:
+        """The plan for this host, for people."""
+        if self.status == SKIPPED:
+            return "%s: %s" % (self.name, "; ".join(self.notes))
+        source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
+        text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"], self.family["name"], source)
+        return "; ".join([text] + self.notes)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All checks of the hosts before anything is changed on any of them.
+
+Pure decisions on what the hosts, the cluster and the registry said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_path, host_checks, node_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Resolve
+
+
+def judge(
+    hosts: Sequence[dict[str, Any]],
+    nodes: Mapping[str, Object],
+    resolve: Resolve,
+    daemonsets: Iterable[Object] = (),
+    plugin_enabled: bool = True,
+) -> list[CheckedHost]:
+    """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
+
+    ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
+    ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
+    device plugin's that are there already.
+    """
+    verdicts = inspect(hosts, nodes, resolve, plugin_enabled)
+    candidates = [verdict for verdict in verdicts if verdict.has_chips]
+    driver_path.check_deployed(candidates, nodes, daemonsets)
+    for verdict in candidates:
+        host_checks.check_loaded(verdict)
+    return verdicts
+
+
+def inspect(
+    hosts: Sequence[dict[str, Any]],
+    nodes: Mapping[str, Object],
+    resolve: Resolve | None,
+    plugin_enabled: bool = True,
+    explicit: bool = False,
+) -> list[CheckedHost]:
+    """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
+
+    Without ``resolve`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
+    """
+    verdicts = [CheckedHost(host) for host in hosts]
+    for verdict in verdicts:
+        host_checks.check(verdict, plugin_enabled)
+    candidates = [verdict for verdict in verdicts if verdict.has_chips]
+    node_checks.check(candidates, nodes)
+    driver_path.check_one(candidates)
+    if resolve is not None:
+        driver_image.resolve_all(candidates, resolve, explicit)
+    return verdicts

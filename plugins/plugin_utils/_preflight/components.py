@@ -1,0 +1,64 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether what install deploys can be deployed: the device plugin, the node agent, the pace of a DaemonSet's rollout."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+
+# As the API takes it: a 32 bit number, or up to 100%.
+_AT_ONCE = re.compile(r"([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)\Z")
+
+
+def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Objects, list[str]]:
+    """(ours, reasons): the device plugin DaemonSets in ``namespace``, and a sentence for each one elsewhere."""
+    plugins = [
+        daemonset
+        for daemonset in daemonsets
+        if daemonset["metadata"]["name"].startswith("ascend-device-plugin")
+        and any(
+            (volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS
+            for volume in daemonset["spec"]["template"]["spec"].get("volumes") or []
+        )
+    ]
+    reasons = [
+        "another device plugin is deployed, DaemonSet %s in the namespace %s; two of them on one node break each other."
+        " Delete it, or set npu_namespace: %s to take it over"
+        % (daemonset["metadata"]["name"], daemonset["metadata"]["namespace"], daemonset["metadata"]["namespace"])
+        for daemonset in plugins
+        if daemonset["metadata"]["namespace"] != namespace
+    ]
+    return [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace], reasons
+
+
+def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout: int = 30) -> list[str]:
+    """Why the node agent cannot be deployed, as sentences. ``interval``, ``timeout``: of its probes, in seconds."""
+    reasons = []
+    if enabled and not image:
+        reasons.append(
+            "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
+            " pushed to your registry; or set npu_node_agent_enabled: false"
+        )
+    if enabled and not 0 < timeout < interval:
+        reasons.append(
+            "npu_node_agent_probe_timeout is %d and npu_node_agent_probe_interval %d: a probe must end before the next one starts"
+            % (timeout, interval)
+        )
+    return reasons
+
+
+def rollout_reasons(max_unavailable: str | None) -> list[str]:
+    """Why no DaemonSet can be replaced on ``max_unavailable`` nodes at once (a text, ``1`` or ``10%``), as sentences."""
+    # A variable without a value is None.
+    if _AT_ONCE.match(max_unavailable or ""):
+        return []
+    return [
+        "npu_daemonset_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
+        % json.dumps(max_unavailable)
+    ]

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver image of a host: its reference, and what the registry says of it, asked with the host's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import signature
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
+
+# resolve(reference, config) -> digest; raises NpuError
+Resolve = Callable[[str, dict[str, Any]], str]
+
+# What the registry's answer depends on, besides the reference.
+_OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
+
+
+def reference_of(config: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str | None]:
+    """(reference text, profile or None) of the driver image for a host. Raises NpuError when it cannot be told."""
+    if config["driver_image"]:
+        return config["driver_image"], config["driver_profile"]
+    if not config["driver_repository"]:
+        raise NpuError(
+            "npu_driver_repository is not set: the repository that holds the driver images, such as"
+            " registry.example.com/mlops/ascend-driver (or npu_driver_image for a whole reference)"
+        )
+    if config["driver_profile"]:
+        tag = profile_tag(config["driver_version"], config["driver_profile"])
+    else:
+        family = facts.get("family") or {}
+        tag = image_profile(config["driver_version"], family.get("key"), facts.get("kernel_key"), facts.get("os_key"))
+    return "%s:%s" % (config["driver_repository"], tag), tag
+
+
+def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: bool = False) -> None:
+    """Each distinct reference is looked up once, however many hosts want it."""
+    answers: dict[tuple[str, ...], tuple[str | None, str | None]] = {}
+    for verdict in candidates:
+        if not verdict.wants_image:
+            continue
+        if explicit and not verdict.host["config"].get("driver_version"):
+            # What install begins with is no answer to the question what a fleet that runs shall be moved to.
+            verdict.reasons.append("npu_driver_version is not set: set the version to upgrade to, in the inventory or with -e")
+            continue
+        try:
+            reference, profile = reference_of(verdict.config, verdict.facts)
+        except NpuError as exc:
+            verdict.reasons.append(one_line(exc.message))
+            continue
+        verdict.image, verdict.profile = reference, profile
+        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if name.startswith(_OF_IMAGES))
+        if key not in answers:
+            try:
+                answers[key] = (resolve(reference, verdict.config), None)
+            except ImageNotFound as exc:
+                told = " for the profile %s" % profile if profile else ""
+                answers[key] = (None, "no driver image%s: %s" % (told, one_line(exc.message)))
+            except NpuError as exc:
+                # The registry's trouble, not this image's: one line for all hosts.
+                answers[key] = (None, one_line(exc.message))
+        verdict.digest, problem = answers[key]
+        if problem:
+            verdict.reasons.append(problem)
+
+
+def resolve(reference_text: str, config: dict[str, Any]) -> str:
+    """The digest of a reference, verified where signatures are required. Raises NpuError.
+
+    ``config``: with the keys of host_config.CONFIG_DEFAULTS. The digest in it counts for more than the tag.
+    """
+    reference = parse_reference(reference_text)
+    required = signature.policy(config.get("driver_signature_policy") or signature.OFF) == signature.REQUIRE
+    pinned = config.get("driver_digest")
+    if pinned and not is_digest(pinned):
+        raise NpuError("npu_driver_digest is %r; it must be sha256: and 64 hexadecimal digits" % pinned)
+    if pinned and reference.digest and pinned != reference.digest:
+        raise NpuError("npu_driver_image names %s, and npu_driver_digest is %s" % (reference.digest, pinned))
+    client = _client(reference, config)
+    digest = client.resolve(reference.repository, pinned or reference.digest or reference.tag).digest
+    if required:
+        signature.verify(client, reference.repository, digest, config.get("driver_signature_keys"))
+    return digest
+
+
+def size(reference_text: str, digest: str, config: dict[str, Any], machine: str) -> int:
+    """Bytes of the layers of the image with that digest for a host whose ``uname -m`` is ``machine``. Raises NpuError."""
+    reference = parse_reference(reference_text)
+    _descriptor, manifest = _client(reference, config).image(reference.repository, digest, machine)
+    return sum(layer["size"] for layer in manifest["layers"])
+
+
+def _client(reference: Reference, config: dict[str, Any]) -> RegistryClient:
+    return RegistryClient(
+        reference.registry,
+        username=config["registry_username"],
+        password=config["registry_password"],
+        plain_http=config["registry_plain_http"],
+        ca_file=config["registry_ca_file"],
+    )

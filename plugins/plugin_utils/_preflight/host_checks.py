@@ -1,0 +1,69 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host can be installed: it answers, has chips, a source for its driver, and runs no other one."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
+
+SOURCES = ("image", "preinstalled")
+LATER_SOURCES = ("package",)
+
+
+def check(verdict: CheckedHost, plugin_enabled: bool) -> None:
+    """Adds what is wrong with the host itself."""
+    verdict.reasons.extend(unknown_variables(verdict.host.get("variables") or []))
+    if verdict.host.get("unreachable"):
+        verdict.reasons.append("not reachable: %s" % one_line(verdict.host.get("error")))
+        return
+    if verdict.host.get("error"):
+        verdict.reasons.append(one_line(verdict.host["error"]))
+        return
+    if verdict.host.get("pending"):
+        verdict.notes.append(verdict.host["pending"])
+        return
+    if not verdict.has_chips:
+        verdict.notes.append("has no Ascend chip; skipped")
+        return
+    verdict.reasons.extend(verdict.facts.get("problems") or [])
+    _check_source(verdict)
+    accelerator = verdict.family.get("accelerator")
+    if plugin_enabled and accelerator and accelerator not in fleet_components.DEVICE_PLUGINS:
+        verdict.reasons.append("MindCluster v7.3 has no device plugin for the %s (%s)" % (verdict.family["name"], accelerator))
+
+
+def _check_source(verdict: CheckedHost) -> None:
+    source = verdict.config["driver_source"]
+    if source in LATER_SOURCES:
+        verdict.reasons.append("npu_driver_source: %s is not supported yet; use image or preinstalled" % source)
+    elif source not in SOURCES:
+        verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES)))
+    verdict.wants_image = source == "image"
+
+
+def check_loaded(verdict: CheckedHost) -> None:
+    """Install never replaces a driver that runs."""
+    driver = verdict.facts.get("driver") or {}
+    if not verdict.wants_image or not driver.get("loaded") or not verdict.digest:
+        return
+    wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
+    if driver.get("loaded_release") in (None, wanted):
+        if driver.get("release") == wanted and driver.get("complete"):
+            verdict.keep_release = wanted
+        return
+    if not driver.get("managed"):
+        verdict.reasons.append(
+            "the driver %s is still loaded after its removal, configured is %s. Reboot the host, then run again"
+            % (driver["loaded_release"], wanted)
+        )
+        return
+    verdict.keep_release, verdict.runs_another = driver["loaded_release"], True
+    verdict.notes.append(
+        "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
+        % (driver["loaded_release"], wanted)
+    )

@@ -1,0 +1,103 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether each host is its node, and whether the node is Ready and runs what we need."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+
+_KUBELET_MIN, _KUBELET_TESTED = (1, 24), (1, 34)
+
+# KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
+_KUBELET_PODS = (1, 33)
+_CONTAINERD_MIN = (1, 7)
+
+
+def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> None:
+    """Adds what is wrong with the nodes of the hosts."""
+    by_node: dict[str, list[CheckedHost]] = {}
+    for verdict in candidates:
+        by_node.setdefault(verdict.node_name, []).append(verdict)
+    by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
+    twins = identity.twins(nodes)
+    same = identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
+    for node_name, verdicts in by_node.items():
+        for verdict in verdicts:
+            told = (twins.get(node_name), same.get(verdict.name) if len(verdicts) == 1 else None)
+            verdict.reasons.extend(reason for reason in told if reason)
+            if len(verdicts) > 1:
+                others = ", ".join(other.name for other in verdicts if other is not verdict)
+                verdict.reasons.append("shares the node name %s with %s; see npu_node_name" % (node_name, others))
+            _check_node(verdict, nodes, by_boot_id)
+
+
+def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: Mapping[str | None, str]) -> None:
+    boot_id = verdict.facts.get("boot_id")
+    same_machine = by_boot_id.get(boot_id)
+    node = nodes.get(verdict.node_name)
+    if node is None:
+        near = same_machine or next(iter(difflib.get_close_matches(verdict.node_name, nodes, 1)), None)
+        hint = ""
+        if same_machine:
+            hint = ": this machine is the node %s, set npu_node_name: %s" % (same_machine, same_machine)
+        elif near:
+            hint = ": did you mean %s? See npu_node_name" % near
+        verdict.reasons.append("the cluster has no node %s%s" % (verdict.node_name, hint))
+        return
+    if kube_client.boot_id(node) != boot_id:
+        verdict.reasons.append(
+            "the host is not the node %s: the host's boot ID is %s, the node reports %s%s. Correct ansible_host or"
+            " npu_node_name; right after a reboot, wait until the kubelet has reported"
+            % (
+                verdict.node_name,
+                boot_id,
+                kube_client.boot_id(node),
+                ". This machine is the node %s" % same_machine if same_machine else "",
+            )
+        )
+        return
+    ready, why = kube_client.node_ready(node)
+    if not ready:
+        verdict.reasons.append("the node %s is not Ready: %s" % (verdict.node_name, one_line(why)))
+    _check_versions(verdict, kube_client.node_info(node))
+    paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
+    if paused or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
+        verdict.components = "paused"
+        verdict.notes.append("is %s; its components are not changed" % ("paused" if paused else "under maintenance"))
+
+
+def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
+    kubelet = _numbers(info.get("kubeletVersion"))
+    if kubelet and kubelet < _KUBELET_MIN:
+        verdict.reasons.append("the kubelet is %s; at least 1.24 is needed" % info["kubeletVersion"])
+    elif kubelet and kubelet > _KUBELET_TESTED:
+        verdict.notes.append("runs kubelet %s, newer than MindCluster v7.3 supports (1.34)" % info["kubeletVersion"])
+    name, _separator, version = (info.get("containerRuntimeVersion") or "").partition("://")
+    told = " ".join(verdict.facts.get("problems") or [])
+    if name == "containerd":
+        numbers = _numbers(version)
+        if numbers and numbers < _CONTAINERD_MIN and "containerd" not in told:
+            verdict.reasons.append("containerd is %s; CDI needs 1.7 or newer" % version)
+    elif name and name not in told:
+        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported" % name)
+
+
+def _numbers(version: str | None) -> tuple[int, int] | None:
+    match = re.match(r"v?(\d+)\.(\d+)", version or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def kubelets_tell_pods_apart(nodes: Iterable[Object]) -> bool:
+    """Whether every kubelet knows a right to its list of pods beside that to everything it can do (KubeletFineGrainedAuthz)."""
+    versions = [_numbers(kube_client.node_info(node).get("kubeletVersion")) for node in nodes]
+    return bool(versions) and all(version and version >= _KUBELET_PODS for version in versions)

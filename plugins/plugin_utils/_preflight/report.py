@@ -1,0 +1,35 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that preflight found wrong, as readable text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import UNREACHABLE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+
+
+def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> str | None:
+    """Everything wrong at once as readable text, or None when nothing is.
+
+    Reasons that several hosts share are told once, with their names.
+    """
+    shared: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for reason in verdict.reasons:
+            shared.setdefault(reason, []).append(verdict.name)
+    if not shared and not cluster_reasons:
+        return None
+    stopped = [verdict.name for verdict in verdicts if verdict.reasons]
+    lines = []
+    if stopped:
+        lines.append("Nothing was changed: %d of %d hosts cannot be installed as they are." % (len(stopped), len(verdicts)))
+    else:
+        lines.append("Nothing was changed: the cluster does not allow what install needs.")
+    lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
+    lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
+    if any(verdict.status == UNREACHABLE for verdict in verdicts):
+        lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the hosts that came through installation ask of the cluster: labels, DaemonSets, chips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import READY
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+
+def targets(
+    verdicts: Mapping[str, dict[str, Any]],
+    done: Iterable[str],
+    versions: Mapping[str, str | None],
+    namespace: str,
+    device_plugin: bool = True,
+    exporter: bool = True,
+    node_agent: bool = True,
+) -> dict[str, Any]:
+    """What the cluster play needs, from results of CheckedHost.result() by host.
+
+    ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
+    host. Returns {labels, accelerators, driver_path, daemonsets, nodes}: the nodes argument of npu_node, the role
+    variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for.
+    """
+    hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
+    active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]
+    ready = [verdict for verdict in verdicts.values() if verdict["status"] == READY]
+    accelerators = sorted({verdict["accelerator"] for verdict in ready})
+    result: dict[str, Any] = {
+        "labels": [{"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name))} for name, verdict in hosts],
+        "accelerators": accelerators,
+        "driver_path": next((verdict["driver_path"] for verdict in ready), None),
+        "daemonsets": [],
+        "nodes": [],
+    }
+    if device_plugin:
+        result["daemonsets"] = [
+            {
+                "namespace": namespace,
+                "name": fleet_components.DEVICE_PLUGINS[accelerator],
+                "nodes": [verdict["node_name"] for verdict in active if verdict["accelerator"] == accelerator],
+            }
+            for accelerator in accelerators
+        ]
+        result["nodes"] = [
+            {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]} for verdict in active
+        ]
+    nodes = [verdict["node_name"] for verdict in active]
+    others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT)]
+    result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
+    return result
+
+
+def _labels(verdict: dict[str, Any], version: str | None) -> dict[str, str]:
+    wanted = {
+        kube_client.LABEL_PRESENT: "",
+        kube_client.LABEL_CHIP: verdict["family"],
+        kube_client.LABEL_DRIVER_VERSION: version or verdict["driver_version"],
+        kube_client.LABEL_COMPONENTS: "enabled",
+        "accelerator": verdict["accelerator"],
+        "workerselector": "dls-worker-node",
+        "node-role.kubernetes.io/worker": "worker",
+        "host-arch": verdict["host_arch"],
+    }
+    return {key: value for key, value in wanted.items() if value is not None}

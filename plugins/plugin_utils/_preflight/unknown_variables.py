@@ -1,0 +1,20 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Misspelt variables: those that begin like ours, and that nobody reads."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """A sentence for each of the variables ``names`` that this collection does not know."""
+    sentences = []
+    for name in sorted(set(names) - known_variables()):
+        near = difflib.get_close_matches(name, known_variables(), 1, 0.75)
+        sentences.append("unknown variable %s%s" % (name, ": did you mean %s?" % near[0] if near else ""))
+    return sentences

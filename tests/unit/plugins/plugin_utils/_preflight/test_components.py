@@ -1,0 +1,58 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
+
+from support.fleet.preflight import plugin_daemonset
+
+
+def test_a_device_plugin_behind_the_node_agent_is_one_too():
+    daemonset = plugin_daemonset("/x", "kube-system", "/var/lib/npuops/device-plugins")
+    assert len(preflight_components.device_plugins([daemonset], "npu-operator")[1]) == 1
+
+
+def test_the_node_agent_needs_an_image():
+    assert "npu_node_agent_image is not set" in preflight_components.agent_reasons(True, "")[0]
+    assert (
+        preflight_components.agent_reasons(True, "registry.example/agent:1")
+        == preflight_components.agent_reasons(False, None)
+        == []
+    )
+
+
+def test_a_probe_of_the_node_agent_ends_before_the_next_one():
+    assert (
+        "timeout is 30 and npu_node_agent_probe_interval 6:"
+        in preflight_components.agent_reasons(True, "registry.example/agent:1", 6)[0]
+    )
+    assert (
+        preflight_components.agent_reasons(True, "registry.example/agent:1", 6, 5)
+        == preflight_components.agent_reasons(False, "", 6)
+        == []
+    )
+
+
+@pytest.mark.parametrize("value", ["1", "25", "1%", "100%"])
+def test_nodes_at_once(value):
+    assert preflight_components.rollout_reasons(value) == []
+
+
+@pytest.mark.parametrize("value", [None, "", "0", "-1", "1.5", "0%", "101%", "10 %", "10%%", "%", "ten", "\u0661"])
+def test_nodes_at_once_that_cannot_be(value):
+    (reason,) = preflight_components.rollout_reasons(value)
+    assert reason.startswith("npu_daemonset_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
+
+
+def test_another_device_plugin():
+    ours, reasons = preflight_components.device_plugins(
+        [plugin_daemonset("/x"), plugin_daemonset("/x", "kube-system")], "npu-operator"
+    )
+    assert [daemonset["metadata"]["namespace"] for daemonset in ours] == ["npu-operator"]
+    assert len(reasons) == 1
+    assert "set npu_namespace: kube-system to take it over" in reasons[0]

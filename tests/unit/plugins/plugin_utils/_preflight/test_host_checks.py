@@ -1,0 +1,63 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from support.fleet.preflight import facts, host, only
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("package", "npu_driver_source: package is not supported yet; use image or preinstalled"),
+        ("Image", "npu_driver_source is 'Image'; it must be one of image, preinstalled, package"),
+    ],
+)
+def test_source(source, reason):
+    assert only(host(driver_source=source)).reasons == [reason]
+
+
+def test_preinstalled_needs_no_registry():
+    tree = {"loaded": True, "tree": "/usr/local/Ascend/driver", "loaded_version": "24.1.0"}
+    verdict = only(
+        host(fact=facts(boot_id="boot-a", driver=tree), driver_source="preinstalled", driver_repository=None),
+        resolve=None,
+    )
+    assert (verdict.status, verdict.image, verdict.driver_path) == ("ready", None, "/usr/local/Ascend/driver")
+    assert verdict.result()["expected_version"] is None
+
+
+RELEASE = "25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "ab" * 6
+
+
+@pytest.mark.parametrize(
+    ("loaded", "pending"),
+    [
+        (RELEASE, False),
+        ("25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "cd" * 6, True),
+        ("25.3.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-" + "ab" * 6, True),
+    ],
+)
+def test_a_loaded_driver_is_not_replaced(loaded, pending):
+    driver = {"loaded": True, "managed": True, "loaded_release": loaded}
+    verdict = only(host(fact=facts(boot_id="boot-a", driver=driver)))
+    assert verdict.status == "ready"
+    assert verdict.keep_release == (loaded if pending else None)
+    assert verdict.result()["expected_version"] == (None if pending else "25.5.0")
+    assert ("npuops.ascend.upgrade" in " ".join(verdict.notes)) is pending
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_is_there_already_is_not_staged_again(complete):
+    driver = {"loaded": True, "managed": True, "loaded_release": RELEASE, "release": RELEASE, "complete": complete}
+    verdict = only(host(fact=facts(boot_id="boot-a", driver=driver)))
+    assert verdict.keep_release == (RELEASE if complete else None)
+    assert verdict.notes == [] and verdict.result()["expected_version"] == "25.5.0"
+
+
+def test_no_device_plugin_for_the_950():
+    assert only(host(fact=facts("d806", "boot-a"))).reasons == ["MindCluster v7.3 has no device plugin for the 950 (huawei-npu)"]
+    assert only(host(fact=facts("d806", "boot-a")), plugin_enabled=False).status == "ready"

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import node_checks
+
+from support.fleet.preflight import cluster_nodes, facts, host, judge, only
+
+
+def test_inventory_name_and_node_are_not_the_same_machine():
+    nodes = cluster_nodes("a", "b")
+    verdict = only(host("a", fact=facts(boot_id="boot-b")), nodes=nodes)
+    assert verdict.reasons == [
+        "the host is not the node a: the host's boot ID is boot-b, the node reports boot-a. This machine is the node b."
+        " Correct ansible_host or npu_node_name; right after a reboot, wait until the kubelet has reported"
+    ]
+
+
+def test_no_such_node():
+    verdict = only(host("npu-a", fact=facts(boot_id="boot-worker-1")), nodes=cluster_nodes("worker-1"))
+    assert verdict.reasons == ["the cluster has no node npu-a: this machine is the node worker-1, set npu_node_name: worker-1"]
+
+
+def test_no_such_node_but_one_with_a_similar_name():
+    verdict = only(host("npu-a"), nodes=cluster_nodes("npu-a1"))
+    assert verdict.reasons == ["the cluster has no node npu-a: did you mean npu-a1? See npu_node_name"]
+
+
+def test_node_name():
+    verdict = only(host("a", fact=facts(boot_id="boot-w"), node_name="w"), nodes=cluster_nodes("w"))
+    assert (verdict.status, verdict.node_name) == ("ready", "w")
+
+
+def test_two_hosts_for_one_node():
+    first, second = judge([host("a"), host("b", fact=facts(boot_id="boot-a"), node_name="a")], cluster_nodes("a"))
+    assert first.reasons == ["shares the node name a with b; see npu_node_name"]
+    assert second.reasons == ["shares the node name a with a; see npu_node_name"]
+
+
+def test_node_not_ready():
+    verdict = only(host("a"), nodes=cluster_nodes("a", ready=False))
+    assert verdict.reasons == ["the node a is not Ready: Kubelet stopped posting node status"]
+
+
+@pytest.mark.parametrize(
+    ("info", "reason"),
+    [
+        ({"kubeletVersion": "v1.22.3"}, "the kubelet is v1.22.3; at least 1.24 is needed"),
+        ({"containerRuntimeVersion": "containerd://1.6.33"}, "containerd is 1.6.33; CDI needs 1.7 or newer"),
+        (
+            {"containerRuntimeVersion": "cri-o://1.34.0"},
+            "the node runs cri-o; only containerd 1.7 or newer is supported",
+        ),
+    ],
+)
+def test_versions(info, reason):
+    nodes = cluster_nodes("a")
+    nodes["a"]["status"]["nodeInfo"].update(info)
+    assert only(host("a"), nodes=nodes).reasons == [reason]
+
+
+def test_a_newer_kubelet_is_only_noted():
+    nodes = cluster_nodes("a")
+    nodes["a"]["status"]["nodeInfo"]["kubeletVersion"] = "v1.36.0"
+    verdict = only(host("a"), nodes=nodes)
+    assert verdict.status == "ready"
+    assert "newer than MindCluster v7.3 supports" in verdict.notes[0]
+
+
+@pytest.mark.parametrize(
+    "versions, apart",
+    [
+        (["v1.33.0", "v1.34.4"], True),
+        (["v1.34.4", "v1.32.9"], False),
+        (["v1.33.1+k3s1"], True),
+        (["v1.34.4", None], False),
+        ([], False),
+    ],
+)
+def test_kubelets_that_tell_pods_apart(versions, apart):
+    """One that does not would refuse the plugin: its right counts for all nodes."""
+    nodes = [{"status": {"nodeInfo": {"kubeletVersion": version}}} for version in versions]
+    assert node_checks.kubelets_tell_pods_apart(nodes) is apart

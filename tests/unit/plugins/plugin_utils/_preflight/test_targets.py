@@ -1,0 +1,78 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
+
+from support.fleet.preflight import cluster_nodes, facts, host, judge
+
+
+def targets(verdicts, done, **kwargs):
+    results = {verdict.name: verdict.result() for verdict in verdicts}
+    return preflight_targets.targets(results, done, {"a": "25.5.0"}, "npu-operator", **kwargs)
+
+
+def fleet():
+    empty = host("cpu", fact={"chip_count": 0, "family": None})
+    return [host("a"), host("b"), host("c", fact=facts("d500", "boot-c")), empty]
+
+
+def test_targets():
+    assert targets(judge(fleet()), ["a", "c", "cpu"]) == {
+        "labels": [
+            {
+                "name": "a",
+                "labels": {
+                    "openfuyao.com/npu.present": "",
+                    "npuops.ascend/chip": "910B",
+                    "npuops.ascend/driver-version": "25.5.0",
+                    "npuops.ascend/components": "enabled",
+                    "accelerator": "huawei-Ascend910",
+                    "workerselector": "dls-worker-node",
+                    "node-role.kubernetes.io/worker": "worker",
+                    "host-arch": "huawei-arm",
+                },
+            },
+            {
+                "name": "c",
+                "labels": {
+                    "openfuyao.com/npu.present": "",
+                    "npuops.ascend/chip": "310P",
+                    "npuops.ascend/driver-version": "25.5.0",
+                    "npuops.ascend/components": "enabled",
+                    "accelerator": "huawei-Ascend310P",
+                    "workerselector": "dls-worker-node",
+                    "node-role.kubernetes.io/worker": "worker",
+                    "host-arch": "huawei-arm",
+                },
+            },
+        ],
+        # b failed on the way; its family is deployed all the same.
+        "accelerators": ["huawei-Ascend310P", "huawei-Ascend910"],
+        "driver_path": "/var/lib/Ascend/driver",
+        "daemonsets": [
+            {"namespace": "npu-operator", "name": "ascend-device-plugin310p-daemonset", "nodes": ["c"]},
+            {"namespace": "npu-operator", "name": "ascend-device-plugin-daemonset", "nodes": ["a"]},
+            {"namespace": "npu-operator", "name": "npu-exporter", "nodes": ["a", "c"]},
+            {"namespace": "npu-operator", "name": "npu-node-agent", "nodes": ["a", "c"]},
+        ],
+        "nodes": [
+            {"name": "a", "resource": "huawei.com/Ascend910", "count": 8},
+            {"name": "c", "resource": "huawei.com/Ascend310P", "count": 4},
+        ],
+    }
+
+
+def test_paused_nodes_are_labelled_but_not_waited_for():
+    nodes = cluster_nodes("b", "c", "cpu")
+    nodes.update(cluster_nodes("a", labels={"npuops.ascend/components": "paused"}))
+    result = targets(judge(fleet(), nodes), ["a", "b"])
+    assert [entry["name"] for entry in result["labels"]] == ["a", "b"]
+    assert [entry["name"] for entry in result["nodes"]] == ["b"]
+
+
+def test_components_that_are_off_are_not_waited_for():
+    result = targets(judge(fleet()), ["a"], device_plugin=False, exporter=False, node_agent=False)
+    assert (result["daemonsets"], result["nodes"]) == ([], [])

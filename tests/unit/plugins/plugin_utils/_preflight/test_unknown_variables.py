@@ -1,0 +1,30 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import re
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
+
+from support.paths import CHECKOUT
+
+
+def test_unknown_variables():
+    assert unknown_variables(["npu_driver_version", "npu_exporter_imgae", "npu_qqq"]) == [
+        "unknown variable npu_exporter_imgae: did you mean npu_exporter_image?",
+        "unknown variable npu_qqq",
+    ]
+
+
+def test_the_example_inventory_names_real_variables():
+    names = set()
+    for path in ("inventory/hosts.yml", "inventory/group_vars/npu_nodes.yml"):
+        with open(os.path.join(CHECKOUT, path), encoding="utf-8") as stream:
+            names |= set(re.findall(r"^(?:# | *)(npu_[a-z_]+):", stream.read(), re.M))
+    groups = {"npu_nodes", "npu_inference"}
+    assert names - groups - known_variables() == set()
+    assert len(names) > 30
