@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: npu_rollout_failed
-short_description: Whether a roll-out has told of nodes that failed
+short_description: Whether a rollout has told of nodes that failed
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -29,7 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Whether it names nodes that did not succeed, or says that the roll-out is halted.
+  description: Whether it names nodes that did not succeed, or says that the rollout is halted.
   type: bool
 """
 

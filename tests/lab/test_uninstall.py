@@ -167,7 +167,7 @@ def test_all_leave_and_nothing_stays(lab):
         "metadata": {"name": "npu-maintenance", "namespace": "npu-operator"},
         "spec": {},
     }
-    lab.kubectl("apply", "-f", "-", stdin=json.dumps(lease))  # as a roll-out leaves it
+    lab.kubectl("apply", "-f", "-", stdin=json.dumps(lease))  # as a rollout leaves it
     lab.playbook("uninstall")
     assert lab.kubectl("get", "lease", "-n", "npu-operator", "-o", "name") == ""
     for node in NODES:

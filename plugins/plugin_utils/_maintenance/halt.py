@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A halt of the roll-out: whom it stops, and the ways out of it.
+"""A halt of the rollout: whom it stops, and the ways out of it.
 
 It is {who, why, when, reason, node}: ``reason`` is that of the run, upgrade or rollback; ``node`` is there when it stands in the
 middle of its maintenance. An older version wrote neither.

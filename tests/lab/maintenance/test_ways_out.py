@@ -71,7 +71,7 @@ class Fleet:
         return " ".join(done.stdout.split())
 
     def halted_by_failure(self, anew: bool = False) -> None:
-        """NODE went back to the old driver, and the roll-out is halted. The halt is put back where another test has ended it."""
+        """NODE went back to the old driver, and the rollout is halted. The halt is put back where another test has ended it."""
         if self._halt and not anew and self.state(NODE) == "upgrade-failed" and version_of(self.lab, NODE) == self.old:
             self.put_back()
             return

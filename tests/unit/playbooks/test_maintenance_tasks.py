@@ -14,7 +14,7 @@ from support.scripted import Scripted
 
 
 def play(scripted, serial, verdicts=None):
-    """The play of the roll-out that takes the nodes through their maintenance."""
+    """The play of the rollout that takes the nodes through their maintenance."""
     hosts = {name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in ("a", "b", "c")}
     path = scripted.root / "ansible_collections" / "npuops" / "ascend" / "playbooks" / "tasks" / "maintenance.yml"
     return {

@@ -130,7 +130,7 @@ def test_the_answer_instead_of_the_table(tmp_path, playbook):
     asked = Asked(tmp_path, playbook, "-e", 'npu_query="nodes[].{name: name, node: node} | [0]"')
     assert asked.answer == json.dumps({"name": "npu-a", "node": "npu-a"}, indent=2)
     assert TABLES[playbook] not in asked.text
-    # Of a roll-out and of heal, the plan is shown in any case.
+    # Of a rollout and of heal, the plan is shown in any case.
     assert ("<<the plan>>" in asked.text) == (playbook in ("upgrade", "rollback"))
     assert ("<<who is not well>>" in asked.text) == (playbook == "heal")
     assert (asked.done.returncode == 0) != (playbook in FAILS)

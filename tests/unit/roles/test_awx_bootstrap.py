@@ -85,7 +85,7 @@ def load(*path):
 VARIABLES = load("vars", "main.yml")
 QUESTIONS = VARIABLES["__npu_awx_questions"]
 SURVEYS = {entry["name"]: entry.get("survey", []) for entry in VARIABLES["__npu_awx_job_templates"]}
-SURVEYS["driver roll-out"] = VARIABLES["__npu_awx_workflow_survey"]
+SURVEYS["driver rollout"] = VARIABLES["__npu_awx_workflow_survey"]
 WITHOUT_APPROVAL = ("npu_upgrade_auto", "npu_heal_auto")
 
 
@@ -193,10 +193,10 @@ def awx():
 
 def test_all_of_it_is_there(scene):
     names = scene["awx"].names
-    templates = ["heal", "install", "plan", ROLLBACK, UPGRADE, "rollback", "status", "upgrade", "validate"]
+    templates = ["heal", "install", "plan", "rollback", ROLLBACK, UPGRADE, "status", "upgrade", "validate"]
     assert names("organizations") == ["Default", "Platform", "Team B"]
     assert names("job_templates") == ["Lab " + name for name in templates] + ["NPU " + name for name in templates]
-    assert names("workflow_job_templates") == ["Lab driver roll-out", "NPU driver roll-out"]
+    assert names("workflow_job_templates") == ["Lab driver rollout", "NPU driver rollout"]
     assert names("inventories") == ["Lab fleet", "NPU fleet"]
     assert names("inventory_sources") == ["Lab nodes of the cluster", "NPU nodes of the cluster"]
     assert names("projects") == ["Lab playbooks", "NPU playbooks"]
@@ -220,7 +220,7 @@ def test_each_fleet_has_its_organization(scene):
         number = stub.one("organizations", organization)["id"]
         assert stub.one("projects", prefix + "playbooks")["organization"] == number
         assert stub.one("inventories", prefix + "fleet")["organization"] == number
-        assert stub.one("workflow_job_templates", prefix + "driver roll-out")["organization"] == number
+        assert stub.one("workflow_job_templates", prefix + "driver rollout")["organization"] == number
 
 
 @pytest.mark.parametrize("name", list(SURVEYS)[:-1])
@@ -285,7 +285,7 @@ def test_inventory(scene):
 
 @pytest.mark.parametrize("name", list(SURVEYS))
 def test_awx_has_the_surveys_of_the_data(scene, name):
-    kind = "workflow_job_templates" if name == "driver roll-out" else "job_templates"
+    kind = "workflow_job_templates" if name == "driver rollout" else "job_templates"
     assert list(scene["awx"].survey("NPU " + name, kind)) == asked(name)
     assert list(scene["awx"].survey("Lab " + name, kind)) == SURVEYS[name]
     if "npu_driver_version" in SURVEYS[name]:
@@ -349,7 +349,7 @@ EDGES = {
     ("approve-rollback", "success", "rollback"),
     ("rollback", "success", "status-after-rollback"),
 }
-UPGRADE, ROLLBACK = "roll-out step upgrade", "roll-out step rollback"
+UPGRADE, ROLLBACK = "rollout step upgrade", "rollout step rollback"
 TEMPLATES = {
     "plan": ("plan", {"npu_plan_fail": "true"}),
     "first-nodes": (UPGRADE, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
@@ -365,7 +365,7 @@ APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollba
 
 def test_the_workflow(scene):
     stub = scene["awx"]
-    workflow = stub.one("workflow_job_templates", "NPU driver roll-out")["id"]
+    workflow = stub.one("workflow_job_templates", "NPU driver rollout")["id"]
     nodes = {
         entry["identifier"]: entry
         for entry in stub.objects["workflow_job_template_nodes"].values()
@@ -416,9 +416,9 @@ def test_how_the_workflow_ends(results, asked, failed):
 
 
 def test_the_form_of_the_workflow_asks_for_nothing_that_a_node_sets():
-    """AWX puts its answers above what the node says: a roll-out of one node would become one of all."""
+    """AWX puts its answers above what the node says: a rollout of one node would become one of all."""
     for _template, variables in TEMPLATES.values():
-        assert not set(variables) & set(SURVEYS["driver roll-out"])
+        assert not set(variables) & set(SURVEYS["driver rollout"])
 
 
 def test_what_a_node_sets_is_asked_for_by_its_template():
@@ -442,19 +442,19 @@ SEE = {("read", name) for name in SURVEYS}
     ("name", "actors", "more"),
     [
         ("Watchers", "teams", set()),
-        ("Approvers", "teams", {("approval", "driver roll-out")}),
-        ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver roll-out", "heal")}),
+        ("Approvers", "teams", {("approval", "driver rollout")}),
+        ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver rollout", "heal")}),
         ("chen.wei", "users", {("execute", name) for name in ("install", "upgrade", "rollback")}),
     ],
 )
 def test_roles(scene, name, actors, more):
-    """An approver has to read what the plan says. Nobody launches a step of the roll-out by itself: its approvals come before it."""
+    """An approver has to read what the plan says. Nobody launches a step of the rollout by itself: its approvals come before it."""
     assert held(scene, name, actors) == SEE | more
 
 
 def test_forms_that_reboot_without_approval_only_when_they_are_wanted(scene):
     for name in SURVEYS:
-        kind = "workflow_job_templates" if name == "driver roll-out" else "job_templates"
+        kind = "workflow_job_templates" if name == "driver rollout" else "job_templates"
         shown = set(scene["awx"].survey("NPU " + name, kind)) & set(WITHOUT_APPROVAL)
         assert not shown or name in (UPGRADE, ROLLBACK), name
 
@@ -510,7 +510,7 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     assert awx.changes == []
     assert changed(output) > 7
     assert (
-        "Once the missing resources above exist, a run would also create or change: source of the inventory, job templates"
+        "Once the missing resources above exist, a run would also create or change: inventory source, job templates"
         in flat(output)
     )
 
@@ -614,7 +614,7 @@ def answers_of_the_guide():
 
 
 def test_what_the_guide_launches_over_the_api_is_accepted():
-    survey = npu_survey(SURVEYS["driver roll-out"], QUESTIONS)
+    survey = npu_survey(SURVEYS["driver rollout"], QUESTIONS)
     answers = answers_of_the_guide()
     assert awx_rules.answer_problems(survey, answers) == {}
     assert {type(value) for value in answers.values()} == {str, int}
@@ -624,7 +624,7 @@ def test_what_the_guide_launches_over_the_api_is_accepted():
     "wrong", [{"npu_upgrade_retry": True}, {"npu_upgrade_retry": ""}, {"npu_upgrade_max_parallel": "2"}, {"npu_driver_version": ""}]
 )
 def test_what_the_guide_says_that_awx_refuses(wrong):
-    assert awx_rules.answer_problems(npu_survey(SURVEYS["driver roll-out"], QUESTIONS), {**answers_of_the_guide(), **wrong})
+    assert awx_rules.answer_problems(npu_survey(SURVEYS["driver rollout"], QUESTIONS), {**answers_of_the_guide(), **wrong})
 
 
 def test_the_guide_names_every_word_of_the_roles():
