@@ -602,7 +602,7 @@ def test_the_project_is_at_the_version_of_the_collection():
 
 def test_the_guide_has_every_question():
     with open(os.path.join(CHECKOUT, "docs", "awx.md"), encoding="utf-8") as stream:
-        forms = stream.read().partition("## The forms")[2].partition("\n## ")[0]
+        forms = stream.read().partition("\n## Surveys")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| `([a-z -]+)` \| .* \| ([^|]*) \|$", forms, re.M))
     assert {name: re.findall(r"`([a-z_]+)`", rows[name]) for name in SURVEYS} == SURVEYS
 
