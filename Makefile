@@ -66,7 +66,7 @@ molecule: venv ## the molecule scenarios, on the running lab
 lab-test: venv ## bad input and interruptions, on the running lab
 	@dev/lab-test
 
-maintenance-test: venv ## what can come between in a rollout, on the running lab
+maintenance-test: venv ## what can interrupt a rollout, on the running lab
 	@dev/maintenance-test
 
 crash-test: venv ## the controller dies at every call of an upgrade and of a recovery, on the running lab; an hour
