@@ -191,7 +191,7 @@ def test_plugin_asks_for_no_reboot(api):
         return plugin.request("POST", f"/api/v1/namespaces/{namespace}/events", body)
 
     assert event(HERE, "FaultOccur")
-    refused(lambda: event(HERE, "RebootRequired"), "may not ask for a reboot")
+    refused(lambda: event(HERE, "RebootRequired"), "may not request a reboot")
     refused(lambda: event(HERE, "RebootRequired", "default"), "own node only")
     refused(lambda: event(ELSEWHERE, "FaultOccur"), "its own node only")
 
