@@ -38,7 +38,7 @@ def of_plan(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_report(report: dict[str, Any]) -> dict[str, Any]:
-    """Of the ``report`` of npu_report: a roll-out or recoveries."""
+    """Of the ``report`` of npu_report: a rollout or recoveries."""
     nodes = report["nodes"]
     result = {
         "run": report["run"],

@@ -509,9 +509,8 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     output = Run(tmp_path, awx, THERE, "--check", "--diff").fine()
     assert awx.changes == []
     assert changed(output) > 7
-    assert (
-        "Once the missing resources above exist, a run would also create or change: inventory source, job templates"
-        in flat(output)
+    assert "Once the missing resources above exist, a run would also create or change: inventory source, job templates" in flat(
+        output
     )
 
 
