@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -22,7 +24,7 @@ class ActionModule(HostsAction):
         "approval_max_age": {"type": "int", "default": 0},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
         clock = kube_retry.Clock()
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)

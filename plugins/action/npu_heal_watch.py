@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -30,7 +32,7 @@ class ActionModule(HostsAction):
         "interval": {"type": "int", "default": 30},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
         if params["interval"] < 1:
             raise NpuError("npu_heal_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
@@ -38,13 +40,13 @@ class ActionModule(HostsAction):
         guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
         nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 
-        def look():
+        def look() -> HealPlan:
             return plan(params, nodes(), clock.now())
 
         if self.check_mode:
             return look().result()
 
-        def say(line):
+        def say(line: str) -> None:
             _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
 
         heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, params["interval"], clock).run(

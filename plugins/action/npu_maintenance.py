@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -20,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, guards
 
 show_lines_at_once()
@@ -77,11 +79,11 @@ class ActionModule(ClusterAction):
     }
     _requires_connection = True
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._task_vars = task_vars or {}
         return super().run(tmp, task_vars)
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         ended = maintenance_outcome.handed_on(params["previous"])
         if ended:
             return ended
@@ -103,7 +105,7 @@ class ActionModule(ClusterAction):
             _NOTES.end(params["node"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
-    def _cycle_of(self, params):
+    def _cycle_of(self, params: dict[str, Any]) -> maintenance_cycle.Cycle:
         policy, clock = params["policy"], Clock()
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards(params["recovery"])) if recovers else maintenance_cycle.Upgrade
@@ -160,7 +162,7 @@ class ActionModule(ClusterAction):
             self._smoke_pod(params, clock),
         )
 
-    def _smoke_pod(self, params, clock):
+    def _smoke_pod(self, params: dict[str, Any], clock: Clock) -> MakeSmokePod | None:
         path, timeout = params["policy"]["smoke_pod"], params["policy"]["smoke_timeout"]
         if not path:
             return None
@@ -179,11 +181,11 @@ _NOT_BEGUN = ("", None, maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 class _Lines:
     """One line per step, at once: a result is only shown when its task has ended, which may be half an hour later."""
 
-    def __init__(self, node, reason):
+    def __init__(self, node: str, reason: str) -> None:
         self._node, self._display = node, Display()
         self._playbook = "heal" if reason == maintenance_record.RECOVERY_REASON else reason
 
-    def __call__(self, step, seconds, sentence):
+    def __call__(self, step: str, seconds: float, sentence: str) -> None:
         if step not in _NOT_BEGUN:
             _NOTES.begin(self._node, step, self._playbook)
         minutes, rest = divmod(int(seconds), 60)

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges
 
 
 class ActionModule(ClusterAction):
@@ -24,13 +27,13 @@ class ActionModule(ClusterAction):
         },
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         wanted = [
             {"name": entry["name"], "labels": _as_text(entry["labels"]), "annotations": _as_text(entry["annotations"])}
             for entry in params["nodes"]
         ]
         changes = kube_client.apply_metadata(kube_client.connect(params), wanted, self.check_mode)
-        result = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
+        result: dict[str, Any] = {"changed": bool(changes), "nodes": [change["name"] for change in changes]}
         if changes:
             result["msg"] = "Labels of %s" % ", ".join(result["nodes"])
         if self.diff_mode:
@@ -41,6 +44,6 @@ class ActionModule(ClusterAction):
         return result
 
 
-def _as_text(values):
+def _as_text(values: dict[str, Any]) -> LabelChanges:
     """Label values are strings; YAML may have made 25.5 a number or yes a boolean."""
     return {key: None if value is None else str(value) for key, value in values.items()}

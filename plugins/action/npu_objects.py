@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
@@ -17,7 +19,7 @@ class ActionModule(ClusterAction):
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         objects = kube_objects.parse(params["definitions"])
         present = params["state"] == "present"
         changes = kube_objects.bring_about(kube_client.connect(params), objects, present, self.check_mode)

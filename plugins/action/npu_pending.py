@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -26,7 +28,7 @@ class ActionModule(ClusterAction):
         "namespace": {"type": "str", "default": "npu-operator"},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         retry = settings_values.flag("npu_upgrade_retry", params["retry"], False)
         clear_halt = settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
@@ -37,7 +39,7 @@ class ActionModule(ClusterAction):
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
         changes = maintenance_pending.label(cluster, params["due"], params["settled"], retry, self.check_mode)
-        result = {
+        result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],
             "cleared": cleared,

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -30,7 +32,7 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(_ARGUMENTS)
         try:
@@ -39,7 +41,7 @@ class ActionModule(ActionBase):
             result.update(exc.details, failed=True, msg=exc.message)
         return result
 
-    def _act(self, params):
+    def _act(self, params: dict[str, Any]) -> dict[str, Any]:
         host = self._look(params["only_with"])
         if params["state"] == "absent":
             return self._remove(host)
@@ -60,7 +62,7 @@ class ActionModule(ActionBase):
         self._bring(params)
         return result
 
-    def _look(self, traces):
+    def _look(self, traces: Iterable[str]) -> python_runtime.PythonOnHost:
         status, output, error = self._send("look", traces="\n".join(traces))
         host = python_runtime.PythonOnHost(output)
         if status or not host.answered:
@@ -69,7 +71,7 @@ class ActionModule(ActionBase):
             )
         return host
 
-    def _remove(self, host):
+    def _remove(self, host: python_runtime.PythonOnHost) -> dict[str, Any]:
         changed = host.current is not None or bool(host.traces)
         if changed and not self._task.check_mode:
             status, output, error = self._send("remove")
@@ -79,7 +81,7 @@ class ActionModule(ActionBase):
         result = {"changed": changed, "python": False, "runtime": None, "msg": msg}
         return dict(result, diff=_diff(host.current, None)) if changed else result
 
-    def _bring(self, params):
+    def _bring(self, params: dict[str, Any]) -> None:
         variables = python_runtime.pull_variables(
             params["image"],
             params["registry_username"],
@@ -94,14 +96,14 @@ class ActionModule(ActionBase):
                 status, error or output, params["image"], python_runtime.secrets_of(variables["hosts_toml"])
             )
 
-    def _send(self, task, **variables):
+    def _send(self, task: str, **variables: str) -> tuple[int, str, str]:
         """Run the script on the host; (exit status, output, error). It goes to the shell's standard input."""
         text = python_runtime.script_for(_SCRIPT.read_text(encoding="utf-8"), task, **variables)
         answer = self._low_level_execute_command("/bin/sh -s", in_data=text.encode("utf-8"))
         return answer["rc"], answer["stdout"], answer["stderr"].strip()
 
 
-def _diff(before, after):
+def _diff(before: str | None, after: str | None) -> dict[str, str]:
     """What the link current names, as Ansible's diff."""
     names = {"before": before, "after": after}
     result = {key: "%s\n" % name if name else "" for key, name in names.items()}

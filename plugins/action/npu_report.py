@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import files as report_files
@@ -46,7 +49,7 @@ class ActionModule(ClusterAction):
         "directory": {"type": "path"},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         clock = kube_retry.Clock()
         cluster = kube_retry.PatientCluster(kube_client.connect(params), self._display.display, clock)
         rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
@@ -63,7 +66,7 @@ class ActionModule(ClusterAction):
             "report": report,
         }
 
-    def _write(self, directory, report):
+    def _write(self, directory: str | None, report: dict[str, Any]) -> tuple[dict[str, str], str | None]:
         """({kind: path}, why it could not be written). People get to see the table in any case."""
         if not directory:
             return {}, None
@@ -76,5 +79,5 @@ class ActionModule(ClusterAction):
             return {}, exc.message
 
 
-def _nodes(cluster):
+def _nodes(cluster: AnyCluster) -> dict[str, Object]:
     return {node["metadata"]["name"]: node for node in cluster.list("/api/v1/nodes")}

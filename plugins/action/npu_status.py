@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import time
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
@@ -23,7 +24,7 @@ class ActionModule(HostsAction):
         "wait_timeout": {"type": "int", "default": 0},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         look = functools.partial(_look, kube_client.connect(params), params)
         deadline = time.monotonic() + params["wait_timeout"]
         rows, storm = look()
@@ -38,7 +39,7 @@ class ActionModule(HostsAction):
         }
 
 
-def _look(cluster, params):
+def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
     """(rows, the sentence about a storm or None)."""
     pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
     nodes = cluster.nodes()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
@@ -39,7 +40,7 @@ class ActionModule(ClusterAction):
         "timeout": {"type": "int", "default": 300},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         if self.check_mode:
             # What the tasks before would have changed is not there to be waited for.
             return {"msg": "Would wait for the rollout"}

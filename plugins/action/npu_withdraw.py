@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
@@ -23,7 +25,7 @@ class ActionModule(ClusterAction):
         "timeout": {"type": "int", "default": 120},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
         nodes = cluster.nodes()
         departures = withdrawal.leaving(params["hosts"], nodes, cluster.list("/api/v1/pods"))

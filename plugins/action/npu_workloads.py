@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
@@ -11,6 +13,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import worklo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
@@ -31,7 +35,7 @@ class ActionModule(ClusterAction):
         "heartbeat_limit": {"type": "raw"},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         clock = kube_retry.Clock()
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
         parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
@@ -46,7 +50,9 @@ class ActionModule(ClusterAction):
             drain_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display)
         return self._result(parking.outcome, waiting)
 
-    def _park(self, cluster, parking, life, params, clock):
+    def _park(
+        self, cluster: AnyCluster, parking: drain_parking.Parking, life: run_liveness.Life, params: dict[str, Any], clock: Clock
+    ) -> list[workload_kinds.Workload]:
         """The workloads that still have pods at the limit."""
         timeout = settings_values.number("timeout", params["timeout"], 300, "a number of seconds")
         spared = kube_selectors.parse(params["spare"], "spare")
@@ -60,7 +66,7 @@ class ActionModule(ClusterAction):
             return []
         return drain_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
 
-    def _result(self, outcome, waiting):
+    def _result(self, outcome: drain_parking.Outcome, waiting: list[workload_kinds.Workload]) -> dict[str, Any]:
         lines = outcome.lines()
         lines += ["still has pods: %s" % workload.label for workload in waiting]
         result = {

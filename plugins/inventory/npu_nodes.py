@@ -115,8 +115,11 @@ compose:
 
 import difflib
 import os
+from typing import Any
 
 from ansible.errors import AnsibleParserError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
@@ -127,10 +130,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "npuops.ascend.npu_nodes"
 
-    def verify_file(self, path):
+    def verify_file(self, path: str) -> bool:
         return super().verify_file(path) and path.endswith(("npu_nodes.yml", "npu_nodes.yaml"))
 
-    def parse(self, inventory, loader, path, cache=True):
+    def parse(self, inventory: InventoryData, loader: DataLoader, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
         self._check_names(self._read_config_data(path))
         try:
@@ -138,7 +141,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except NpuError as exc:
             raise AnsibleParserError(exc.message) from exc
 
-    def _check_names(self, config):
+    def _check_names(self, config: dict[str, Any]) -> None:
         """Ansible would ignore a misspelt option."""
         known = {name for option, entry in self.option_definitions.items() for name in (option, *entry.get("aliases", ()))}
         told = []
@@ -148,7 +151,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if told:
             raise AnsibleParserError("%s Every option: ansible-doc -t inventory %s" % (sentence("; ".join(told)), self.NAME))
 
-    def _nodes(self, path, cache):
+    def _nodes(self, path: str, cache: bool) -> list[Any]:
         """The nodes, from the cache if there is one and ``cache`` says that it may be read."""
         # kubernetes.core may know more of them than we do. Without it there are none, and connect() tells.
         auth = {name: self._templated(name) for name in kube_client.AUTH_ARG_SPEC if self.has_option(name)}
@@ -165,21 +168,21 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._cache[key] = nodes
         return nodes
 
-    def _read(self, auth, selector):
+    def _read(self, auth: dict[str, Any], selector: str) -> list[Any]:
         cluster = kube_client.connect(auth, "kubeconfig in the inventory source")
         nodes = fleet_inventory.read(cluster, selector)
         if not nodes:
             self.display.warning("%s: no node of %s matches the label_selector %r." % (self.NAME, cluster.address, selector))
         return nodes
 
-    def _templated(self, name):
+    def _templated(self, name: str) -> Any:
         value = self.get_option(name)
         if not self.templar.is_template(value):
             return value
         self.templar.available_variables = self._vars
         return self.templar.template(value)
 
-    def _fill(self, nodes):
+    def _fill(self, nodes: list[Any]) -> None:
         for group in fleet_inventory.standing_groups():
             self._add_group(group)
         settings = fleet_inventory.InventorySettings(
@@ -188,7 +191,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             ip_family=self.get_option("ip_family"),
             pool_label=self.get_option("pool_label"),
         )
-        troubles = {}
+        troubles: dict[str, list[str]] = {}
         named, unnamed = fleet_inventory.by_name(nodes)
         for name in unnamed:
             self.display.warning("%s: %r is not a valid name of an Ansible host. The node is skipped." % (self.NAME, name))
@@ -199,12 +202,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for trouble, names in troubles.items():
             self.display.warning("%s: %s: %s. Ansible connects to the node's name." % (self.NAME, ", ".join(names), trouble))
 
-    def _add_group(self, name):
+    def _add_group(self, name: str) -> None:
         self.inventory.add_group(name)
         if name != fleet_inventory.ALL:
             self.inventory.add_child(fleet_inventory.ALL, name)
 
-    def _add_host(self, host):
+    def _add_host(self, host: fleet_inventory.InventoryHost) -> None:
         self.inventory.add_host(host.name, group=fleet_inventory.ALL)
         for group in host.groups:
             self._add_group(group)
