@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Every target is one script in dev/ or lab/. NPU_LAB=1..99 chooses another lab than the checkout's own.
+# Every target is one script in dev/ or lab/; CHECKS are the sessions of noxfile.py, which need no lab. NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab lab-down test venv lock unit node-agent python38 sanity format lint types docs-lint build ee molecule lab-test \
-	maintenance-test crash-test bench
+CHECKS := unit sanity node-agent python38 lint build docs-lint ee
+.PHONY: help demo lab lab-down test venv lock format types molecule lab-test maintenance-test crash-test bench $(CHECKS)
 
 help: ## show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
 
 demo: ## from nothing: set up, start the lab, run install on it, show the result
 	@dev/demo
@@ -30,35 +30,23 @@ venv: ## .venv with Ansible and all tools, made once per set of requirements
 lock: ## write requirements-dev.lock anew
 	@dev/lock
 
-unit: venv ## the library and the boot scripts, without a lab
-	@dev/unit
+$(CHECKS): venv
+	@.venv/bin/nox --session $@
 
-node-agent: venv ## the tests of the node agent
-	@dev/node-agent
-
-python38: venv ## what runs on hosts, with Python 3.8
-	@dev/python38
-
-sanity: venv ## ansible-test sanity
-	@dev/sanity
+unit: ## the library and the boot scripts, without a lab
+node-agent: ## the tests of the node agent
+python38: ## what runs on hosts, with Python 3.8
+sanity: ## ansible-test sanity
+lint: ## shellcheck, ruff, yamllint, ansible-lint, types
+docs-lint: ## documentation, changelog, links
+build: ## the collection archive, and what Galaxy's importer says of it
+ee: ## what the execution environment lists, and whether it suffices
 
 format: venv ## format all Python
 	@dev/format
 
-lint: venv ## shellcheck, ruff, yamllint, ansible-lint, types
-	@dev/lint
-
 types: venv ## mypy alone
 	@dev/types
-
-docs-lint: venv ## documentation, changelog, links
-	@dev/docs-lint
-
-build: venv ## the collection archive, and what Galaxy's importer says of it
-	@dev/build
-
-ee: venv ## what the execution environment lists, and whether it suffices
-	@dev/ee
 
 molecule: venv ## the molecule scenarios, on the running lab
 	@dev/molecule

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 from .settings import LabError
 
@@ -35,7 +36,7 @@ class Step:
         self.log = log
         self.note = ""  # what it is doing, shown in progress lines
         self.started = time.monotonic()
-        self._process: subprocess.Popen | None = None
+        self._group: int | None = None  # of the program that runs now
         self._stopped = False
         self._lock = threading.Lock()
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -74,29 +75,55 @@ class Step:
         """
         words = [str(word) for word in command]
         self._file.write(f"{time.strftime('%H:%M:%S')} $ {' '.join(words)}\n")
-        with self._lock:
-            if self._stopped:
-                raise Stopped(self.name)
-            self._process = process = subprocess.Popen(
-                words,
-                cwd=cwd,
-                env={**os.environ, **(env or {})},
-                text=True,
-                errors="replace",
-                stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._file if not quiet else subprocess.PIPE,
-                start_new_session=True,
-            )
+        process = self._start(
+            words,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            text=True,
+            errors="replace",
+            stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._file if not quiet else subprocess.PIPE,
+        )
         output, errors = process.communicate(input)
-        with self._lock:
-            self._process = None
-            if self._stopped:
-                raise Stopped(self.name)
+        self._ended()
         self._file.write(errors or "" if quiet else output)
         if check and process.returncode != 0:
             raise LabError(f"'{' '.join(words[:4])}...' ended with status {process.returncode}")
         return subprocess.CompletedProcess(words, process.returncode, output, errors)
+
+    def stream(self, *command: str | os.PathLike, cwd: Path | None = None, env: dict[str, str] | None = None) -> int:
+        """Run a program that writes straight into the log, which so shows at any time how far it is; returns its exit status.
+
+        :param env: all of its environment
+        """
+        process = self._start(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=self._file,
+            stderr=subprocess.STDOUT,
+        )
+        process.wait()
+        self._ended()
+        return process.returncode
+
+    def _start(self, words: list[str], **options: Any) -> subprocess.Popen:
+        """Start a program in a process group of its own, so that `stop` reaches its children as well."""
+        with self._lock:
+            if self._stopped:
+                raise Stopped(self.name)
+            process = subprocess.Popen(words, start_new_session=True, **options)
+            self._group = process.pid
+            return process
+
+    def _ended(self) -> None:
+        """The program of now has ended. Its children may outlive it, which matters only to who stops the step."""
+        with self._lock:
+            if self._stopped:
+                raise Stopped(self.name)
+            self._group = None
 
     def wait_for(self, what: str, condition: Callable[[], object], timeout: float, interval: float = 0.2) -> None:
         """Wait until `condition` returns something true; LabError after `timeout` seconds."""
@@ -109,16 +136,21 @@ class Step:
                 raise LabError(f"{what}: not within {timeout:.0f} s")
             time.sleep(interval)
 
-    def stop(self) -> None:
+    def stop(self, signum: signal.Signals = signal.SIGTERM) -> None:
         """End the program that the step runs now, with its children, and keep it from starting another."""
         with self._lock:
             self._stopped = True
-            if self._process:
+            if self._group is not None:
                 with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
-                    os.killpg(self._process.pid, signal.SIGTERM)
+                    os.killpg(self._group, signum)
 
-    def tail(self) -> list[str]:
-        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
+    def gone(self) -> bool:
+        """Whether nothing is left of the program that `stop` ended, children included."""
+        with self._lock:
+            return self._group is None or not _lives(self._group)
+
+    def tail(self, lines: int = LOG_TAIL) -> list[str]:
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
 
 
 class Graph:
@@ -171,6 +203,16 @@ class Graph:
                 raise
         if failure is not None:
             _explain(*failure)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of the group runs. Who has ended and was not waited for does not."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended just now
+            state, _, its_group = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state != "Z":
+                return True
+    return False
 
 
 def _run(function: Callable[[Step], None], step: Step) -> None:

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is run, in which order. The checks are the sessions of noxfile.py; the tests on labs are listed here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from .runner import Check
+
+# At which calls test_crash.py kills the controller: those that matter most, one on each node. All of them are `make crash-test`.
+CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot rebooted,kill-after:last-maintenance"
+
+CLUSTER = "tests/lab/test_cluster.py"
+HOSTS = ("tests/lab/test_containerd.py", "tests/lab/test_staging.py")
+RECOVERIES = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("crash", "heal", "heal_crash"))
+SCENARIOS = {
+    "molecule-upgrade": ("default", "upgrade"),
+    "molecule-workload": ("workload",),
+    "molecule-heal": ("heal",),
+    "molecule-awx": ("awx",),
+}
+
+
+class PlanError(Exception):
+    """The plan does not fit the tests that there are; shown without a traceback."""
+
+
+def checks(checkout: Path, env: dict[str, str]) -> list[Check]:
+    """What needs no lab: each session of noxfile.py, in its order."""
+    nox = str(checkout / ".venv" / "bin" / "nox")
+    listed = subprocess.run([nox, "--list", "--json"], cwd=checkout, env=env, stdout=subprocess.PIPE, check=True, text=True).stdout
+    names = [session["session"] for session in json.loads(listed)]
+    return [Check(name, (nox, "--session", name)) for name in names]
+
+
+def lab_tests(checkout: Path, results: Path) -> list[Check]:
+    """What needs a lab, which each of these finds in whatever state another one has left it."""
+    planned = {scenario for scenarios in SCENARIOS.values() for scenario in scenarios}
+    there = {path.parent.name for path in checkout.glob("molecule/*/molecule.yml")}
+    if planned != there:
+        raise PlanError(f"dev/testrun/plan.py plans other scenarios than molecule/ has: {', '.join(sorted(planned ^ there))}")
+    rollouts = sorted(
+        {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")} - {*RECOVERIES}
+    )
+    elsewhere = [f"--ignore={file}" for file in (CLUSTER, *HOSTS)]
+
+    def tests(name: str, script: str, arguments: list[str], junit: str) -> Check:
+        return Check(name, (f"dev/{script}", *arguments, f"--junitxml={results / junit}.xml"))
+
+    def molecule(name: str) -> Check:
+        return Check(name, ("dev/molecule", *SCENARIOS[name]))
+
+    # `default` is the first of all, as it looks at what is there before the first install; a short one is the last. heal comes
+    # before awx, which recovers a node as well: after that, on the same lab, the one of heal would be a storm.
+    return [
+        molecule("molecule-upgrade"),
+        tests("maintenance", "maintenance-test", [*rollouts, "-m", "core"], "maintenance"),
+        tests("recoveries", "maintenance-test", [*RECOVERIES, "-m", "core"], "recoveries"),
+        tests("lab-test", "lab-test", elsewhere, "lab"),
+        molecule("molecule-workload"),
+        molecule("molecule-heal"),
+        molecule("molecule-awx"),
+        tests("lab-test-hosts", "lab-test", list(HOSTS), "lab-hosts"),
+        tests("lab-test-cluster", "lab-test", [CLUSTER], "lab-cluster"),
+    ]

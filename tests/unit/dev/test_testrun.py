@@ -1,0 +1,324 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""dev/test: its queues, its workers, its labs and how it ends, with real processes that stand for the checks and the labs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
+
+CHECKS = ["unit", "sanity", "lint", "build"]
+SCENARIOS = ["default", "upgrade", "workload", "heal", "awx"]
+JUNIT = '<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1"/></testsuites>'
+
+# Stands for every program that dev/test runs: it writes down that it was started and does what the test has prepared for it.
+PROGRAM = """#!/bin/sh
+name=${0##*/}
+case "$name $1" in
+    "nox --list") cat sessions.json; exit ;;
+    "nox --session") name=$2 ;;
+    "lab "*) name=lab-$1 ;;
+    "molecule "*) name=molecule-$1 ;;
+esac
+for word; do
+    case $word in --junitxml=*) cp junit.xml "${word#*=}" ;; esac
+done
+[ "$name" != unit ] || cp junit.xml .cache/results/unit.xml
+echo "$name ${NPU_LAB:--} ${NPU_LAB_GOES:-0} ${NPU_CRASH:+crash} $*" >>events
+[ ! -e "do/$name" ] || . "./do/$name"
+"""
+# Two processes that never end by themselves; the first one writes down which signal came first.
+HANGS = """
+trap 'echo "asked $name" >>events; exit 1' INT
+trap 'echo "told $name" >>events; exit 1' TERM
+echo $$ >>pids
+sh -c 'echo $$ >>pids; while :; do sleep 0.1; done'
+"""
+STUBBORN = """
+trap '' INT TERM
+sh -c 'while :; do sleep 0.1; done' & echo $! >>pids
+echo $$ >>pids
+while :; do sleep 0.1; done
+"""
+# What dev/test does, with less patience.
+MAIN = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from testrun.main import main
+from testrun.runner import Runner
+checkout = Path.cwd()
+sys.exit(main(checkout, dict(os.environ), Runner(checkout, heartbeat=0.3, patience=float(sys.argv[2]), tail=4)))
+"""
+
+
+class Checkout:
+    """A checkout with programs of ours in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in (".venv/bin/nox", "dev/venv", "dev/molecule", "dev/lab-test", "dev/maintenance-test", "lab/lab"):
+            self.write(name, PROGRAM).chmod(0o755)
+        for scenario in SCENARIOS:
+            self.write(f"molecule/{scenario}/molecule.yml", "")
+        for test in ("crash", "heal", "heal_crash", "drain", "budgets"):
+            self.write(f"tests/lab/maintenance/test_{test}.py", "")
+        self.write("sessions.json", json.dumps([{"session": name} for name in CHECKS]))
+        self.write("junit.xml", JUNIT)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def does(self, name: str, script: str) -> None:
+        self.write(f"do/{name}", script)
+
+    def start(self, patience: float = 30, **options) -> subprocess.Popen:
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("NPU_", "STEP_"))}
+        return subprocess.Popen(
+            [sys.executable, "-B", "-c", MAIN, str(CHECKOUT / "dev"), str(patience)],
+            cwd=self.root,
+            env={**env, "NPU_LABS": "61 62 63"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **options,
+        )
+
+    def run(self, **options) -> tuple[int, str]:
+        process = self.start(**options)
+        output, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, output
+
+    def lines(self, name: str = "events") -> list[str]:
+        path = self.root / name
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def begun(self) -> list[str]:
+        return [line.split()[0] for line in self.lines()]
+
+    def wait_for(self, name: str, count: int) -> None:
+        end = time.monotonic() + PATIENCE
+        while len(self.lines(name)) < count:
+            assert time.monotonic() < end, f"{name}: {self.lines(name)}"
+            time.sleep(0.05)
+
+    def left(self) -> list[int]:
+        """Those of our processes that still run."""
+        found = []
+        for pid in map(int, self.lines("pids")):
+            with contextlib.suppress(OSError):
+                state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+                found += [pid] if state != "Z" else []
+        return found
+
+
+@pytest.fixture(name="checkout")
+def _checkout(tmp_path):
+    checkout = Checkout(tmp_path)
+    yield checkout
+    for pid in checkout.left():
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_the_whole_of_it(checkout):
+    status, output = checkout.run()
+    assert status == 0, output
+    begun = checkout.begun()
+    assert begun[0] == "venv"
+    assert sorted(begun[1:5]) == sorted(CHECKS)
+    assert begun[5] == "lab-up"  # nothing of a lab before the last check
+    assert begun[-3:] == ["lab-down"] * 3
+    lab_tests = [name for name in begun[5:] if not name.startswith("lab-up") and name != "lab-down"]
+    assert sorted(lab_tests) == sorted(
+        ["molecule-default", "molecule-workload", "molecule-heal", "molecule-awx"] + ["maintenance-test"] * 2 + ["lab-test"] * 3
+    )
+    events = [line.split(maxsplit=4) for line in checkout.lines()]
+    assert [lab for name, lab, *_ in events if name == "lab-up"] == ["61", "62", "63"]
+    assert [lab for name, lab, *_ in events if name == "lab-down"] == ["61", "62", "63"]
+    # The last one of all need not restore its lab.
+    assert [name for name, _, goes, *_ in events if goes == "1"] == ["lab-test"]
+    assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
+    assert output.splitlines()[-4] == "12 passed, 0 failed, 6 skipped"  # of six files
+    assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
+
+
+def test_each_test_of_maintenance_runs_once_and_crashes_are_few(checkout):
+    checkout.run()
+    lines = [line for line in checkout.lines() if line.startswith("maintenance-test")]
+    assert sorted(re.findall(r"test_(\w+)\.py", " ".join(lines))) == ["budgets", "crash", "drain", "heal", "heal_crash"]
+    assert all(" crash " in line and " -m core " in line for line in lines)
+
+
+def test_three_checks_at_once_in_the_order_of_the_list(checkout):
+    for name in CHECKS[:3]:
+        # They meet, and the first three of the list do.
+        checkout.does(
+            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in CHECKS[:3])
+        )
+    status, output = checkout.run()
+    assert status == 0, output
+    assert checkout.begun()[4] == CHECKS[3]
+
+
+def test_a_check_fails(checkout):
+    checkout.does(
+        "sanity",
+        "echo FAILED tests/a.py::first - reason\nfor i in 1 2 3 4 5 6; do echo line $i; done; echo 3 passed, 1 failed; exit 3",
+    )
+    status, output = checkout.run()
+    assert status == 1
+    assert sorted(checkout.begun()) == sorted(["venv", *CHECKS])  # the others ran, the labs did not
+    assert "The checks above failed; the labs were not used." in output
+    assert re.search(r"FAIL  sanity +\d+ s  exit status 3, the end of .*/\.cache/logs/sanity\.log:", output)
+    shown = [line.partition("| ")[2] for line in output.splitlines() if line.startswith("        | ")]
+    assert shown == ["FAILED tests/a.py::first - reason", "line 4", "line 5", "line 6", "3 passed, 1 failed"]
+
+
+def test_a_test_on_a_lab_fails(checkout):
+    checkout.does("molecule-default", "exit 2")
+    status, output = checkout.run()
+    assert status == 1
+    assert "FAIL  molecule-upgrade" in output
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 9 + 3  # all of the rest ran, and the labs are gone
+
+
+def test_a_summary_is_shown(checkout):
+    checkout.does("unit", "echo '=== 7 passed, 1 skipped in 3 s ==='; echo bye")
+    _, output = checkout.run()
+    assert re.search(r"  ok    unit +\d+ s  7 passed, 1 skipped in 3 s\n", output)
+
+
+def test_no_environment_no_run(checkout):
+    checkout.does("venv", "echo no network; exit 1")
+    status, output = checkout.run()
+    assert status == 1
+    assert "| no network" in output
+    assert checkout.begun() == ["venv"]
+
+
+def test_a_command_that_does_not_exist(checkout):
+    (checkout.root / "dev/venv").unlink()
+    status, output = checkout.run()
+    assert status == 1
+    assert "FAIL  venv" in output and "No such file" in output
+
+
+def test_a_scenario_that_nobody_runs(checkout):
+    checkout.write("molecule/forgotten/molecule.yml", "")
+    status, output = checkout.run()
+    assert status == 1
+    assert "forgotten" in output
+    assert checkout.begun() == ["venv"]
+
+
+def test_a_lab_that_does_not_start_ends_the_others(checkout):
+    checkout.does("molecule-default", HANGS)
+    checkout.does("lab-up", '[ "$NPU_LAB" = 61 ] && return; until [ "$(wc -l <pids)" = 2 ]; do sleep 0.1; done; exit 1')
+    status, output = checkout.run()
+    assert status == 1
+    assert "FAIL  lab-62" in output
+    assert "asked molecule-default" in checkout.lines()
+    assert checkout.begun()[-2:] == ["lab-down"] * 2  # 63 was not touched
+    assert checkout.left() == []
+
+
+def test_a_lab_that_runs_stays(checkout):
+    for number in (61, 63):
+        checkout.write(f".lab{number}/inventory.yml", "")
+    checkout.does("lab-test", "sleep 0.3")
+    status, output = checkout.run()
+    assert status == 0, output
+    assert "lab-down-62" in output and "lab-down-61" not in output and "lab-down-63" not in output
+    events = [line.split(maxsplit=3) for line in checkout.lines()]
+    assert {lab for _, lab, goes, *_ in events if goes == "1"} <= {"62"}
+
+
+def test_a_lab_that_does_not_go(checkout):
+    checkout.does("lab-down", '[ "$NPU_LAB" != 61 ]')
+    status, output = checkout.run()
+    assert status == 1
+    assert "FAIL  lab-down-61" in output and "ok    lab-down-63" in output
+
+
+def test_signs_of_life(checkout):
+    checkout.does("unit", "echo first; echo second; sleep 1")
+    _, output = checkout.run()
+    assert re.search(r"  \.\.\.\.  unit +\d+ s  second\n", output)
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all_of_it(checkout, signum, background):
+    checkout.does("molecule-default", HANGS)
+    checkout.does("maintenance-test", HANGS)
+
+    def as_a_script_starts_what_it_does_not_wait_for():
+        if background:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    process = checkout.start(preexec_fn=as_a_script_starts_what_it_does_not_wait_for)
+    checkout.wait_for("pids", 6)
+    process.send_signal(signum)
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, output
+    # First the way that lets them put back what they changed.
+    assert checkout.begun().count("asked") == 3 and "told" not in checkout.begun()
+    assert "end   molecule-upgrade" in output
+    assert checkout.begun()[-3:] == ["lab-down"] * 3
+    assert checkout.left() == []
+
+
+def test_a_signal_during_the_checks(checkout):
+    checkout.does("lint", HANGS)
+    process = checkout.start()
+    checkout.wait_for("pids", 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 130
+    process.stdout.close()
+    assert checkout.left() == []
+    assert not [name for name in checkout.begun() if name.startswith("lab")]
+
+
+def test_who_does_not_listen_is_killed(checkout):
+    checkout.does("sanity", STUBBORN)
+    process = checkout.start(patience=1)
+    checkout.wait_for("pids", 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 130
+    process.stdout.close()
+    assert checkout.left() == []
+
+
+def test_ci_ends_it_with_a_signal(checkout):
+    """.ci/run, make, dev/test and dev/testrun as they are."""
+    for name in (".ci/run", "Makefile", "dev/test", "dev/common.sh", "dev/count.py"):
+        checkout.write(name, "")
+        shutil.copy(CHECKOUT / name, checkout.root / name)
+    shutil.copytree(CHECKOUT / "dev/testrun", checkout.root / "dev/testrun")
+    shutil.copytree(CHECKOUT / "lab/npulab", checkout.root / "lab/npulab")
+    checkout.does("unit", HANGS)
+    with subprocess.Popen([checkout.root / ".ci/run"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        checkout.wait_for("pids", 2)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143, output
+    assert checkout.left() == []
+    assert "asked unit" in checkout.lines()
+    assert checkout.begun()[:3] == checkout.begun()[-3:] == ["lab-down"] * 3  # of an earlier run, and its own
