@@ -88,6 +88,12 @@ order:
   returned: success
   type: list
   elements: str
+pace:
+  description:
+    - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.
+    - Set by O(recovery.max_parallel).
+  returned: success
+  type: dict
 look_at:
   description: The hosts whose facts may change the verdict.
   returned: success

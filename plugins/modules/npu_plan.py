@@ -153,6 +153,12 @@ max_parallel:
   description: Maximum number of nodes in maintenance at once, 0 for no limit.
   returned: always
   type: int
+pace:
+  description:
+    - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.
+    - Set by O(max_parallel).
+  returned: always
+  type: dict
 park:
   description:
     - The resources whose workloads will be parked before the first maintenance. Empty unless O(workloads=park), and if all nodes

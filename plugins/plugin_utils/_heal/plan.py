@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 
 # Verdicts. Others are what the cycle calls its outcomes.
 RECOVER, GIVE_BACK, IN_FLIGHT = "recover", "give-back", "in-flight"
@@ -82,6 +83,7 @@ class HealPlan:
         return {
             "hosts": {entry.host: entry.result(self._now) for entry in self.entries if entry.host},
             "order": [entry.host for entry in self.due],
+            "pace": pace(self._guards.max_parallel),
             "look_at": [entry.host for entry in self.entries if entry.host and entry.verdict not in (SKIPPED, IN_UPGRADE)],
             "storm": self.storm,
             "table": self.table(),

@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
     VERDICTS,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import RolloutSettings
@@ -79,6 +80,7 @@ class RolloutPlan:
             "in_flight": [entry.node_name for entry in self.of(IN_FLIGHT, ON_TRIAL)],
             "deferred": [entry.name for entry in self.deferred],
             "max_parallel": self.settings.max_parallel,
+            "pace": pace(self.settings.max_parallel),
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,

@@ -42,6 +42,7 @@ PLAN = {
     "green": False,
     "problem": WAY,
     "order": [],
+    "pace": {"serial": 1, "strategy": "ansible.builtin.linear"},
     "deferred": [],
     "due_nodes": [],
     "settled_nodes": [],
@@ -58,6 +59,7 @@ REPORT = {
 }
 HEAL = {
     "hosts": {"npu-c": planned("npu-c")}, "look_at": [], "order": [], "storm": None, "table": ["<<who is not well>>"],
+    "pace": {"serial": 1, "strategy": "ansible.builtin.linear"},
 }  # fmt: skip
 ANSWERS = {
     "npu_facts": {"*": [{"npu": {}}]},
