@@ -15,8 +15,9 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from . import (
     addons,
@@ -78,7 +79,7 @@ def up(lab: Lab) -> None:
     lab.state.mkdir(parents=True, exist_ok=True)
     graph = Graph(lab.logs / "up")
 
-    def add(name, function, *after, **keywords):
+    def add(name: str, function: Callable[..., None], *after: str, **keywords: Any) -> None:
         graph.add(name, functools.partial(_call, function, lab, keywords), after)
 
     graph.add("packages", machine.install_packages)
@@ -115,7 +116,7 @@ def up(lab: Lab) -> None:
     graph.run()
 
 
-def _call(function, lab: Lab, keywords: dict, step: Step) -> None:
+def _call(function: Callable[..., None], lab: Lab, keywords: dict[str, Any], step: Step) -> None:
     function(lab, step=step, **keywords)
 
 

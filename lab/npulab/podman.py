@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from typing import Any
 
 from .settings import Lab, LabError
 from .tasks import Step
@@ -17,7 +18,7 @@ COMMAND = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs")
 LIST_ATTEMPTS = 20
 
 
-def podman(step: Step, *arguments: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
+def podman(step: Step, *arguments: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess:
     return step.run(*COMMAND, *map(str, arguments), check=check, **options)
 
 

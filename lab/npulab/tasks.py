@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class Step:
 
     def run(
         self,
-        *command: str | os.PathLike,
+        *command: object,
         input: str | None = None,
         check: bool = True,
         quiet: bool = False,
@@ -169,7 +169,8 @@ class Graph:
         """Run all steps. When one fails the others are ended, its log is shown and LabError raised."""
         unknown = set().union(*self._needs.values()) - set(self._functions)
         assert not unknown, f"steps wait for unknown steps: {unknown}"
-        waiting, running, done = dict(self._needs), {}, set()
+        waiting, done = dict(self._needs), set[str]()
+        running: dict[Future[None], Step] = {}
         failure: tuple[Step, BaseException] | None = None
         started = time.monotonic()
         last_sign: dict[str, float] = {}

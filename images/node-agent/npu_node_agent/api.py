@@ -78,7 +78,8 @@ def devices(message: bytes) -> dict[str, str]:
 def all_unhealthy(message: bytes) -> bytes:
     """The same ListAndWatchResponse with every device Unhealthy; topology and the rest stay."""
     return wire.encode(
-        wire.blob(_DEVICES, _unhealthy(field.value)) if field.number == _DEVICES else field for field in wire.decode(message)
+        wire.blob(_DEVICES, _unhealthy(wire.content(field))) if field.number == _DEVICES else field
+        for field in wire.decode(message)
     )
 
 

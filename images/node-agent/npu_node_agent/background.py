@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Callable
+from typing import Callable, TypeVar
+
+Result = TypeVar("Result")
 
 
 class Background:
@@ -26,18 +28,19 @@ class Background:
         """Is the last call still running?"""
         return self._busy
 
-    async def call(self, function: Callable, timeout: float):
+    async def call(self, function: Callable[[], Result], timeout: float) -> Result:
         """``function()``; TimeoutError after ``timeout`` seconds, and then busy until it returns after all."""
         if self.busy:
             raise TimeoutError("the last call has not returned yet")
         loop = asyncio.get_running_loop()
-        result: asyncio.Future = loop.create_future()
+        result: asyncio.Future[Result] = loop.create_future()
 
-        def deliver(method: str, value) -> None:
+        def deliver(method: str, value: object) -> None:
             if not result.done():
                 getattr(result, method)(value)
 
         def work() -> None:
+            outcome: tuple[str, object]
             try:
                 outcome = ("set_result", function())
             except Exception as exc:

@@ -20,7 +20,7 @@ import logging
 import os
 import time
 from dataclasses import dataclass
-from typing import AsyncIterator, Optional
+from typing import AsyncGenerator, Optional
 
 from grpclib import GRPCError, Status
 
@@ -345,7 +345,7 @@ class Session:
     async def _get_options(self, request: bytes) -> bytes:
         return self._options
 
-    async def _list_and_watch(self) -> AsyncIterator[bytes]:
+    async def _list_and_watch(self) -> AsyncGenerator[bytes, None]:
         """The current list, and every later one; what a slow reader misses is replaced by the newest."""
         sent: Optional[bytes] = None
         self._streams += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple, Optional
+from typing import Iterator, NamedTuple, Optional
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 
@@ -35,7 +35,7 @@ def problems(spec: SpecFile, host: HostPaths, marker: Optional[dict]) -> list:
         return [*found, "%s is no CDI spec: %s" % (spec.path, exc)]
 
 
-def _others(spec: SpecFile):
+def _others(spec: SpecFile) -> Iterator[str]:
     """One bad file beside ours takes every CDI device of the host away."""
     directories = cdi_spec.directories_of(spec.path)
     for path in cdi_spec.unreadable(directories):
@@ -45,12 +45,12 @@ def _others(spec: SpecFile):
         yield "%s describes devices of the same kind, and containerd uses neither" % path
 
 
-def _kind(document: dict):
+def _kind(document: dict) -> Iterator[str]:
     if document.get("kind") != cdi_spec.KIND:
         yield "its kind is %r, not %s" % (document.get("kind"), cdi_spec.KIND)
 
 
-def _devices(document: dict, host: HostPaths):
+def _devices(document: dict, host: HostPaths) -> Iterator[str]:
     chips = {match.group(1) for match in map(_DEVICE.fullmatch, os.listdir(host.dev_dir)) if match}
     names = {str(device["name"]) for device in document["devices"] if str(device["name"]).isdigit()}
     for chip in sorted(chips - names, key=int):
@@ -59,7 +59,7 @@ def _devices(document: dict, host: HostPaths):
         yield "it names chip %s, which has no device node" % name
 
 
-def _mounts(document: dict, host: HostPaths):
+def _mounts(document: dict, host: HostPaths) -> Iterator[str]:
     """Only what lies in the driver tree can be seen from here."""
     tree = host.driver_tree.rstrip("/") + "/"
     edits = [
@@ -72,7 +72,7 @@ def _mounts(document: dict, host: HostPaths):
             yield "%s, which it mounts, does not exist" % path
 
 
-def _release(host: HostPaths, marker: Optional[dict]):
+def _release(host: HostPaths, marker: Optional[dict]) -> Iterator[str]:
     """The spec goes through the link, so it is the link that must name what is loaded."""
     release = (marker or {}).get("release")
     if not release or not os.path.islink(host.driver_tree):

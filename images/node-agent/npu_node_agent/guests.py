@@ -26,11 +26,11 @@ class Guests:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._inside: dict[asyncio.BaseTransport, str] = {}  # transport -> address, the oldest first
+        self._inside: dict[asyncio.WriteTransport, str] = {}  # transport -> address, the oldest first
         self.thrown_out = 0
 
     @contextlib.contextmanager
-    def admit(self, transport: asyncio.BaseTransport) -> Iterator[None]:
+    def admit(self, transport: asyncio.WriteTransport) -> Iterator[None]:
         """Count ``transport`` in, and at the end of the block out again; by then its connection is gone."""
         if len(self._inside) >= self._most:
             self._throw_one_out()

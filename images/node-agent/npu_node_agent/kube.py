@@ -52,7 +52,7 @@ class Api:
         return json.loads(content)
 
     def _connect(self) -> http.client.HTTPConnection:
-        host, port = self._url.hostname, self._url.port
+        host, port = self._url.hostname or "", self._url.port
         if self._url.scheme == "https":
             context = ssl.create_default_context(cafile=self._ca_file)
             return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=context)

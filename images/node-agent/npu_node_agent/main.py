@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import logging
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-async def _run(settings) -> None:
+async def _run(settings: argparse.Namespace) -> None:
     log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
     raise_file_limit()
     metrics = Metrics()

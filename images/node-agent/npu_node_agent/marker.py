@@ -98,6 +98,8 @@ class Markers:
 
     def _look(self, name: str) -> None:
         """Read the marker again if it is another file than the last one that was read. Raises OSError, and nothing changed."""
+        found: Optional[tuple]
+        content: Optional[dict]
         try:
             found = _identity(os.stat(self._path(name)))
             if name in self._seen and found == self._seen[name]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 from typing import Optional
@@ -27,7 +28,7 @@ class Notices:
         self._api = api
         self._node = node
         self._changed = changed
-        self._pending: Optional[tuple] = None
+        self._pending: Optional[tuple[str, str, str]] = None
         self._background = Background("notice")
 
     def tell(self, reason: str, message: str) -> None:
@@ -39,9 +40,10 @@ class Notices:
         """Tell until cancelled."""
         while True:
             await self._changed.until(lambda: bool(self._api and self._node and self._pending))
-            told = self._pending
+            api, told = self._api, self._pending
+            assert api is not None and told is not None  # that was waited for
             try:
-                await self._background.call(lambda: self._post(*told), _LIMIT)
+                await self._background.call(functools.partial(self._post, api, *told), _LIMIT)
             except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:
                 log.warning("cannot make an Event, trying again: %s", exc)
                 await self._changed.until(lambda: self._pending != told, _RETRY)
@@ -49,11 +51,11 @@ class Notices:
             if self._pending == told:
                 self._pending = None
 
-    def _post(self, reason: str, message: str, since: str) -> None:
-        node = self._api.request("GET", "/api/v1/nodes/" + self._node)
+    def _post(self, api: Api, reason: str, message: str, since: str) -> None:
+        node = api.request("GET", "/api/v1/nodes/" + self._node)
         name = "%s.npu-agent.%s" % (self._node[:200], hashlib.sha256((reason + since).encode()).hexdigest()[:12])
         try:
-            self._api.request("POST", EVENTS, new_event(node, name, reason, message, since))
+            api.request("POST", EVENTS, new_event(node, name, reason, message, since))
         except ApiError as exc:
             if exc.status != 409:  # it is there already: only its answer was lost
                 raise

@@ -58,9 +58,11 @@ class Reporter:
 
     async def run(self) -> None:
         """Report until cancelled."""
-        if self._api is None or not self._node:
+        api = self._api
+        if api is None or not self._node:
             log.warning("no API server or node name: nothing is reported to the cluster")
             await self._changed.until(lambda: False)
+            return
         delay = self._retry
         complaint = None
         self._metrics.reports_pending.set(0)
@@ -68,8 +70,9 @@ class Reporter:
             refresh = _EVENT_REFRESH if isinstance(self._done, dict) else None
             await self._changed.until(lambda: self._wanted != self._done, refresh)
             wanted = self._wanted
+            assert wanted is not None  # or nothing would have changed
             try:
-                await self._background.call(functools.partial(self._report, wanted), _LIMIT)
+                await self._background.call(functools.partial(self._report, api, wanted), _LIMIT)
                 if wanted != self._done:
                     log.info("the cluster knows: %s", "wedged" if isinstance(wanted, dict) else wanted)
                 self._done, delay, complaint = wanted, self._retry, None
@@ -83,38 +86,38 @@ class Reporter:
                 await self._changed.until(lambda: False, delay)
                 delay = min(delay * 2, _RETRY_LONGEST)
 
-    def _report(self, wanted: Union[str, dict]) -> None:
+    def _report(self, api: Api, wanted: Union[str, dict]) -> None:
         """All calls of one report; blocking."""
-        node = self._api.request("GET", "/api/v1/nodes/" + self._node)
+        node = api.request("GET", "/api/v1/nodes/" + self._node)
         patch = node_patch(node, wanted)
         if patch:
             # Somebody else's write in between is a conflict, and the next try starts from what they wrote.
             patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
-            self._api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
+            api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
         if isinstance(wanted, dict):
-            self._refresh_event(node, wanted)
+            self._refresh_event(api, node, wanted)
         elif patch:
-            self._remove_event(_annotations(node)[WEDGED])
+            self._remove_event(api, _annotations(node)[WEDGED])
 
-    def _refresh_event(self, node: dict, marker: dict) -> None:
+    def _refresh_event(self, api: Api, node: dict, marker: dict) -> None:
         name = event_name(self._node, str(marker.get(SINCE)))
         now = rfc3339_now()
         try:
-            event = self._api.request("GET", "%s/%s" % (EVENTS, name))
+            event = api.request("GET", "%s/%s" % (EVENTS, name))
         except ApiError as exc:
             if exc.status != _NOT_FOUND:
                 raise
             message = "reason=recovery since=%s: %s" % (marker.get(SINCE), marker.get(REASON))
-            self._api.request("POST", EVENTS, new_event(node, name, EVENT_REASON, message, now))
+            api.request("POST", EVENTS, new_event(node, name, EVENT_REASON, message, now))
         else:
             patch = {"count": event.get("count", 1) + 1, "lastTimestamp": now}
-            self._api.request("PATCH", "%s/%s" % (EVENTS, name), patch, MERGE_PATCH)
+            api.request("PATCH", "%s/%s" % (EVENTS, name), patch, MERGE_PATCH)
 
-    def _remove_event(self, annotation: str) -> None:
+    def _remove_event(self, api: Api, annotation: str) -> None:
         """Nobody shall approve a reboot for a chip that works."""
         try:
             since = str(json.loads(annotation)[SINCE])
-            self._api.request("DELETE", "%s/%s" % (EVENTS, event_name(self._node, since)))
+            api.request("DELETE", "%s/%s" % (EVENTS, event_name(self._node, since)))
         except (ValueError, KeyError, TypeError):
             pass  # not written by us: then there is no Event of ours
         except ApiError as exc:
@@ -125,6 +128,8 @@ class Reporter:
 def node_patch(node: dict, wanted: Union[str, dict]) -> dict:
     """The merge patch that brings ``node`` to ``wanted``; {} when it is there already."""
     annotations, labels = _annotations(node), node["metadata"].get("labels") or {}
+    value: Optional[str]
+    reboot: Optional[str]
     if isinstance(wanted, dict):
         value, reboot = wedged_annotation(wanted), "true"
     elif WEDGED not in annotations:

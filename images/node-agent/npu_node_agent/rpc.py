@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import os
 import stat
-from typing import AsyncIterator, Awaitable, Callable, Mapping, Optional
+from typing import Any, AsyncGenerator, Awaitable, Callable, Mapping, Optional
 
 import grpclib.client
 import grpclib.const
@@ -21,10 +21,15 @@ import grpclib.server
 from grpclib import GRPCError, Status
 from grpclib.encoding.base import CodecBase
 from grpclib.exceptions import StreamTerminatedError
+from grpclib.protocol import H2Protocol
 from h2.exceptions import ProtocolError
 
 Unary = Callable[[bytes], Awaitable[bytes]]
-Streaming = Callable[[], AsyncIterator[bytes]]
+Streaming = Callable[[], AsyncGenerator[bytes, None]]
+
+
+Stream = grpclib.server.Stream[Any, Any]
+Handle = Callable[[Stream], Awaitable[None]]
 
 
 class PeerGone(Exception):
@@ -76,11 +81,12 @@ class Client:
             self._check()
             return await grpclib.client.UnaryUnaryMethod(self._channel, method, bytes, bytes)(request, timeout=timeout)
         except TimeoutError:
-            raise GRPCError(Status.DEADLINE_EXCEEDED, "no answer in %g s" % timeout) from None
+            text = "no answer" if timeout is None else "no answer in %g s" % timeout
+            raise GRPCError(Status.DEADLINE_EXCEEDED, text) from None
         except _BROKEN as exc:
             raise PeerGone(str(exc) or "connection lost") from exc
 
-    async def stream(self, method: str, request: bytes) -> AsyncIterator[bytes]:
+    async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
         """The answers until the server ends the stream; then it returns. Raises GRPCError, PeerGone."""
         try:
             self._check()
@@ -151,16 +157,16 @@ def socket_identity(path: str) -> Optional[tuple]:
 class _GrpcServer(grpclib.server.Server):
     """grpclib's server stops listening on close() but leaves connections open, and their peers waiting."""
 
-    def _protocol_factory(self):
+    def _protocol_factory(self) -> H2Protocol:
         protocol = super()._protocol_factory()
         self._open = [known for known in getattr(self, "_open", []) if not known.connection.is_closing()]
         made = protocol.connection_made
 
-        def connection_made(transport):
+        def connection_made(transport: asyncio.BaseTransport) -> None:
             made(transport)
             self._open.append(protocol)
 
-        protocol.connection_made = connection_made
+        protocol.connection_made = connection_made  # type: ignore[method-assign]  # grpclib offers no other place
         return protocol
 
     def drop_connections(self) -> None:
@@ -175,16 +181,16 @@ class _Service:
             **{name: _handler(_stream(call), grpclib.const.Cardinality.UNARY_STREAM) for name, call in streaming.items()},
         }
 
-    def __mapping__(self):
+    def __mapping__(self) -> Mapping[str, grpclib.const.Handler]:
         return self._methods
 
 
-def _handler(function, cardinality):
+def _handler(function: Handle, cardinality: grpclib.const.Cardinality) -> grpclib.const.Handler:
     return grpclib.const.Handler(function, cardinality, bytes, bytes)
 
 
-def _answer(call: Unary):
-    async def handle(stream):
+def _answer(call: Unary) -> Handle:
+    async def handle(stream: Stream) -> None:
         request = await stream.recv_message()
         if request is None:
             raise GRPCError(Status.INVALID_ARGUMENT, "no request message")
@@ -193,8 +199,8 @@ def _answer(call: Unary):
     return handle
 
 
-def _stream(call: Streaming):
-    async def handle(stream):
+def _stream(call: Streaming) -> Handle:
+    async def handle(stream: Stream) -> None:
         await stream.recv_message()
         await stream.send_initial_metadata()
         async with contextlib.aclosing(call()) as messages:

@@ -43,7 +43,7 @@ def allocate(answer: bytes, provided_by: Callable[[list], Provided]) -> tuple[by
     fields, names = [], []
     for field in wire.decode(answer):
         if field.number == api.CONTAINER_RESPONSES and field.kind == wire.BYTES:
-            container, container_names = _container(field.value, provided_by)
+            container, container_names = _container(wire.content(field), provided_by)
             field = wire.blob(api.CONTAINER_RESPONSES, container)
             names.append(container_names)
         fields.append(field)
@@ -98,10 +98,10 @@ def _visible(value: str) -> Iterable[str]:
 def _superfluous(field: wire.Field, provided: Provided) -> bool:
     """Would the container get this twice? The variable counts too: it is what another runtime hook acts on."""
     if field.number == api.ENVS:
-        return wire.text(wire.decode(field.value), api.MAP_KEY) == VISIBLE_DEVICES
+        return wire.text(wire.decode(wire.content(field)), api.MAP_KEY) == VISIBLE_DEVICES
     if field.number == api.DEVICE_SPECS:
-        return wire.text(wire.decode(field.value), api.HOST_PATH) in provided.devices
+        return wire.text(wire.decode(wire.content(field)), api.HOST_PATH) in provided.devices
     if field.number == api.MOUNTS:
-        mount = wire.decode(field.value)
+        mount = wire.decode(wire.content(field))
         return (wire.text(mount, api.HOST_PATH), wire.text(mount, api.CONTAINER_PATH)) in provided.mounts
     return False

@@ -30,6 +30,7 @@ def decode(data: bytes) -> list[Field]:
     """The fields of a message in their order. Raises WireError."""
     fields = []
     position = 0
+    value: Union[int, bytes]
     while position < len(data):
         key, position = _read_varint(data, position)
         number, kind = key >> 3, key & 7
@@ -55,7 +56,7 @@ def encode(fields: Iterable[Field]) -> bytes:
     out = bytearray()
     for number, kind, value in fields:
         out += _varint(number << 3 | kind)
-        if kind == VARINT:
+        if isinstance(value, int):
             out += _varint(value)
         else:
             if kind == BYTES:
@@ -71,10 +72,14 @@ def blob(number: int, value: Union[bytes, str]) -> Field:
 
 def messages(fields: Iterable[Field], number: int) -> list[bytes]:
     """The values of every field ``number``, which must be a string, bytes or message. Raises WireError."""
-    found = [field for field in fields if field.number == number]
-    if any(field.kind != BYTES for field in found):
-        raise WireError("field %d has the wrong wire type" % number)
-    return [field.value for field in found]
+    return [content(field) for field in fields if field.number == number]
+
+
+def content(field: Field) -> bytes:
+    """The value of a field that must be a string, bytes or message. Raises WireError."""
+    if field.kind != BYTES or not isinstance(field.value, bytes):
+        raise WireError("field %d has the wrong wire type" % field.number)
+    return field.value
 
 
 def text(fields: Iterable[Field], number: int) -> str:

@@ -128,6 +128,12 @@ def test_unknown_fields_survive():
     assert [field for field in wire.decode(outer[0].value) if field.number >= 1000] == unknown
 
 
+def test_a_mount_that_is_a_number():
+    inner = [*wire.decode(Plugin.device_specs(["Ascend910-0"]).SerializeToString()), wire.Field(api.MOUNTS, wire.VARINT, 7)]
+    with pytest.raises(wire.WireError, match="wrong wire type"):
+        translate.allocate(wire.encode([wire.blob(1, wire.encode(inner))]), provided_by)
+
+
 def test_all_unhealthy_keeps_the_rest():
     devices = [
         pb.Device(ID="Ascend910-0", health="Healthy", topology=pb.TopologyInfo(nodes=[pb.NUMANode(ID=3)])),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tempfile
@@ -31,7 +32,7 @@ def make_images(go: str, directory: Path) -> None:
         builders["exporter"] = exporter(go, programs, base)
     for name, image in builders.items():
         key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
-        unless_made(directory / f"{name}.tar", key, lambda target, image=image: write_archive(target, image))
+        unless_made(directory / f"{name}.tar", key, functools.partial(write_archive, image=image))
 
 
 def pause(programs: Path) -> Image:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: 
             unless_made(
                 directory / name,
                 driver.key() + Path(__file__).read_text(encoding="utf-8") + fault,
-                lambda target, product=product, version=version: _make(product, version, fault, target),
+                functools.partial(_make, product, version, fault),
             )
 
 

@@ -67,6 +67,7 @@ unittest.addModuleCleanup(_WORK.cleanup)
 
 class NpuSmi(unittest.TestCase):
     version = "25.5.1"
+    silicon: Silicon
 
     @classmethod
     def setUpClass(cls) -> None:
