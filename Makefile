@@ -11,7 +11,7 @@ CHECKS := unit sanity node-agent python38 lint build docs-lint ee
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
 
-demo: ## from nothing: set up, start the lab, run install on it, show the result
+demo: ## set up everything, start the lab, run install on it, show the result
 	@dev/demo
 
 lab: ## start the lab, or repair it
@@ -21,44 +21,44 @@ lab: ## start the lab, or repair it
 lab-down: ## remove the lab
 	@lab/lab down
 
-test: ## everything CI runs
+test: ## run everything that CI runs
 	@dev/test
 
-venv: ## .venv with Ansible and all tools, made once per set of requirements
+venv: ## create .venv with Ansible and all tools
 	@dev/venv
 
-lock: ## write requirements-dev.lock anew
+lock: ## update requirements-dev.lock
 	@dev/lock
 
 $(CHECKS): venv
 	@.venv/bin/nox --session $@
 
-unit: ## the library and the boot scripts, without a lab
-node-agent: ## the tests of the node agent
-python38: ## what runs on hosts, with Python 3.8
-sanity: ## ansible-test sanity
-lint: ## shellcheck, ruff, yamllint, ansible-lint, types
-docs-lint: ## documentation, changelog, links
-build: ## the collection archive, and what Galaxy's importer says of it
-ee: ## what the execution environment lists, and whether it suffices
+unit: ## test the library and the boot scripts, without a lab
+node-agent: ## test the node agent
+python38: ## test what runs on hosts, with Python 3.8
+sanity: ## run ansible-test sanity
+lint: ## run shellcheck, ruff, yamllint, ansible-lint and mypy
+docs-lint: ## check documentation, changelog and links
+build: ## build the collection and check it with Galaxy's importer
+ee: ## test the requirements of the execution environment
 
 format: venv ## format all Python
 	@dev/format
 
-types: venv ## mypy alone
+types: venv ## run only mypy
 	@dev/types
 
-molecule: venv ## the molecule scenarios, on the running lab
+molecule: venv ## run the molecule scenarios on the running lab
 	@dev/molecule
 
-lab-test: venv ## bad input and interruptions, on the running lab
+lab-test: venv ## test bad input and interruptions on the running lab
 	@dev/lab-test
 
-maintenance-test: venv ## what can interrupt a rollout, on the running lab
+maintenance-test: venv ## test what can interrupt a rollout on the running lab
 	@dev/maintenance-test
 
-crash-test: venv ## the controller dies at every call of an upgrade and of a recovery, on the running lab; an hour
+crash-test: venv ## kill the controller at every call of an upgrade and of a recovery on the running lab
 	@NPU_CRASH=all dev/maintenance-test -s -k "every_crash_is_survived or every_crash_of_a_recovery or where_the_slots_are_made"
 
-bench: venv ## what install, upgrade, plan and node agent cost, beside what they are measured by
+bench: venv ## measure install, upgrade, plan and node agent
 	@dev/bench

@@ -53,8 +53,7 @@ class Notes:
         if told:
             told.append(
                 "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: docs/upgrade.md,"
-                ' "Follow and repair with kubectl".'
-                % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
+                ' "Follow and repair with kubectl".' % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
             )
         return told
 
