@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Every target is one script in dev/ or lab/; CHECKS are the sessions of noxfile.py, which need no lab. NPU_LAB=1..99 chooses another lab than the checkout's own.
+# Every target is one script in dev/ or lab/; CHECKS are the sessions of noxfile.py, which need no lab.
+# NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 lint build docs-lint ee
