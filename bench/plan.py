@@ -50,7 +50,6 @@ def main() -> int:
 
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
     from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -63,6 +62,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
 
     from support.fleet.hosts import NEW_DIGEST, host
+    from support.fleet.planning import asked
 
     hosts = [host("n%04d" % number) for number in range(arguments.nodes)]
     before = peak_megabytes()
@@ -82,7 +82,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
         confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
-    settings = rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True)
+    settings = asked()
     plan = rollout_planner.make(hosts, snapshot, slots, settings, lookups)
     table = rollout_table.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu

@@ -8,9 +8,9 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, plan
 
 _display = Display()
 
@@ -20,8 +20,8 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "recovery": RECOVERY,
-        "approval_max_age": {"type": "int", "default": 0},
+        "settings": {"type": "dict", "default": {}},
+        "heal_settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:

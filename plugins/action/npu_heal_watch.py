@@ -8,15 +8,15 @@ import os
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, check_variables, guards, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 show_lines_at_once()
 _display = Display()
@@ -27,17 +27,16 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "recovery": RECOVERY,
-        "approval_max_age": {"type": "int", "default": 0},
-        "interval": {"type": "int", "default": 30},
+        "settings": {"type": "dict", "default": {}},
+        "heal_settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
-        if params["interval"] < 1:
-            raise NpuError("npu_heal_watch_interval is %d; it must be 1 or more seconds" % params["interval"])
+        # What makes no sense ends this now, not as a line in the watch.
+        interval = resolve.settings("npu_heal", params["heal_settings"])["watch_interval"]
+        resolve.settings("npu_upgrade", params["settings"])
         command, clock, parent = heal_watch.own_command(), kube_retry.Clock(), os.getppid()
-        guards(params["recovery"])  # what makes no sense ends this now, not as a line in the watch
         nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 
         def look() -> HealPlan:
@@ -49,7 +48,7 @@ class ActionModule(HostsAction):
         def say(line: str) -> None:
             _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
 
-        heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, params["interval"], clock).run(
+        heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, interval, clock).run(
             # A worker outlives an Ansible that was killed.
             lambda: os.getppid() == parent
         )

@@ -16,31 +16,18 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 show_lines_at_once()
 # Ansible loads this file before it starts workers.
 _NOTES = Notes().tell_at_exit()
-
-_POLICY = {
-    "auto": {"type": "bool", "default": False},
-    "max_parallel": {"type": "int", "default": 1},
-    "wait_for_jobs": {"type": "dict", "default": {}},
-    "pod_deletion": {"type": "dict", "default": {}},
-    "drain": {"type": "dict", "default": {}},
-    "reboot_timeout": {"type": "int", "default": 1800},
-    "max_failures": {"type": "int", "default": 1},
-    "approval_wait": {"type": "int", "default": 0},
-    "approval_max_age": {"type": "int", "default": 0},
-    "smoke_pod": {"type": "path"},
-    "smoke_timeout": {"type": "int", "default": 300},
-}
 
 
 class ActionModule(ClusterAction):
@@ -66,8 +53,8 @@ class ActionModule(ClusterAction):
         },
         "resource": {"type": "str"},
         "chips": {"type": "int", "default": 0},
-        "policy": {"type": "dict", "default": {}, "options": _POLICY, "apply_defaults": True},
-        "recovery": RECOVERY,
+        "settings": {"type": "dict", "default": {}},
+        "heal_settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
         "root": {"type": "path", "default": "/var/lib/Ascend"},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
@@ -75,7 +62,6 @@ class ActionModule(ClusterAction):
         "pool": {"type": "str"},
         "proved": {"type": "bool", "default": False},
         "in_flight": {"type": "list", "elements": "str", "default": []},
-        "heartbeat_limit": {"type": "int", "default": maintenance_record.HEARTBEAT_LIMIT},
     }
     _requires_connection = True
 
@@ -106,18 +92,13 @@ class ActionModule(ClusterAction):
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params: dict[str, Any]) -> maintenance_cycle.Cycle:
-        policy, clock = params["policy"], Clock()
+        settings, clock = resolve.settings("npu_upgrade", params["settings"]), Clock()
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
-        purpose = maintenance_cycle.Recovery(guards(params["recovery"])) if recovers else maintenance_cycle.Upgrade
+        purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:
             raise NpuError("target is missing: an upgrade needs to know the release.")
-        for name, value in policy.items():
-            if isinstance(value, int) and value < 0:
-                raise NpuError("npu_upgrade_%s is %d; it must be 0 or more" % (name, value))
-        if params["heartbeat_limit"] < 1:
-            text = "npu_upgrade_heartbeat_limit is %d; it must be 1 or more seconds, or every other run would count as dead"
-            raise NpuError(text % params["heartbeat_limit"])
-        pods = drain_policy.DrainPolicy.of(policy["wait_for_jobs"], policy["pod_deletion"], policy["drain"])
+        pods = drain_policy.DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])
+        auto = resolve.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],
@@ -148,22 +129,14 @@ class ActionModule(ClusterAction):
                 namespace=params["namespace"],
             ),
             request,
-            maintenance_cycle.MaintenancePolicy(
-                auto=params["recovery"]["auto"] if recovers else policy["auto"],
-                max_parallel=policy["max_parallel"],
-                reboot_timeout=policy["reboot_timeout"],
-                max_failures=policy["max_failures"],
-                approval_wait=policy["approval_wait"],
-                approval_max_age=policy["approval_max_age"],
-                heartbeat_limit=params["heartbeat_limit"],
-            ),
+            maintenance_cycle.MaintenancePolicy.of(settings, auto),
             clock,
             _Lines(params["node"], params["reason"]),
-            self._smoke_pod(params, clock),
+            self._smoke_pod(params["node"], settings, clock),
         )
 
-    def _smoke_pod(self, params: dict[str, Any], clock: Clock) -> MakeSmokePod | None:
-        path, timeout = params["policy"]["smoke_pod"], params["policy"]["smoke_timeout"]
+    def _smoke_pod(self, node: str, settings: dict[str, Any], clock: Clock) -> MakeSmokePod | None:
+        path, timeout = settings["smoke_pod"], settings["smoke_timeout"]
         if not path:
             return None
         try:
@@ -171,7 +144,7 @@ class ActionModule(ClusterAction):
                 pod = smoke_pod.read(file.read())
         except (OSError, UnicodeDecodeError) as exc:
             raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
-        return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, params["node"], pod, timeout, beat, say, clock)
+        return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
 
 
 # Nothing of the node has been changed yet.

@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 _display = Display()
 
@@ -23,22 +23,20 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "due": {"type": "list", "elements": "str", "required": True},
         "settled": {"type": "list", "elements": "str", "default": []},
-        "retry": {"type": "raw"},
-        "clear_halt": {"type": "raw"},
+        "settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        retry = settings_values.flag("npu_upgrade_retry", params["retry"], False)
-        clear_halt = settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False)
+        settings = resolve.settings("npu_upgrade", params["settings"])
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
         slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock())
         cleared = None
-        if clear_halt:
+        if settings["clear_halt"]:
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = maintenance_pending.label(cluster, params["due"], params["settled"], retry, self.check_mode)
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], settings["retry"], self.check_mode)
         result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],

@@ -13,7 +13,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
@@ -21,15 +20,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, host_config
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, resolve
 
-_ON_BLOCKED = ("report", "refuse", "defer")
 _display = Display()
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -37,37 +35,17 @@ _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 class ActionModule(HostsAction):
     """See the documentation of the module npu_plan."""
 
-    # raw: values of job templates are strings, and an empty one means the default.
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
         "reason": {"type": "str", "choices": list(rollout_settings.REASONS), "default": "upgrade"},
-        "auto": {"type": "raw"},
-        "max_parallel": {"type": "raw"},
-        "approval_max_age": {"type": "raw"},
-        "wait_for_jobs": {"type": "raw"},
-        "pod_deletion": {"type": "raw"},
-        "drain": {"type": "raw"},
-        "retry": {"type": "raw"},
-        "clear_halt": {"type": "raw"},
-        "workloads": {"type": "raw"},
-        "on_blocked": {"type": "raw"},
-        "canary": {"type": "raw"},
+        "settings": {"type": "dict", "default": {}},
+        "enforce": {"type": "bool", "default": False},
     }
 
     def act(self, params):
-        settings = rollout_settings.RolloutSettings(
-            drain_policy.DrainPolicy.of(params["wait_for_jobs"], params["pod_deletion"], params["drain"]),
-            reason=params["reason"],
-            auto=settings_values.flag("npu_upgrade_auto", params["auto"], False),
-            approval_max_age=settings_values.number("npu_upgrade_approval_max_age", params["approval_max_age"], 0, "seconds"),
-            max_parallel=settings_values.number("npu_upgrade_max_parallel", params["max_parallel"], 1, "a number of nodes"),
-            retry=settings_values.flag("npu_upgrade_retry", params["retry"], False),
-            clear_halt=settings_values.flag("npu_upgrade_clear_halt", params["clear_halt"], False),
-            canary=settings_values.flag("npu_upgrade_canary", params["canary"], False),
-            park=settings_values.choice("npu_upgrade_workloads", params["workloads"], "leave", ("leave", "park")) == "park",
-        )
-        on_blocked = settings_values.choice("npu_upgrade_on_blocked", params["on_blocked"], "report", _ON_BLOCKED)
+        given = resolve.settings("npu_upgrade", params["settings"])
+        settings = rollout_settings.RolloutSettings.of(given, params["reason"])
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing = [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
@@ -84,7 +62,7 @@ class ActionModule(HostsAction):
         if found:
             plan.cluster_notes += drain_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
-        return _result(plan, on_blocked)
+        return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 
 def _lookups(cluster, snapshot, may_evict):

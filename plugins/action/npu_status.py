@@ -10,8 +10,8 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.heal import RECOVERY, plan
 
 
 class ActionModule(HostsAction):
@@ -20,7 +20,7 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": {"type": "str", "default": "npu-operator"},
-        "recovery": RECOVERY,
+        "heal_settings": {"type": "dict", "default": {}},
         "wait_timeout": {"type": "int", "default": 0},
     }
 

@@ -15,9 +15,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry a
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 _display = Display()
 
@@ -30,32 +29,34 @@ class ActionModule(ClusterAction):
         "resources": {"type": "list", "elements": "str", "default": []},
         "run": {"type": "str", "default": "by hand"},
         "namespace": {"type": "str", "default": "npu-operator"},
-        "spare": {"type": "str", "default": ""},
-        "timeout": {"type": "raw"},
-        "heartbeat_limit": {"type": "raw"},
+        "settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        settings = resolve.settings("npu_upgrade", params["settings"])
         clock = kube_retry.Clock()
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
         parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
         life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []
         if params["state"] == "parked":
-            waiting = self._park(cluster, parking, life, params, clock)
+            waiting = self._park(cluster, parking, life, params, settings, clock)
         else:
-            limit = settings_values.number(
-                "heartbeat_limit", params["heartbeat_limit"], maintenance_record.HEARTBEAT_LIMIT, "a number of seconds"
-            )
-            drain_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display)
+            drain_parking.restore_all(cluster, parking, life, params["run"], settings["heartbeat_limit"], _display.display)
         return self._result(parking.outcome, waiting)
 
     def _park(
-        self, cluster: AnyCluster, parking: drain_parking.Parking, life: run_liveness.Life, params: dict[str, Any], clock: Clock
+        self,
+        cluster: AnyCluster,
+        parking: drain_parking.Parking,
+        life: run_liveness.Life,
+        params: dict[str, Any],
+        settings: dict[str, Any],
+        clock: Clock,
     ) -> list[workload_kinds.Workload]:
         """The workloads that still have pods at the limit."""
-        timeout = settings_values.number("timeout", params["timeout"], 300, "a number of seconds")
-        spared = kube_selectors.parse(params["spare"], "spare")
+        timeout = settings["pod_deletion"]["timeout"]
+        spared = kube_selectors.parse(settings["wait_for_jobs"]["selector"], "npu_upgrade_wait_for_jobs.selector")
         found = workload_kinds.find(cluster, params["resources"], params["namespace"], spared)
         workload_kinds.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen

@@ -53,8 +53,8 @@ _value:
 """
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given, is_empty
 
 _SECRET = ("registry_username", "registry_password")
@@ -98,9 +98,8 @@ def _host(name, variables, config, asked):
 
 
 def _config(variables, credentials):
-    config = {
-        key: variables["npu_" + key] for key in CONFIG_DEFAULTS if "npu_" + key in variables and (credentials or key not in _SECRET)
-    }
+    names = [name for name in host_config.NAMES if credentials or name not in _SECRET]
+    config = {name: variables["npu_" + name] for name in names if "npu_" + name in variables}
     return {key: value for key, value in config.items() if not is_empty(value)}
 
 

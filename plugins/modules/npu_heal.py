@@ -24,12 +24,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
-  - npuops.ascend.heal
-options:
-  approval_max_age:
-    description: Seconds after which an approval expires, V(0) for never.
-    type: int
-    default: 0
+  - npuops.ascend.settings
+  - npuops.ascend.heal_settings
 seealso:
   - module: npuops.ascend.npu_maintenance
 """
@@ -38,7 +34,7 @@ EXAMPLES = r"""
 - name: Plan the recovery of wedged nodes
   npuops.ascend.npu_heal:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
-    recovery:
+    heal_settings:
       auto: true
   run_once: true
   register: recovery

@@ -12,7 +12,7 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Checks the nodes every O(interval) seconds like M(npuops.ascend.npu_heal), and shows what changed.
+  - Checks the nodes every C(watch_interval) seconds (of O(heal_settings)) like M(npuops.ascend.npu_heal), and shows what changed.
   - When a node is due, runs the C(ansible-playbook) command of this task again with C(npu_heal_watch=false), shows its output, and
     continues to watch afterwards. A failed recovery is retried, at intervals that double up to ten minutes.
   - Runs until it is stopped. In check mode it checks once.
@@ -24,7 +24,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
   - npuops.ascend.hosts
-  - npuops.ascend.heal
+  - npuops.ascend.settings
+  - npuops.ascend.heal_settings
 attributes:
   check_mode:
     support: partial
@@ -34,15 +35,6 @@ attributes:
     support: none
   idempotent:
     support: full
-options:
-  approval_max_age:
-    description: Seconds after which an approval expires, V(0) for never.
-    type: int
-    default: 0
-  interval:
-    description: Seconds between two checks.
-    type: int
-    default: 30
 seealso:
   - module: npuops.ascend.npu_heal
 """
@@ -51,7 +43,7 @@ EXAMPLES = r"""
 - name: Watch the nodes
   npuops.ascend.npu_heal_watch:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars, asked=false) }}"
-    recovery:
+    heal_settings:
       auto: true
   run_once: true
 """

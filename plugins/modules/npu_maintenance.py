@@ -25,7 +25,8 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
-  - npuops.ascend.heal
+  - npuops.ascend.settings
+  - npuops.ascend.heal_settings
 attributes:
   check_mode:
     support: partial
@@ -43,7 +44,7 @@ options:
   run:
     description:
       - ID of this run, the same in all its tasks and different from that of any other run. The maintenance of another run is
-        taken over only after O(heartbeat_limit) seconds without a heartbeat of that run.
+        taken over only after C(heartbeat_limit) seconds (of O(settings)) without a heartbeat of that run.
     type: str
     required: true
   until:
@@ -68,8 +69,8 @@ options:
     description:
       - The purpose of the maintenance.
       - With V(recovery), a wedged node (annotation C(npuops.ascend/wedged)) is rebooted with its current driver, within the limits
-        of O(recovery). A node that responds again before the reboot is not rebooted. There is no rollback, so a node that is not
-        healthy after the reboot stays cordoned.
+        of O(heal_settings). A node that responds again before the reboot is not rebooted. There is no rollback, so a node that is
+        not healthy after the reboot stays cordoned.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade
@@ -99,58 +100,6 @@ options:
     description: Number of O(resource) that the node must advertise before it is uncordoned.
     type: int
     default: 0
-  policy:
-    description: The variables C(npu_upgrade_*), without that prefix.
-    type: dict
-    default: {}
-    suboptions:
-      auto:
-        description: Whether a node may be rebooted without the annotation C(npu.openfuyao.com/approve-reboot=true).
-        type: bool
-        default: false
-      max_parallel:
-        description: Maximum number of nodes of the cluster in maintenance at once, V(0) for no limit.
-        type: int
-        default: 1
-      wait_for_jobs:
-        description: Pods that may finish before the drain, with the keys C(selector) and C(timeout) (in seconds).
-        type: dict
-        default: {}
-      pod_deletion:
-        description: How pods that use NPUs are evicted, with the keys C(force), C(timeout) (in seconds) and C(delete_empty_dir).
-        type: dict
-        default: {}
-      drain:
-        description:
-          - How the other pods are evicted, with the keys C(enable), C(force), C(timeout) (in seconds), C(delete_empty_dir) and
-            C(skip_selector).
-        type: dict
-        default: {}
-      reboot_timeout:
-        description: Seconds to wait for the host to come back, V(0) for no limit.
-        type: int
-        default: 1800
-      max_failures:
-        description: Number of failed nodes that halts the rollout, V(0) for never.
-        type: int
-        default: 1
-      approval_wait:
-        description: Seconds to wait for a missing approval.
-        type: int
-        default: 0
-      approval_max_age:
-        description: Seconds after which an approval expires, V(0) for never.
-        type: int
-        default: 0
-      smoke_pod:
-        description:
-          - Path of the manifest of a Pod that must complete on the node before the driver is confirmed. It gets a unique name,
-            a toleration of the cordon, and an affinity to the node.
-        type: path
-      smoke_timeout:
-        description: Seconds to wait for the smoke pod to complete, V(0) for no limit.
-        type: int
-        default: 300
   namespace:
     description: Namespace of the Lease C(npu-maintenance), which all runs share.
     type: str
@@ -171,8 +120,8 @@ options:
   pool:
     description:
       - Nodes with the same value are of the same kind and have the same target. One of them goes first. Whatever
-        O(policy.max_parallel) is, no other node of the pool is cordoned before that one is confirmed. If it fails, the next one is
-        tried alone.
+        C(max_parallel) in O(settings) is, no other node of the pool is cordoned before that one is confirmed. If it fails, the
+        next one is tried alone.
       - By default, nodes with the same O(resource) and release form a pool.
     type: str
   proved:
@@ -185,12 +134,6 @@ options:
     type: list
     elements: str
     default: []
-  heartbeat_limit:
-    description:
-      - Seconds without a heartbeat after which another run is considered dead. They are measured with the monotonic clock of this
-        machine, from the first time that this run reads the heartbeat. The clocks of other machines do not matter.
-    type: int
-    default: 90
 seealso:
   - module: npuops.ascend.npu_trial_boot
   - module: npuops.ascend.npu_validate
@@ -206,7 +149,7 @@ EXAMPLES = r"""
       release: 25.5.0-6.6.0-145.0.4.135.oe2403sp3.aarch64-0123456789ab
     resource: huawei.com/Ascend910
     chips: 8
-    policy:
+    settings:
       auto: true
   register: maintenance
 

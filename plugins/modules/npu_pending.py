@@ -15,6 +15,8 @@ description:
   - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
     of them is changed. So a run that ends early does not appear complete.
   - Removes the label from nodes that are no longer due, and releases stale slots of killed runs.
+  - C(retry) in O(settings) decides whether nodes that failed before are due again, C(clear_halt) whether a halt of the rollout is
+    cleared first.
   - Does not change nodes under maintenance, or a step that another run has reached.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -22,6 +24,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.settings
 options:
   due:
     description:
@@ -35,14 +38,6 @@ options:
     type: list
     elements: str
     default: []
-  retry:
-    description:
-      - Whether nodes that failed before are due again. A boolean; an empty string means V(false).
-    type: raw
-  clear_halt:
-    description:
-      - Whether to clear a halt of the rollout first. A boolean; an empty string means V(false).
-    type: raw
   namespace:
     description: Namespace of the Lease C(npu-maintenance), which stores the halt.
     type: str

@@ -22,8 +22,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
-notes:
-  - Options of type raw may be strings. An empty string means the default.
+  - npuops.ascend.settings
 options:
   namespace:
     description: Namespace of the Lease C(npu-maintenance).
@@ -34,47 +33,12 @@ options:
     type: str
     choices: [upgrade, rollback]
     default: upgrade
-  auto:
-    description: Whether nodes are rebooted without the approval annotation. V(false) by default.
-    type: raw
-  max_parallel:
-    description: Maximum number of nodes in maintenance at once, V(0) for no limit. V(1) by default. Used to estimate the duration.
-    type: raw
-  approval_max_age:
-    description: Seconds after which an approval expires, V(0) for never. V(0) by default.
-    type: raw
-  wait_for_jobs:
-    description: Pods that may finish before the drain, with the keys C(selector) and C(timeout) (in seconds).
-    type: raw
-  pod_deletion:
-    description: How pods that use NPUs are evicted, with the keys C(force), C(timeout) (in seconds) and C(delete_empty_dir).
-    type: raw
-  drain:
+  enforce:
     description:
-      - How the other pods are evicted, with the keys C(enable), C(force), C(timeout) (in seconds), C(delete_empty_dir) and
-        C(skip_selector).
-    type: raw
-  retry:
-    description: Whether nodes that failed before are due again. V(false) by default.
-    type: raw
-  clear_halt:
-    description: Whether the run that follows clears a halt. V(false) by default.
-    type: raw
-  workloads:
-    description:
-      - V(park) if workloads will be parked (M(npuops.ascend.npu_workloads)). Then their pods do not block a node and do not need
-        capacity on other nodes.
-      - V(leave) by default.
-    type: raw
-  canary:
-    description: Whether the run takes only the first node of each pool. V(false) by default.
-    type: raw
-  on_blocked:
-    description:
-      - When RV(refusal) is set. V(report) never sets it. V(refuse) sets it if the plan is not green. V(defer) sets it only if
-        something blocks every node.
-      - V(report) by default.
-    type: raw
+      - Whether blocked nodes set RV(refusal). If so, C(on_blocked) in O(settings) decides. With V(refuse), a plan that is not
+        green is refused; with V(defer), only what blocks every node is.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -20,7 +20,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
-  - npuops.ascend.heal
+  - npuops.ascend.heal_settings
 options:
   hosts:
     description: The hosts, as P(npuops.ascend.npu_hosts#filter) returns them.

@@ -24,12 +24,17 @@ description:
   - Each request names the version of the object that was read. On a conflict, the object is read and evaluated again.
   - If a parked workload is neither at zero (or suspended) nor in its previous state, it was changed in the meantime. Then it is not
     restored, the label and the annotation are removed, and RV(left) lists it.
+  - Of O(settings), it uses C(wait_for_jobs.selector) (workloads with such pods are not parked), C(pod_deletion.timeout) (seconds to
+    wait for the pods of parked workloads; RV(waiting) lists the workloads that still have pods afterwards, which is not a failure)
+    and C(heartbeat_limit) (seconds without a heartbeat after which another run that has parked workloads is considered dead, and
+    its workloads are restored).
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.settings
 options:
   state:
     description:
@@ -52,20 +57,6 @@ options:
     description: The namespace of npuops.ascend, in which nothing is parked.
     type: str
     default: npu-operator
-  spare:
-    description: A label selector of pods that may finish; workloads with such pods are not parked.
-    type: str
-    default: ""
-  timeout:
-    description:
-      - Seconds to wait for the pods of parked workloads to end, V(0) for no limit. RV(waiting) lists the workloads that still have
-        pods afterwards; this is not a failure. V(300) by default.
-    type: raw
-  heartbeat_limit:
-    description:
-      - Seconds to wait for a heartbeat of another run that has parked workloads. Without a heartbeat, that run is considered dead,
-        and its workloads are restored. V(90) by default.
-    type: raw
 notes:
   - A HorizontalPodAutoscaler ignores a workload with zero replicas, and resumes when it is restored, see
     U(https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/).

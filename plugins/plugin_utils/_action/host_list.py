@@ -12,15 +12,8 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import host_config
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import empty_answers, given, is_empty
-
-_CONFIG: dict[str, dict[str, Any]] = {key: {"type": "str"} for key in host_config.CONFIG_DEFAULTS}
-_CONFIG["registry_password"] = {"type": "str", "no_log": True}
-# A key, or a list of keys.
-_CONFIG["driver_signature_keys"] = {"type": "raw"}
-_CONFIG["registry_plain_http"] = {"type": "bool"}
-_CONFIG["registry_ca_file"] = {"type": "path"}
 
 HOSTS = {
     "type": "list",
@@ -34,11 +27,11 @@ HOSTS = {
         "unreachable": {"type": "bool", "default": False},
         "variables": {"type": "list", "elements": "str", "default": []},
         "validation": {"type": "dict"},
-        "config": {"type": "dict", "default": {}, "options": _CONFIG},
+        "config": {"type": "dict", "default": {}, "options": host_config.argument_spec()},
     },
 }
 
-# Read from the hosts as well, by the filter npu_policy.
+# Read from the hosts as well, by the filter npu_settings.
 _SETTINGS = ("npu_upgrade_", "npu_heal_")
 # What nobody reads but who judges the hosts.
 _FALL_BACK = ("npu_driver_version", "npu_driver_repository", "npu_driver_image", "npu_driver_profile", "npu_node_name")
@@ -94,4 +87,4 @@ def falls_back(name: str) -> bool:
 
 
 def _is_of_hosts(name: str) -> bool:
-    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in host_config.CONFIG_DEFAULTS)
+    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in host_config.NAMES)

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NPU, OTHER, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import values as settings_values
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,24 +31,24 @@ class DrainPolicy:
 
     @classmethod
     def of(cls, wait_for_jobs: Any = None, pod_deletion: Any = None, drain: Any = None) -> DrainPolicy:
-        """From the three variables (dicts or None). Values may be strings, an empty one means the default.
+        """From the three settings; what is not given has the default.
 
         Raises NpuError naming the variable and key.
         """
-        jobs = _Keys("npu_upgrade_wait_for_jobs", wait_for_jobs, ("selector", "timeout"))
-        deletion = _Keys("npu_upgrade_pod_deletion", pod_deletion, ("force", "timeout", "delete_empty_dir"))
-        drained = _Keys("npu_upgrade_drain", drain, ("enable", "force", "timeout", "delete_empty_dir", "skip_selector"))
+        given = {"wait_for_jobs": wait_for_jobs, "pod_deletion": pod_deletion, "drain": drain}
+        settings = resolve.settings("npu_upgrade", given)
+        jobs, deletion, drained = (settings[name] for name in given)
         return cls(
-            jobs=jobs.selector("selector"),
-            jobs_timeout=jobs.seconds("timeout", 0),
-            deletion_force=deletion.flag("force", False),
-            deletion_timeout=deletion.seconds("timeout", 300),
-            deletion_delete_empty_dir=deletion.flag("delete_empty_dir", False),
-            drain_enable=drained.flag("enable", True),
-            drain_force=drained.flag("force", False),
-            drain_timeout=drained.seconds("timeout", 300),
-            drain_delete_empty_dir=drained.flag("delete_empty_dir", False),
-            drain_skip=drained.selector("skip_selector"),
+            jobs=kube_selectors.parse(jobs["selector"], "npu_upgrade_wait_for_jobs.selector"),
+            jobs_timeout=jobs["timeout"],
+            deletion_force=deletion["force"],
+            deletion_timeout=deletion["timeout"],
+            deletion_delete_empty_dir=deletion["delete_empty_dir"],
+            drain_enable=drained["enable"],
+            drain_force=drained["force"],
+            drain_timeout=drained["timeout"],
+            drain_delete_empty_dir=drained["delete_empty_dir"],
+            drain_skip=kube_selectors.parse(drained["skip_selector"], "npu_upgrade_drain.skip_selector"),
         )
 
     def goes(self, pod: Pod) -> bool:
@@ -75,19 +75,3 @@ class DrainPolicy:
             why = "its emptyDir data would be lost; set %s.delete_empty_dir: true to allow that" % self._variable(pod)
             return Blocker(EMPTY_DIR, pod, why)
         return None
-
-
-class _Keys:
-    """One variable with its keys."""
-
-    def __init__(self, variable: str, values: Any, keys: tuple[str, ...]) -> None:
-        self._variable, self._values = variable, settings_values.mapping(variable, values, keys)
-
-    def flag(self, key: str, default: bool) -> bool:
-        return settings_values.flag("%s.%s" % (self._variable, key), self._values.get(key), default)
-
-    def seconds(self, key: str, default: int) -> int:
-        return settings_values.number("%s.%s" % (self._variable, key), self._values.get(key), default, "a number of seconds")
-
-    def selector(self, key: str) -> kube_selectors.Selector:
-        return kube_selectors.parse(self._values.get(key), "%s.%s" % (self._variable, key))

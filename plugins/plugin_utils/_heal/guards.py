@@ -21,19 +21,12 @@ DAY = 24 * 3600
 class Guards:
     """The variables npu_heal_*. Times in seconds."""
 
-    min_uptime: int = 600
-    attempts: int = 2  # a day and node, 0 = any number
-    max_parallel: int = 1  # nodes in recovery at once, 0 = any number
-    storm_percent: int = 30
-    storm_window: int = 3600
-    old_approvals: bool = False
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value < 0 or (field.name == "storm_percent" and value > 100):
-                most = ", at most 100" if field.name == "storm_percent" else ""
-                raise NpuError("npu_heal_%s is %d; it must be 0 or more%s" % (field.name, value, most))
+    min_uptime: int
+    attempts: int  # a day and node, 0 = any number
+    max_parallel: int  # nodes in recovery at once, 0 = any number
+    storm_percent: int
+    storm_window: int
+    old_approvals: bool
 
     # --- each returns a sentence, or None ---
 

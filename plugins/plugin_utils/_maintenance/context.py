@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -89,13 +89,26 @@ class MaintenanceRequest:
 class MaintenancePolicy:
     """The variables npu_upgrade_* that the cycle itself goes by. Times in seconds, 0 as their documentation says."""
 
-    auto: bool = False
-    max_parallel: int = 1
-    reboot_timeout: int = 1800
-    max_failures: int = 1
-    approval_wait: int = 0
-    approval_max_age: int = 0
-    heartbeat_limit: int = maintenance_record.HEARTBEAT_LIMIT
+    auto: bool
+    max_parallel: int
+    reboot_timeout: int
+    max_failures: int
+    approval_wait: int
+    approval_max_age: int
+    heartbeat_limit: int
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], auto: bool | None = None) -> MaintenancePolicy:
+        """From the complete settings of the role npu_upgrade. ``auto``: that of a recovery, where it is one."""
+        return cls(
+            auto=settings["auto"] if auto is None else auto,
+            max_parallel=settings["max_parallel"],
+            reboot_timeout=settings["reboot"]["timeout"],
+            max_failures=settings["max_failures"],
+            approval_wait=settings["approval_wait"],
+            approval_max_age=settings["approval_max_age"],
+            heartbeat_limit=settings["heartbeat_limit"],
+        )
 
 
 class Work:

@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Labels, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
 
 # Contract (names people use with kubectl).
 LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -61,7 +62,7 @@ UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recov
 REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
 
 # Seconds. A record is beaten every 10 s, and no host call lasts longer than 60 s.
-HEARTBEAT_LIMIT = 90
+HEARTBEAT_LIMIT: int = specs.default("npu_upgrade_heartbeat_limit")
 BEAT_SECONDS = 10
 
 

@@ -9,7 +9,7 @@ import posixpath
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import host_config
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 

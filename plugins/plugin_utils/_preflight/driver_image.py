@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import signature
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 # resolve(reference, config) -> digest; raises NpuError
 Resolve = Callable[[str, dict[str, Any]], str]
@@ -58,7 +58,7 @@ def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: b
             verdict.reasons.append(one_line(exc.message))
             continue
         verdict.image, verdict.profile = reference, profile
-        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(CONFIG_DEFAULTS) if name.startswith(_OF_IMAGES))
+        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(host_config.NAMES) if name.startswith(_OF_IMAGES))
         if key not in answers:
             try:
                 answers[key] = (resolve(reference, verdict.config), None)
@@ -76,7 +76,7 @@ def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: b
 def resolve(reference_text: str, config: dict[str, Any]) -> str:
     """The digest of a reference, verified where signatures are required. Raises NpuError.
 
-    ``config``: with the keys of host_config.CONFIG_DEFAULTS. The digest in it counts for more than the tag.
+    ``config``: complete as _settings.host_config makes it. The digest in it counts for more than the tag.
     """
     reference = parse_reference(reference_text)
     required = signature.policy(config.get("driver_signature_policy") or signature.OFF) == signature.REQUIRE

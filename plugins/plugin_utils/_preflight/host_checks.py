@@ -9,7 +9,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 SOURCES = ("image", "preinstalled")
 LATER_SOURCES = ("package",)

@@ -17,7 +17,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.unknown_variables import unknown_variables
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import evictions as rollout_evictions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
@@ -30,6 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_nod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.room import Room
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 
 def make(

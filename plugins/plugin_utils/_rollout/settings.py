@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocker
@@ -23,14 +23,24 @@ class RolloutSettings:
     """What the run was asked for, as the variables npu_upgrade_* say it."""
 
     policy: DrainPolicy
-    reason: str = REASONS[0]
-    auto: bool = False
-    approval_max_age: int = 0  # seconds; 0 = without limit
-    max_parallel: int = 1
-    retry: bool = False
-    park: bool = False  # whether npu_upgrade_workloads says so
-    canary: bool = False
-    clear_halt: bool = False
+    reason: str
+    auto: bool
+    approval_max_age: int  # seconds; 0 = without limit
+    max_parallel: int
+    retry: bool
+    park: bool  # whether npu_upgrade_workloads says so
+    canary: bool
+    clear_halt: bool
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], reason: str = REASONS[0]) -> RolloutSettings:
+        """From the complete settings of the role npu_upgrade."""
+        return cls(
+            policy=DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"]),
+            reason=reason,
+            park=settings["workloads"] == "park",
+            **{name: settings[name] for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt")},
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,35 +8,65 @@ What may be set, its type, default and choices stand there and nowhere else.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
+from typing import Any
 
 import yaml
+
+# An option as Ansible documents it: type, description, default, choices, elements, options.
+Option = dict[str, Any]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _ROLES = os.path.join(_HERE, *[os.pardir] * 3, "roles")
 
 
 @functools.lru_cache(maxsize=None)
-def role_options(role):
+def role_options(role: str) -> dict[str, Option]:
     """By name, the options of the role's entry point main."""
     return _read(os.path.join(_ROLES, role, "meta", "argument_specs.yml"))["argument_specs"]["main"]["options"]
 
 
 @functools.lru_cache(maxsize=None)
-def playbook_options():
+def playbook_options() -> dict[str, Option]:
     """By name, the options that belong to playbooks and to no role."""
     return _read(os.path.join(_HERE, "options.yml"))["options"]
 
 
 @functools.lru_cache(maxsize=None)
-def known_variables():
+def roles() -> tuple[str, ...]:
+    """The names of the roles that have settings."""
+    return tuple(sorted(role for role in os.listdir(_ROLES) if os.path.isdir(os.path.join(_ROLES, role, "meta"))))
+
+
+@functools.lru_cache(maxsize=None)
+def known_variables() -> frozenset[str]:
     """The names of all variables that a user may set. Anything else that begins with npu_ is a mistake."""
-    roles = [role for role in os.listdir(_ROLES) if os.path.isdir(os.path.join(_ROLES, role, "meta"))]
-    return frozenset(playbook_options()).union(*(role_options(role) for role in roles))
+    return frozenset(playbook_options()).union(*(role_options(role) for role in roles()))
 
 
-def _read(path):
+def option(variable: str) -> Option:
+    """The option that documents the variable. Raises KeyError for one that is not documented."""
+    for options in [playbook_options(), *(role_options(role) for role in roles())]:
+        if variable in options:
+            return options[variable]
+    raise KeyError(variable)
+
+
+def default(variable: str) -> Any:
+    """The variable's default; of a dictionary with all its keys. None if it has none."""
+    return default_of(option(variable))
+
+
+def default_of(documented: Option) -> Any:
+    """The default of an option; of a dictionary with all its keys. None if it has none."""
+    if "options" in documented and "default" not in documented:
+        return {key: default_of(inner) for key, inner in documented["options"].items()}
+    return copy.deepcopy(documented.get("default"))
+
+
+def _read(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as stream:
         # The C loader takes a tenth of the time, where PyYAML has it.
         return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -9,9 +9,8 @@ import itertools
 import json
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
@@ -22,11 +21,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snap
 from support.fleet import hosts as fleet
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
 from support.fleet.maintenance_bench import LAST, Bench
+from support.fleet.planning import asked
 from support.kube.field_owners import cordon_of
 
 OLDER = "25.0.0-k-000000000000"  # what was good before OLD
 OTHER = "26.0.0-k-dddddddddddd"  # yet another one
-GUARDS = Guards(old_approvals=True)
+GUARDS = guards_of({"old_approvals": True})
 
 
 def version_of(release):
@@ -79,9 +79,6 @@ class Commands(Bench):
 
     def plan(self, reason="upgrade", **settings):
         snapshot = rollout_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
-        settings = rollout_settings.RolloutSettings(
-            drain_policy.DrainPolicy.of(), reason=reason, **dict({"auto": True}, **settings)
-        )
         lookups = rollout_settings.Lookups(
             resolve=lambda reference, config: _digest(self.wanted),
             size=lambda *_args: 2**30,
@@ -90,7 +87,7 @@ class Commands(Bench):
             now=self.world.clock.now(),
         )
         slots = self.world.slots() or {"max": 1, "halted": None, "holders": {}}
-        return rollout_planner.make([self._seen()], snapshot, slots, settings, lookups)
+        return rollout_planner.make([self._seen()], snapshot, slots, asked(reason, **settings), lookups)
 
     def _roll(self, reason, **settings):
         plan = self.plan(reason, **settings)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import (
     Cycle,
     MaintenancePolicy,
     MaintenanceRequest,
     Recovery,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 
@@ -26,6 +27,11 @@ LAST = "npuops.ascend/last-maintenance"
 COMPONENTS = "npuops.ascend/components"
 WEDGED = "npuops.ascend/wedged"
 TARGET = {"version": "25.5.0", "release": NEW, "digest": "sha256:" + "b" * 64}
+
+
+def policy_of(**settings):
+    """Without approvals, unless ``settings`` says so; the rest as the role npu_upgrade has it."""
+    return MaintenancePolicy.of(resolve.settings("npu_upgrade", {"auto": True, **settings}))
 
 
 class Bench:
@@ -52,7 +58,7 @@ class Bench:
             self.host,
             self.pods,
             wanted,
-            MaintenancePolicy(**dict({"auto": True}, **policy)),
+            policy_of(**policy),
             self.world.clock,
             self._say,
             self.smoke,
@@ -128,7 +134,7 @@ class Wedged(Bench):
         assert WEDGED in self.annotations and self.labels[REBOOT_REQUIRED] == "true"
 
     def run(self, run="run-1", until="done", order=None, guards=None, **policy):
-        wanted = {"reason": "recovery", "target": {}, "purpose": Recovery(Guards(**(guards or {})))}
+        wanted = {"reason": "recovery", "target": {}, "purpose": Recovery(guards_of(guards or {}))}
         return super().run(run, until, dict(wanted, **(order or {})), **policy)
 
     def upgrade(self, run="run-1", **policy):

@@ -9,10 +9,10 @@ import json
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
 from support.kube.stub import node
@@ -34,9 +34,13 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     return rollout_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), **kwargs)
 
 
-def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, lookups=None, registry_nodes=None, **settings):
+def asked(reason="upgrade", **settings):
+    """Of a run without approvals, unless ``settings`` says so."""
+    return rollout_settings.RolloutSettings.of(resolve.settings("npu_upgrade", {"auto": True, **settings}), reason)
+
+
+def make(hosts, nodes=None, pods=(), budgets=(), slots=None, lookups=None, registry_nodes=None, reason="upgrade", **settings):
     nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
-    settings.setdefault("auto", True)
     defaults = {
         "resolve": lambda reference, config: NEW_DIGEST,
         "size": lambda *_args: 2**30,
@@ -48,7 +52,7 @@ def make(hosts, nodes=None, pods=(), budgets=(), slots=None, policy=None, lookup
         hosts,
         snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
         slots or {"max": 1, "halted": None, "holders": {}},
-        rollout_settings.RolloutSettings(policy or drain_policy.DrainPolicy.of(), **settings),
+        asked(reason, **settings),
         rollout_settings.Lookups(**dict(defaults, **(lookups or {}))),
     )
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 
 from support.awx import rules as awx_rules
@@ -306,16 +306,16 @@ def test_bounds_are_those_that_are_checked():
         name = item["variable"]
         if item["type"] == "integer" and name.startswith("npu_heal_"):
             guard = name[len("npu_heal_") :]
-            Guards(**{guard: item["min"]})
+            guards_of({guard: item["min"]})
             with pytest.raises(NpuError):
-                Guards(**{guard: item["min"] - 1})
+                guards_of({guard: item["min"] - 1})
             beyond = item.get("max", 10**6) + 1
             if "max" in item:
-                Guards(**{guard: item["max"]})
+                guards_of({guard: item["max"]})
                 with pytest.raises(NpuError):
-                    Guards(**{guard: beyond})
+                    guards_of({guard: beyond})
             else:
-                Guards(**{guard: beyond})
+                guards_of({guard: beyond})
 
 
 def test_defaults_of_variables_that_no_role_documents():

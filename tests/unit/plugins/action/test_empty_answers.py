@@ -14,7 +14,7 @@ import sys
 import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import given
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import given, specs
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
@@ -96,22 +96,18 @@ def test_a_version_that_is_given_wins(tmp_path):
 
 
 def test_empty_settings_of_an_upgrade_are_the_inventorys(tmp_path):
-    policy = "npuops.ascend.npu_policy(['auto', 'max_parallel', 'hook_before'])"
-    empty = ["npu_upgrade_auto=", "npu_upgrade_max_parallel=", "npu_upgrade_hook_before="]
-    found = shown(tmp_path, "hostvars | npuops.ascend.npu_given(inventory_hostname) | " + policy, *empty)
-    assert found["a"] == {"auto": True, "max_parallel": 0, "hook_before": "/srv/before.yml"}
+    """As the playbooks hand them to the modules, with all of them empty."""
+    empty = [name + "=" for name in specs.role_options("npu_upgrade")]
+    found = shown(tmp_path, settings_of("plan.yml", "npuops.ascend.npu_plan"), *empty)["a"]
+    assert (found["auto"], found["max_parallel"], found["hook_before"]) == (True, 0, "/srv/before.yml")
+    assert found == shown(tmp_path, settings_of("plan.yml", "npuops.ascend.npu_plan"))["a"]
 
 
-def test_every_setting_of_the_plan_falls_back(tmp_path):
-    """What the playbook plan.yml hands to the module, with all of them empty."""
-    with open(os.path.join(PLACE, "playbooks", "plan.yml"), encoding="utf-8") as stream:
+def settings_of(playbook, module):
+    """The expression with which the playbook gives the module its settings."""
+    with open(os.path.join(PLACE, "playbooks", playbook), encoding="utf-8") as stream:
         tasks = yaml.safe_load(stream)[0]["tasks"]
-    options = next(task["npuops.ascend.npu_plan"] for task in tasks if "npuops.ascend.npu_plan" in task)
-    settings = {name: text for name, text in options.items() if "npu_upgrade_" in text}
-    assert len(settings) >= 11
-    names = sorted(set(re.findall("npu_upgrade_[a-z_]+", " ".join(settings.values()))))
-    inside = [settings[name].strip()[2:-2].replace("default(omit)", "default('none')") for name in ("auto", "max_parallel")]
-    assert shown(tmp_path, "[%s]" % ", ".join(inside), *[name + "=" for name in names])["a"] == [True, 0]
+    return next(task[module] for task in tasks if module in task)["settings"].strip()[2:-2]
 
 
 @pytest.mark.parametrize("module", ["npu_plan", "npu_preflight", "npu_status"])

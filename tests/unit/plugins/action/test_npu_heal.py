@@ -38,14 +38,14 @@ def wedged(api):
 
 
 def test_it_reads_the_nodes_and_nothing_else(wedged):
-    result = act(wedged, recovery={"auto": True})
+    result = act(wedged, heal_settings={"auto": True})
     assert result["order"] == ["a"] and result["hosts"]["a"]["verdict"] == "recover"
     assert {method for method, _path in wedged.requests} == {"GET"} and wedged.requests.count(("GET", NODES)) == 1
 
 
 def test_bounds_are_checked(wedged):
     with pytest.raises(NpuError, match="npu_heal_storm_percent is 300"):
-        act(wedged, recovery={"storm_percent": 300})
+        act(wedged, heal_settings={"storm_percent": 300})
 
 
 @pytest.mark.parametrize("module", [npu_heal, npu_heal_watch])
@@ -65,7 +65,7 @@ def test_a_watch_in_check_mode_looks_once(wedged, monkeypatch):
 
 def test_a_watch_needs_a_pause(wedged):
     with pytest.raises(NpuError, match="npu_heal_watch_interval is 0"):
-        act(wedged, npu_heal_watch, interval=0)
+        act(wedged, npu_heal_watch, heal_settings={"watch_interval": 0})
 
 
 def test_a_watch_whose_credentials_are_refused_ends(wedged):
@@ -79,5 +79,5 @@ def test_a_watch_whose_credentials_are_refused_ends(wedged):
         patch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
         patch.setattr(npu_heal_watch._display, "display", revoke)
         with pytest.raises(NpuError, match="The watch stops: .*does not accept the credentials"):
-            act(wedged, npu_heal_watch, interval=1)
+            act(wedged, npu_heal_watch, heal_settings={"watch_interval": 1})
     assert wedged.requests.count(("GET", NODES)) >= 1 + 3

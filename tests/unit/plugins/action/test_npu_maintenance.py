@@ -87,7 +87,7 @@ def test_upgrade(api, host, capsys, monkeypatch):
     monkeypatch.setenv("AWX_HOST", "https://awx.example.com/")
     api.objects[NODES]["npu-a"]["metadata"]["annotations"]["npu.openfuyao.com/approve-reboot"] = "true"
     api.put(PODS, pod("web-1", node="npu-a"))
-    result = act(api, policy={"auto": "false", "drain": {"timeout": "30"}, "max_parallel": "2"})
+    result = act(api, settings={"auto": "false", "drain": {"timeout": "30"}, "max_parallel": "2"})
     assert (result["outcome"], result["changed"], result["msg"]) == ("done", True, "done")
     assert api.evicted == ["web-1"]
     assert host.calls == [("rebooted", "boot-0", 1, NEW, True), ("confirmed", 1, NEW)]
@@ -113,22 +113,22 @@ def test_the_controller_is_not_rebooted(api, host):
 
 def test_a_run_that_would_take_every_other_one_for_dead(api, host):
     for seconds in ("0", "-1"):
-        with pytest.raises(NpuError, match="npu_upgrade_heartbeat_limit is %s; it must be 1 or more seconds" % seconds):
-            act(api, heartbeat_limit=seconds)
+        with pytest.raises(NpuError, match="npu_upgrade_heartbeat_limit is '%s'; it must be a whole number, 1 or more" % seconds):
+            act(api, settings={"heartbeat_limit": seconds})
     assert api.requests == []
 
 
 @pytest.mark.parametrize(
-    ("policy", "text"),
+    ("settings", "text"),
     [
-        ({"max_parallel": "-1"}, "npu_upgrade_max_parallel is -1"),
+        ({"max_parallel": "-1"}, "npu_upgrade_max_parallel is '-1'"),
         ({"drain": {"timeout": "soon"}}, "npu_upgrade_drain.timeout"),
         ({"smoke_pod": "/nowhere/smoke.yml"}, "npu_upgrade_smoke_pod cannot be read"),
     ],
 )
-def test_settings_that_are_none(api, host, policy, text):
+def test_settings_that_are_none(api, host, settings, text):
     with pytest.raises(NpuError, match=text):
-        act(api, policy=policy)
+        act(api, settings=settings)
     assert not [request for request in api.requests if request[0] != "GET"]
 
 
@@ -143,5 +143,5 @@ def test_an_api_that_stays_away_ends_the_whole_run(api, host, monkeypatch):
 def test_what_could_not_begin_says_so_for_the_play(api, host):
     host.boot_id = "another"
     with pytest.raises(NpuError, match="is not the node npu-a") as caught:
-        act(api, policy={"auto": True})
+        act(api, settings={"auto": True})
     assert caught.value.details == {"outcome": "failed", "changed": False}

@@ -54,7 +54,10 @@ def run(api, registry, hosts=None, **options):
     for entry in hosts:
         entry["config"].update(config)
     validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
-    checked = validator.validate(dict({"hosts": hosts, "host": api.address, "api_key": "token", "auto": "true"}, **options))
+    settings = {"auto": "true", **{name: options.pop(name) for name in list(options) if name != "reason"}}
+    enforce = "on_blocked" in settings
+    arguments = {"hosts": hosts, "host": api.address, "api_key": "token", "settings": settings, "enforce": enforce, **options}
+    checked = validator.validate(arguments)
     assert not checked.error_messages
     return ActionModule.act(None, checked.validated_parameters)
 
@@ -95,11 +98,11 @@ def test_every_option_may_be_a_string_and_an_empty_one_is_the_default(api, regis
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_parallel": "many"}, "npu_upgrade_max_parallel is 'many'; it must be a number of nodes, 0 or more"),
+        ({"max_parallel": "many"}, "npu_upgrade_max_parallel is 'many'; it must be a whole number, 0 or more"),
         ({"auto": "perhaps"}, "npu_upgrade_auto is 'perhaps'"),
         ({"workloads": "stop"}, "npu_upgrade_workloads is 'stop'; it must be leave or park"),
-        ({"on_blocked": "ignore"}, "npu_upgrade_on_blocked is 'ignore'; it must be report or refuse or defer"),
-        ({"drain": "no mapping"}, "npu_upgrade_drain is not a mapping"),
+        ({"on_blocked": "ignore"}, "npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer"),
+        ({"drain": "no mapping"}, "npu_upgrade_drain is 'no mapping'; it must be a mapping with enable, "),
     ],
 )
 def test_a_wrong_option_is_named_before_anything_is_asked(api, registry, options, message):
@@ -108,11 +111,11 @@ def test_a_wrong_option_is_named_before_anything_is_asked(api, registry, options
     assert api.requests == []
 
 
-@pytest.mark.parametrize(("on_blocked", "refused"), [("report", False), ("refuse", True), ("defer", False)])
+@pytest.mark.parametrize(("on_blocked", "refused"), [(None, False), ("refuse", True), ("defer", False)])
 def test_blocked_by_pods(api, registry, on_blocked, refused):
     api.put(PODS, pod("web-1"))
     api.put(BUDGETS, budget())
-    result = run(api, registry, on_blocked=on_blocked)
+    result = run(api, registry, **({"on_blocked": on_blocked} if on_blocked else {}))
     assert (result["green"], result["deferred"], result["order"]) == (False, ["a"], ["b"])
     assert "the PodDisruptionBudget train/web allows no disruption" in result["problem"]
     assert bool(result["refusal"]) is refused

@@ -141,7 +141,7 @@ def test_one_of_each_kind(api, aggregated):
 def test_what_is_left_alone(api, item):
     api.add(item)
     before = api.everything()
-    result = park(api, spare="app=finishes")
+    result = park(api, settings={"wait_for_jobs": {"selector": "app=finishes"}})
     assert (result["parked"], result["left"], result["changed"]) == ([], [], False)
     assert api.everything() == before
 
@@ -237,7 +237,7 @@ def test_waits_for_the_pods(api, monkeypatch, goes):
         api.get("Deployment")["status"]["replicas"] = 0 if goes else 2
 
     monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(sleep))
-    result = park(api, timeout="200")
+    result = park(api, settings={"pod_deletion": {"timeout": "200"}})
     assert result["waiting"] == ([] if goes else ["Deployment train/x"])
     assert len(result["parked"]) == 2 and ("still has pods: Deployment train/x" in result["lines"]) is not goes
 
@@ -553,7 +553,7 @@ def test_who_waits_for_its_pods_shows_that_it_lives(api, monkeypatch):
     api.add(made("Deployment", replicas=2, status={"replicas": 2}))
     seen = set()
     beating(api, monkeypatch, lambda: seen.add(api.objects[LEASES]["npu-maintenance"]["metadata"]["annotations"][signs(api)[0]]))
-    assert park(api, timeout="120")["waiting"] == ["Deployment train/x"]
+    assert park(api, settings={"pod_deletion": {"timeout": "120"}})["waiting"] == ["Deployment train/x"]
     assert len(seen) > 3
 
 

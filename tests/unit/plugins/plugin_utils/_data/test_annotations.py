@@ -11,11 +11,10 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -29,6 +28,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snap
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
 
 from support.fleet.hosts import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
+from support.fleet.planning import asked
 from support.fleet.reports import planned
 from support.kube.stub import node
 from support.random_json import RandomJson
@@ -172,7 +172,7 @@ def looks(made):
     """What everybody who looks at the fleet says of it: of two nodes, the first is ``made``, the other one is as it should be."""
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
-    recovery = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
+    recovery = heal_plan.make(hosts, nodes, guards_of({"storm_percent": 100}), NOW, auto=True)
     snapshot = rollout_snapshot.FleetSnapshot(nodes, {}, drain_budgets.Budgets(()))
     lookups = rollout_settings.Lookups(
         resolve=lambda *_args: NEW_DIGEST,
@@ -182,9 +182,7 @@ def looks(made):
         now=NOW,
     )
     slots = {"max": 1, "halted": None, "holders": {}}
-    plan = rollout_planner.make(
-        hosts, snapshot, slots, rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True, retry=True), lookups
-    )
+    plan = rollout_planner.make(hosts, snapshot, slots, asked(retry=True), lookups)
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
     rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
     report = report_document.document(rows, "r1", "upgrade", None, NOW)

@@ -26,11 +26,11 @@ def test_every_value_may_be_a_string():
         ({"drain": {"force": "perhaps"}}, r"npu_upgrade_drain\.force is 'perhaps'"),
         ({"drain": {"timeout": "-1"}}, r"npu_upgrade_drain\.timeout is '-1'"),
         ({"pod_deletion": {"timeout": "soon"}}, r"npu_upgrade_pod_deletion\.timeout is 'soon'"),
-        ({"pod_deletion": {"tiemout": 1}}, "npu_upgrade_pod_deletion has no 'tiemout'; it has force, timeout"),
-        ({"wait_for_jobs": "app=train"}, "npu_upgrade_wait_for_jobs is not a mapping"),
+        ({"pod_deletion": {"tiemout": 1}}, "npu_upgrade_pod_deletion has no 'tiemout'; it has force, timeout, delete_empty_dir"),
+        ({"wait_for_jobs": "app=train"}, "npu_upgrade_wait_for_jobs has no 'app'; it has selector, timeout"),
         ({"wait_for_jobs": {"selector": "a b"}}, r"npu_upgrade_wait_for_jobs\.selector is not a label selector"),
     ],
 )
-def test_what_is_wrong_with_a_knob_is_told_by_name(variables, message):
+def test_what_is_wrong_with_a_setting_is_told_by_name(variables, message):
     with pytest.raises(NpuError, match=message):
         drain_policy.DrainPolicy.of(**variables)

@@ -9,8 +9,8 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 
 from support.fleet.hosts import NEW_DIGEST, host
@@ -79,7 +79,7 @@ def test_a_recovery_is_not_begun():
         wedged = {"reason": "hangs", "since": "2026-11-21T11:00:00Z", "boot_id": item["status"]["nodeInfo"]["bootID"]}
         item["metadata"]["annotations"]["npuops.ascend/wedged"] = json.dumps(wedged)
     hosts = [host(name) for name in "abc"]
-    made = heal_plan.make(hosts, nodes, heal_guards.Guards(storm_percent=100), NOW, auto=True)
+    made = heal_plan.make(hosts, nodes, guards_of({"storm_percent": 100}), NOW, auto=True)
     verdicts = {entry.name: (entry.verdict, entry.reason) for entry in made.entries}
     assert verdicts["c"] == ("recover", None) and [entry.name for entry in made.due] == ["c"]
     for name in "ab":

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from support.kube.field_owners import cordon_of
@@ -67,7 +67,7 @@ def plan(*nodes, hosts=None, auto=True, guards=None):
     # A fleet that is large enough for one or two to be no storm.
     fleet = {"other-%d" % number: node("other-%d" % number) for number in range(20)}
     fleet.update((item["metadata"]["name"], item) for item in nodes)
-    return heal_plan.make([host()] if hosts is None else hosts, fleet, Guards(**(guards or {})), NOW, auto)
+    return heal_plan.make([host()] if hosts is None else hosts, fleet, guards_of(guards or {}), NOW, auto)
 
 
 def verdict(*nodes, **arguments):
@@ -200,7 +200,7 @@ def test_the_order():
 
 def storm(wedged, fleet, **guards):
     nodes = {"n%d" % number: node("n%d" % number, **({"wedged": wedge()} if number < wedged else {})) for number in range(fleet)}
-    made = heal_plan.make([host(name) for name in nodes], nodes, Guards(**guards), NOW, True)
+    made = heal_plan.make([host(name) for name in nodes], nodes, guards_of(guards), NOW, True)
     assert bool(made.storm) is not bool(made.due)
     return made
 
@@ -222,28 +222,28 @@ def test_a_storm_tells_who_and_stops_all():
 
 def test_a_storm_is_not_looked_into_with_another_inventory():
     nodes = {"n%d" % number: node("n%d" % number, wedged=wedge()) for number in range(3)}
-    made = heal_plan.make([], nodes, Guards(), NOW)
+    made = heal_plan.make([], nodes, guards_of({}), NOW)
     assert made.storm and made.strangers == []
 
 
 def test_what_wedged_long_ago_is_no_storm_and_what_was_recovered_lately_is():
     old = {"n%d" % number: node("n%d" % number, wedged=wedge(since=7200)) for number in range(3)}
-    assert heal_plan.make([], old, Guards(), NOW).storm is None
+    assert heal_plan.make([], old, guards_of({}), NOW).storm is None
     lately = {"n%d" % number: node("n%d" % number, last=record(recoveries=[ago(600)])) for number in range(3)}
-    assert heal_plan.make([], lately, Guards(), NOW).storm
-    assert heal_plan.make([], lately, Guards(storm_window=500), NOW).storm is None
+    assert heal_plan.make([], lately, guards_of({}), NOW).storm
+    assert heal_plan.make([], lately, guards_of({"storm_window": 500}), NOW).storm is None
 
 
 def test_only_npu_nodes_are_the_fleet():
     nodes = {"n%d" % number: node("n%d" % number, wedged=wedge()) for number in range(2)}
     nodes.update(("c%d" % number, node("c%d" % number, present=False)) for number in range(50))
-    assert heal_plan.make([], nodes, Guards(), NOW).storm
+    assert heal_plan.make([], nodes, guards_of({}), NOW).storm
 
 
 @pytest.mark.parametrize("values", [{"min_uptime": -1}, {"storm_percent": 101}, {"attempts": -2}])
 def test_bounds_that_make_no_sense(values):
     with pytest.raises(NpuError, match="npu_heal_%s is" % next(iter(values))):
-        Guards(**values)
+        guards_of(values)
 
 
 # --- for people ---

@@ -322,7 +322,7 @@ def test_never_tried():
 def test_does_not_return():
     bench = Bench()
     bench.host.returns = False
-    outcome = bench.run(reboot_timeout=600)
+    outcome = bench.run(reboot={"timeout": 600})
     assert outcome["outcome"] == "halted" and outcome["step"] == "reboot-required"
     assert "did not come back within 600 s" in outcome["reason"] and "cannot be reached" in outcome["reason"]
     assert bench.cordoned and bench.labels[STATE] == "reboot-required" and "come back" in bench.record["failure"]
@@ -348,7 +348,7 @@ def test_no_limit_for_the_reboot():
 
     begun = bench.world.clock.now()
     bench.world.clock.at(24 * 3600, repaired)
-    assert bench.run(reboot_timeout=0)["outcome"] == "done"
+    assert bench.run(reboot={"timeout": 0})["outcome"] == "done"
     bench.assert_upgraded()
     assert bench.world.clock.now() - begun > 24 * 3600
 
@@ -357,7 +357,7 @@ def test_why_it_did_not_return_is_told_when_it_went_back():
     """It hung on the new driver; somebody pulled the plug, which ends the trial."""
     bench = Bench()
     bench.host.returns = False
-    bench.run(reboot_timeout=600)
+    bench.run(reboot={"timeout": 600})
     bench.host.returns = True
     for _boot in range(2):
         bench.host.boot()
@@ -380,7 +380,7 @@ def test_the_reboot_call_gets_lost():
         return rebooted(*arguments)
 
     bench.host.rebooted = lose
-    assert bench.run(reboot_timeout=600)["outcome"] == "done"
+    assert bench.run(reboot={"timeout": 600})["outcome"] == "done"
     assert len(calls) == 2 and 60 <= calls[1] - calls[0] < 70
     bench.assert_upgraded()
 

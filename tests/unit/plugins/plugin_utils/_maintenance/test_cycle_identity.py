@@ -63,7 +63,7 @@ def test_after_the_intent_another_host_is_not_waited_for():
     own, other = elsewhere(bench)
     bench.wait(300)
     began = bench.world.clock.now()
-    outcome = bench.run(run="run-2", reboot_timeout=1800)
+    outcome = bench.run(run="run-2", reboot={"timeout": 1800})
     assert outcome["outcome"] == "halted" and "is not the node npu-a" in outcome["reason"]
     assert bench.world.clock.now() - began < 100 and (own.boots, other.boots) == (0, 0)
 

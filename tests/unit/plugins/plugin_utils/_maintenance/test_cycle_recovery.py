@@ -285,7 +285,7 @@ def test_killed_while_it_gives_the_node_back():
 def test_a_host_that_does_not_come_back_holds_no_slot():
     bench = Wedged()
     bench.host.returns = False
-    outcome = bench.run(reboot_timeout=300)
+    outcome = bench.run(reboot={"timeout": 300})
     assert outcome["outcome"] == "failed" and "did not come back" in outcome["reason"]
     assert bench.world.slots() == {"max": 1, "halted": None, "holders": {}}
     assert bench.cordoned and RECORD not in bench.annotations

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenancePolicy, MaintenanceRequest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenanceRequest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
 
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
-from support.fleet.maintenance_bench import RECORD, STATE, TARGET
+from support.fleet.maintenance_bench import RECORD, STATE, TARGET, policy_of
 from support.fleet.together import SharedClock
 
 NAMES = ("npu-a", "npu-b", "npu-c")
@@ -43,7 +43,7 @@ class Fleet:
             self.world.hosts[name],
             pods or Pods(self.world),
             MaintenanceRequest(name, run, **wanted),
-            MaintenancePolicy(**dict({"auto": True, "max_parallel": 3}, **policy)),
+            policy_of(**{"max_parallel": 3, **policy}),
             self.world.clock,
             lambda step, seconds, sentence: self.said.append((name, sentence)),
         )
@@ -209,7 +209,7 @@ def stuck(names=NAMES):
     fleet = Fleet(names)
     host = fleet.world.hosts["npu-a"]
     host.returns = False
-    assert fleet.run(fleet.cycle("npu-a", reboot_timeout=600)) == ["halted"]
+    assert fleet.run(fleet.cycle("npu-a", reboot={"timeout": 600})) == ["halted"]
     assert "finish npu-a first: ansible-playbook npuops.ascend.upgrade." in fleet.slots().halted()
     host.returns = True
     host.boot()
@@ -231,7 +231,7 @@ def test_run_again_when_the_host_is_not_repaired():
     fleet = stuck()
     fleet.world.hosts["npu-a"].reachable = False
     order = {"in_flight": ("npu-a",)}
-    outcomes = fleet.run(*[fleet.cycle(name, "run-2", order=order, reboot_timeout=600) for name in NAMES])
+    outcomes = fleet.run(*[fleet.cycle(name, "run-2", order=order, reboot={"timeout": 600}) for name in NAMES])
     assert outcomes == ["halted"] * 3 and fleet.untouched("npu-b") and fleet.untouched("npu-c")
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 
 from support.fleet.hosts import host
 from support.fleet.planning import (
@@ -40,8 +39,7 @@ def test_what_the_server_refuses_in_a_dry_run_blocks():
 
 
 def test_a_job_that_is_waited_for_may_have_a_budget():
-    policy = drain_policy.DrainPolicy.of({"selector": "app=web"})
-    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], policy=policy)
+    entry = only(host(), pods=[pod("web-1")], budgets=[budget()], wait_for_jobs={"selector": "app=web"})
     assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
 
 

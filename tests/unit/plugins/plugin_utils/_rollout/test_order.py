@@ -46,7 +46,7 @@ def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
 def test_canaries_only():
     """The first of each pool, and in a pool where the driver has shown that it works none; the others are due, but later."""
     hosts = [host("a"), host("b"), host("p", device="d500"), host("q", device="d500", loaded=NEW_RELEASE)]
-    plan = make(hosts, canary=True, park=True)
+    plan = make(hosts, canary=True, workloads="park")
     assert [entry.name for entry in plan.ordered] == plan.result()["order"] == ["a"]
     assert {entry.name: (entry.verdict, entry.later) for entry in plan.entries} == {
         "a": ("ready", False),
@@ -60,7 +60,7 @@ def test_canaries_only():
     assert rollout_table.table(plan)[1].endswith("ready, first of its kind") and rollout_table.table(plan)[2].endswith(
         "ready, later"
     )
-    assert make(hosts, park=True).result()["order"] == ["a", "b", "p"]
+    assert make(hosts, workloads="park").result()["order"] == ["a", "b", "p"]
 
 
 def test_a_killed_run_for_canaries_is_gone_on_with_by_the_same_node():

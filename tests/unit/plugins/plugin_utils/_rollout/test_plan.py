@@ -57,7 +57,7 @@ def test_a_halted_run_finishes_what_is_in_maintenance():
     nodes = nodes_of("a", "b")
     nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record())}
     stuck = {"max": 1, "halted": dict(HALT, node="a"), "holders": {"a": {"run": "r1", "since": "2026-11-21T10:00:00Z"}}}
-    plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, park=True)
+    plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, workloads="park")
     assert plan.green and plan.held and plan.result()["in_flight"] == ["a"] and plan.result()["order"] == ["a", "b"]
     assert any("only continues nodes already in maintenance" in note for note in plan.cluster_notes)
     assert any(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -16,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import sett
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 
 from support.fleet.hosts import NEW_DIGEST, host
+from support.fleet.planning import asked
 from support.kube.big_cluster import SERVICES, BigCluster
 from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from support.kube.field_owners import cordon_of
@@ -78,9 +78,7 @@ def plan_calls(nodes, pods, monkeypatch):
         )
         hosts = [host("n%04d" % number) for number in range(nodes)]
         slots = {"max": 1, "halted": None, "holders": {}}
-        plan = rollout_planner.make(
-            hosts, snapshot, slots, rollout_settings.RolloutSettings(drain_policy.DrainPolicy.of(), auto=True), lookups
-        )
+        plan = rollout_planner.make(hosts, snapshot, slots, asked(), lookups)
         assert len(plan.of("ready")) == nodes
         paths = [path for _method, path in api.requests]
         evictions = sum(path.endswith("/eviction") for path in paths)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.host_config import CONFIG_DEFAULTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, specs
 
 from support.paths import CHECKOUT
 
@@ -50,7 +49,9 @@ def test_playbooks_use_nothing_that_is_not_documented():
     assert used <= specs.known_variables()
 
 
-def test_what_preflight_reads_of_a_host_is_documented():
-    for name, default in CONFIG_DEFAULTS.items():
-        option = dict(options())["npu_" + name]
-        assert option.get("default") in (default, None, "", []), name
+def test_what_preflight_reads_of_a_host_has_the_documented_default():
+    complete = host_config.complete({"driver_version": "26.0.0", "driver_image": None})
+    assert set(complete) == set(host_config.argument_spec()) == set(host_config.NAMES)
+    assert complete["driver_version"] == "26.0.0" and complete["driver_image"] is None
+    assert complete["driver_root"] == specs.option("npu_driver_root")["default"]
+    assert complete["registry_plain_http"] is False

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of single hosts that preflight and plan judge: which driver, from which registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+
+# Without the prefix npu_, as the option `config` of hosts has them.
+NAMES = (
+    "node_name",
+    "driver_source",
+    "driver_version",
+    "driver_repository",
+    "driver_image",
+    "driver_image_path",
+    "driver_profile",
+    "driver_digest",
+    "driver_signature_policy",
+    "driver_signature_keys",
+    "driver_root",
+    "registry_username",
+    "registry_password",
+    "registry_plain_http",
+    "registry_ca_file",
+)
+
+
+def complete(config: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` with the defaults; None is what is not set and has no default."""
+    return {name: _default(name) if config.get(name) is None else config[name] for name in NAMES}
+
+
+def argument_spec() -> dict[str, dict[str, Any]]:
+    """The suboptions of a module's option ``config``."""
+    spec = {name: {"type": specs.option("npu_" + name)["type"]} for name in NAMES}
+    # A key, or a list of keys.
+    spec["driver_signature_keys"] = {"type": "raw"}
+    spec["registry_password"]["no_log"] = True
+    # Of the controller, where ~ is somebody's home.
+    spec["registry_ca_file"] = {"type": "path"}
+    return spec
+
+
+def _default(name: str) -> Any:
+    default = specs.default("npu_" + name)
+    return None if default in ("", []) else default

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings as the code takes them: complete, with the types and the defaults of the role's argument spec.
+
+People, surveys and the command line give strings: "false", "2", "" for the default, JSON text for a dictionary. This is the only
+place that reads them. What makes no sense raises an NpuError that names the variable and says what it must be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import is_empty
+
+# Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most, what it counts).
+_RANGES: dict[str, tuple[int, int | None]] = {
+    "npu_heal_storm_percent": (0, 100),
+    "npu_heal_watch_interval": (1, None),
+    "npu_upgrade_heartbeat_limit": (1, None),
+}
+
+
+def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of ``role`` by their names without its prefix, from the variables of a host."""
+    prefix = role + "_"
+    return settings(role, {name[len(prefix) :]: variables[name] for name in specs.role_options(role) if name in variables})
+
+
+def settings(role: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of ``role`` by their names without its prefix, with the ``given`` values, named alike."""
+    options, prefix, given = specs.role_options(role), role + "_", given or {}
+    _check_names(role, [name[len(prefix) :] for name in options], given)
+    return {name[len(prefix) :]: _value(name, options[name], given.get(name[len(prefix) :])) for name in options}
+
+
+def _check_names(what: str, known: list[str], given: Mapping[str, Any]) -> None:
+    unknown = sorted(str(name) for name in given if name not in known)
+    if unknown:
+        raise NpuError("%s has no %s; it has %s" % (what, ", ".join(map(repr, unknown)), ", ".join(known)))
+
+
+def _value(name: str, option: specs.Option, value: Any) -> Any:
+    if is_empty(value):
+        return specs.default_of(option)
+    kind = option["type"]
+    if kind == "dict":
+        return _dictionary(name, option, value)
+    try:
+        if kind == "bool":
+            return check_type_bool(value)
+        if kind == "int":
+            return _number(name, value)
+        text = check_type_str(value, allow_conversion=not isinstance(value, (Mapping, list)))
+    except TypeError:
+        raise NpuError("%s is %r; it must be %s" % (name, value, _meaning(name, option)))
+    if "choices" in option and text not in option["choices"]:
+        raise NpuError("%s is %r; it must be %s" % (name, value, _meaning(name, option)))
+    # Relative to where the command was started, whichever file names it.
+    return os.path.abspath(os.path.expanduser(text)) if kind == "path" else text
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    number = check_type_int(value.strip() if isinstance(value, str) else value)
+    least, most = _RANGES.get(name, (0, None))
+    if number < least or (most is not None and number > most):
+        raise TypeError
+    return number
+
+
+def _dictionary(name: str, option: specs.Option, value: Any) -> dict[str, Any]:
+    try:
+        given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
+    except TypeError:
+        raise NpuError("%s is %r; it must be a mapping with %s" % (name, value, ", ".join(option["options"])))
+    _check_names(name, list(option["options"]), given)
+    return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
+
+
+def _meaning(name: str, option: specs.Option) -> str:
+    if "choices" in option:
+        return " or ".join(option["choices"])
+    if option["type"] == "bool":
+        return "true or false"
+    if option["type"] != "int":
+        return "text"
+    least, most = _RANGES.get(name, (0, None))
+    return "a whole number, %d %s" % (least, "or more" if most is None else "to %d" % most)
