@@ -8,6 +8,8 @@ Anybody may give a pod the labels and the node selector of ours. Whose it is tel
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+
 # The device plugins' DaemonSets by the value of the node label accelerator.
 DEVICE_PLUGINS = {
     "huawei-Ascend910": "ascend-device-plugin-daemonset",
@@ -18,7 +20,7 @@ EXPORTER, AGENT = "npu-exporter", "npu-node-agent"
 DAEMONSETS = frozenset(DEVICE_PLUGINS.values()) | {EXPORTER, AGENT}
 
 
-def daemonset_of(metadata, namespace):
+def daemonset_of(metadata: Object, namespace: str | None) -> str | None:
     """The name of our DaemonSet in ``namespace`` that a pod with this metadata belongs to, or None."""
     if metadata.get("namespace") != namespace:
         return None

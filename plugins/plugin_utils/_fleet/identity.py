@@ -11,16 +11,19 @@ The systemUUID does not count: there is firmware that has the same one on every 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
 _UNIQUE = (("bootID", "boot ID"), ("machineID", "machine ID"))
 
 
-def twins(nodes):
+def twins(nodes: Mapping[str, Object]) -> dict[str, str]:
     """{name: why, as a phrase} of the Node objects that are one machine by what they say. ``nodes``: by name."""
-    told = {}
+    told: dict[str, str] = {}
     for field, called in _UNIQUE:
-        claimed = {}
+        claimed: dict[str, list[str]] = {}
         for name in sorted(nodes):
             value = kube_client.node_info(nodes[name]).get(field)
             if value:
@@ -32,7 +35,7 @@ def twins(nodes):
     return told
 
 
-def _why(names, called, value):
+def _why(names: Sequence[str], called: str, value: str) -> str:
     text = (
         "the nodes %s report the same machine: their %s is %s. Find out which one it is. If a machine is gone, delete its"
         " Node: kubectl delete node <name>" % (_listed(names), called, value)
@@ -42,13 +45,14 @@ def _why(names, called, value):
     return text
 
 
-def same_host(boot_ids):
+def same_host(boot_ids: Mapping[str, str | None]) -> dict[str, str]:
     """{name: why, as a phrase} of the hosts that are reached at one machine. ``boot_ids``: by the host's name."""
-    reached = {}
+    reached: dict[str, list[str]] = {}
     for name in sorted(boot_ids):
-        if boot_ids[name]:
-            reached.setdefault(boot_ids[name], []).append(name)
-    told = {}
+        boot_id = boot_ids[name]
+        if boot_id:
+            reached.setdefault(boot_id, []).append(name)
+    told: dict[str, str] = {}
     for boot_id, names in reached.items():
         if len(names) > 1:
             text = "the hosts %s are the same machine: its boot ID is %s. Correct ansible_host, or exclude one"
@@ -57,6 +61,6 @@ def same_host(boot_ids):
     return told
 
 
-def _listed(names):
-    shown = names[:5] + (["%d more" % (len(names) - 5)] if len(names) > 5 else [])
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:5]) + (["%d more" % (len(names) - 5)] if len(names) > 5 else [])
     return "%s and %s" % (", ".join(shown[:-1]), shown[-1])

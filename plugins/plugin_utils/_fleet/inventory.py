@@ -11,11 +11,14 @@ import ipaddress
 import json
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import NODE_NAME
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Of what read() returns: a cache of another format is not used.
@@ -49,7 +52,7 @@ class InventorySettings:
     """``address_types``: of Node addresses, the best first; ``address_annotation``: one that wins, or None; ``ip_family``: a
     key of IP_FAMILIES; ``pool_label``: the label that tells a node's pool, or None."""
 
-    address_types: tuple = ("InternalIP", "ExternalIP", "Hostname")
+    address_types: tuple[str, ...] = ("InternalIP", "ExternalIP", "Hostname")
     address_annotation: str | None = None
     ip_family: str = "any"
     pool_label: str | None = None
@@ -60,21 +63,21 @@ class InventoryHost:
     """``groups``: children of ALL; ``trouble``: why there is no ansible_host among the ``variables``, or None."""
 
     name: str
-    variables: dict
-    groups: tuple
+    variables: dict[str, Any]
+    groups: tuple[str, ...]
     trouble: str | None = None
 
 
 # --- the nodes ---
 
 
-def read(cluster, label_selector):
+def read(cluster: AnyCluster, label_selector: str | None) -> list[dict[str, Any]]:
     """What an inventory needs of each Node, as plain data for a cache; one page of whole Nodes is in memory at a time."""
     selectors = {"label_selector": label_selector} if label_selector else {}
     return [slim(node) for node in cluster.each("/api/v1/nodes", **selectors)]
 
 
-def slim(node):
+def slim(node: Object) -> dict[str, Any]:
     annotations, spec = kube_client.annotations(node), node.get("spec") or {}
     info = kube_client.node_info(node)
     return {
@@ -91,7 +94,7 @@ def slim(node):
     }
 
 
-def cache_identity(auth, label_selector, environment):
+def cache_identity(auth: Mapping[str, Any], label_selector: str | None, environment: Mapping[str, str]) -> str:
     """A digest of which nodes of which API server are asked for, without a request.
 
     ``auth``: kubernetes.core's options. Credentials are no part of it: it becomes a file name.
@@ -100,7 +103,7 @@ def cache_identity(auth, label_selector, environment):
     return hashlib.sha256(json.dumps(wanted, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _server(auth, environment):
+def _server(auth: Mapping[str, Any], environment: Mapping[str, str]) -> list[Any]:
     """In the order in which kubernetes.core looks for it."""
     host, given, context = (
         auth.get(name) or environment.get("K8S_AUTH_" + name.upper()) for name in ("host", "kubeconfig", "context")
@@ -115,7 +118,7 @@ def _server(auth, environment):
     return ["kubeconfig", context, [_servers_of(given)]]
 
 
-def _kubeconfig(path):
+def _kubeconfig(path: str) -> Any:
     """Of one that cannot be read, connect() tells why."""
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as stream:
@@ -124,7 +127,7 @@ def _kubeconfig(path):
         return None
 
 
-def _servers_of(kubeconfig):
+def _servers_of(kubeconfig: Any) -> dict[str, Any] | None:
     if not isinstance(kubeconfig, dict):
         return None
     return {name: kubeconfig.get(name) for name in ("clusters", "contexts", "current-context")}
@@ -133,14 +136,14 @@ def _servers_of(kubeconfig):
 # --- the hosts ---
 
 
-def standing_groups():
+def standing_groups() -> list[str]:
     """Names of the groups that are always there, so that a play for one of them never names an unknown group."""
     chips = sorted({CHIP + family.key for family in FAMILIES.values()})
     states = [STATE + _safe(step) for step in maintenance_record.STEPS]
     return [ALL, PRESENT, *chips, UP_TO_DATE, *states, WEDGED, NOT_READY]
 
 
-def by_name(nodes):
+def by_name(nodes: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
     """(the nodes whose name can be that of a host, the names of the others).
 
     A name gets into patterns, into templates as inventory_hostname, and onto command lines. The API server checks it; what
@@ -155,14 +158,14 @@ def by_name(nodes):
     return usable, others
 
 
-def hosts(nodes, settings):
+def hosts(nodes: Iterable[dict[str, Any]], settings: InventorySettings) -> list[InventoryHost]:
     """The InventoryHosts for what read() returned."""
     if settings.ip_family not in IP_FAMILIES:
         raise NpuError("ip_family is %r; choose one of %s." % (settings.ip_family, ", ".join(IP_FAMILIES)))
     return [_host(node, settings) for node in sorted(nodes, key=lambda node: node["name"])]
 
 
-def _host(node, settings):
+def _host(node: dict[str, Any], settings: InventorySettings) -> InventoryHost:
     address, trouble = _address(node, settings)
     variables = {
         "node_labels": node["labels"],
@@ -179,7 +182,7 @@ def _host(node, settings):
     return InventoryHost(node["name"], variables, tuple(_groups(node, settings)), trouble)
 
 
-def _groups(node, settings):
+def _groups(node: dict[str, Any], settings: InventorySettings) -> Iterator[str]:
     labels = node["labels"]
     present, state = kube_client.LABEL_PRESENT in labels, labels.get(maintenance_record.LABEL_STATE)
     if present:
@@ -200,12 +203,12 @@ def _groups(node, settings):
         yield NOT_READY
 
 
-def _safe(text):
+def _safe(text: str) -> str:
     """As Ansible itself makes group names valid; ours begin with a letter anyway."""
     return re.sub(r"[^A-Za-z0-9_]", "_", text)
 
 
-def _address(node, settings):
+def _address(node: dict[str, Any], settings: InventorySettings) -> tuple[str | None, str | None]:
     """(address, None), or (None, why there is none)."""
     told = node["annotations"].get(settings.address_annotation) if settings.address_annotation else None
     if told is not None:
@@ -220,13 +223,13 @@ def _address(node, settings):
     return None, "it has no address of the types %s%s" % (", ".join(settings.address_types), of_family)
 
 
-def _fits(text, ip_family):
+def _fits(text: str, ip_family: str) -> bool:
     """A name fits any family: DNS decides."""
     version = _version(text)
     return version in IP_FAMILIES[ip_family] if version else bool(_DNS_NAME.fullmatch(text))
 
 
-def _version(text):
+def _version(text: str) -> int | None:
     """4, 6, or None for what is no IP address."""
     if not _IP.fullmatch(text):
         return None

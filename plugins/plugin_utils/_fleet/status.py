@@ -5,13 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+# What the cluster says about a node, and what all say about a host.
+View = dict[str, Any]
+Row = dict[str, Any]
 
 READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
 _GOOD = (READY, NO_CHIP)
@@ -30,7 +39,7 @@ _COLUMNS = (
 )
 
 
-def node_views(nodes, pods, now, recovery=None):
+def node_views(nodes: Mapping[str, Object], pods: Objects, now: float, recovery: HealPlan | None = None) -> dict[str, View]:
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
     seconds since 1970; ``recovery``: a _heal.plan.HealPlan, to say what becomes of wedged nodes."""
     plugin, agent = _by_node(pods, fleet_components.DEVICE_PLUGINS.values()), _by_node(pods, [fleet_components.AGENT])
@@ -38,12 +47,12 @@ def node_views(nodes, pods, now, recovery=None):
     return {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
 
 
-def _by_node(pods, daemonsets):
+def _by_node(pods: Objects, daemonsets: Collection[str]) -> dict[str | None, Object]:
     mine = (pod for pod in pods if fleet_components.daemonset_of(pod["metadata"], pod["metadata"].get("namespace")) in daemonsets)
     return {kube_daemonsets.pod_node(pod): pod for pod in mine}
 
 
-def _node_view(node, plugin_pod, agent_pod, now, recovery):
+def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None, now: float, recovery: str | None) -> View:
     ready, why = kube_client.node_ready(node)
     wedge = heal_wedge.of(node)
     labels = kube_client.labels(node)
@@ -71,7 +80,7 @@ def _node_view(node, plugin_pod, agent_pod, now, recovery):
     }
 
 
-def _maintenance_told(node, now):
+def _maintenance_told(node: Object, now: float) -> str | None:
     """The maintenance under way: what for, by which run, in which step and since when; None without one."""
     try:
         record = maintenance_record.decode(node)
@@ -90,19 +99,19 @@ def _maintenance_told(node, now):
     return text + ("; %s" % one_line(record["failure"]) if record.get("failure") else "")
 
 
-def _pod_state(pod):
+def _pod_state(pod: Object | None) -> str | None:
     if pod is None:
         return None
     return "running" if kube_daemonsets.pod_ready(pod) else "failing"
 
 
-def _pod_why(pod):
+def _pod_why(pod: Object | None) -> str | None:
     if pod is None or kube_daemonsets.pod_ready(pod):
         return None
     return kube_daemonsets.why_pod_not_ready(pod, [], "")
 
 
-def rows(hosts, views):
+def rows(hosts: Iterable[dict[str, Any]], views: Mapping[str, View]) -> list[Row]:
     """One row (dict) per host in their order, then one per NPU node that no host of the inventory stands for.
 
     ``hosts``: as the npu_hosts filter makes them; ``views``: from node_views.
@@ -115,21 +124,21 @@ def rows(hosts, views):
     return result
 
 
-def healthy(row):
+def healthy(row: Row) -> bool:
     return row["state"] in _GOOD
 
 
-def line(row):
+def line(row: Row) -> str:
     """Host, state and reason, for people."""
     return "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
 
 
-def may_get_better(all_rows):
+def may_get_better(all_rows: Iterable[Row]) -> bool:
     """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
     return any(row["state"] in ("not ready", "no agent", "no plugin", "degraded") for row in all_rows)
 
 
-def details(row):
+def details(row: Row) -> list[str]:
     """What is wrong with a row and what to do about it, as lines: too long for a cell."""
     lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
     wrong = _wrong(row["checks"]) if row["state"] == INVALID else []
@@ -141,7 +150,7 @@ def details(row):
     return lines
 
 
-def table(all_rows):
+def table(all_rows: Sequence[Row]) -> list[str]:
     """The rows as aligned lines, the heading first; below it the details of those that are not in order."""
     lines = [[heading for heading, _key in _COLUMNS]]
     lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
@@ -153,7 +162,7 @@ def table(all_rows):
     return text
 
 
-def _cell(row, key):
+def _cell(row: Row, key: str) -> str:
     if key == "chips_text":
         return "%d x %s" % (row["chips"], row["chip"]) if row["chips"] else "-"
     if key == "allocatable_text":
@@ -165,7 +174,7 @@ def _cell(row, key):
     return str(row[key] or "-")
 
 
-def _row(host, views):
+def _row(host: dict[str, Any], views: Mapping[str, View]) -> Row:
     facts = host.get("facts") or {}
     family = facts.get("family") or {}
     node = (host.get("config") or {}).get("node_name") or host["name"]
@@ -189,7 +198,7 @@ def _row(host, views):
     return row
 
 
-def _foreign_row(name, view):
+def _foreign_row(name: str, view: View) -> Row:
     resource = next(iter(sorted(view["allocatable"])), None)
     return {
         "host": None,
@@ -210,12 +219,12 @@ def _foreign_row(name, view):
     }
 
 
-def _wanted(host):
+def _wanted(host: dict[str, Any]) -> str | None:
     config = host.get("config") or {}
     return "preinstalled" if config.get("driver_source") == "preinstalled" else config.get("driver_version")
 
 
-def _loaded(host, facts):
+def _loaded(host: dict[str, Any], facts: dict[str, Any]) -> str | None:
     validation, driver = host.get("validation") or {}, facts.get("driver") or {}
     # The facts may be older than the installation that the validation judged.
     if validation.get("valid"):
@@ -223,21 +232,21 @@ def _loaded(host, facts):
     return driver.get("loaded_version") or (driver.get("loaded_release") or "").partition("-")[0] or None
 
 
-def _containerd(facts, view):
+def _containerd(facts: dict[str, Any], view: View | None) -> str | None:
     runtime = facts.get("runtime") or {}
     if runtime.get("version"):
         return runtime["version"] if runtime.get("name") == "containerd" else "%(name)s %(version)s" % runtime
     return (view or {}).get("runtime")
 
 
-def _cdi(host):
+def _cdi(host: dict[str, Any]) -> str | None:
     for check in (host.get("validation") or {}).get("checks") or []:
         if check["name"] == "cdi_running":
             return "on" if check["ok"] else "off"
     return None
 
 
-def _state(host, facts, row, view):
+def _state(host: dict[str, Any], facts: dict[str, Any], row: Row, view: View | None) -> tuple[str, str | None]:
     """(state, reason or None) of one host; the first thing that is wrong counts."""
     during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
     if host.get("unreachable"):
@@ -273,16 +282,16 @@ def _state(host, facts, row, view):
     return READY, "; ".join(_remarks(row, view)) or None
 
 
-def _wrong(checks):
+def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The failed checks; first what the boot unit says, for most of the others follow from that."""
     return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
 
 
-def _finding(check):
+def _finding(check: dict[str, Any]) -> str:
     return "%(name)s: %(seen)s (expected: %(expected)s)" % check
 
 
-def _remarks(row, view):
+def _remarks(row: Row, view: View) -> Iterator[str]:
     """What a person may want to know about a node that is fine."""
     if view["unschedulable"]:
         yield "cordoned"

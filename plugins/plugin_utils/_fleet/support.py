@@ -9,19 +9,32 @@ import datetime
 import functools
 import os
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import in_range
 
+# One row of support.yml.
+Row = dict[str, Any]
+
 
 @functools.lru_cache(maxsize=1)
-def table():
+def table() -> dict[str, Any]:
     """The content of support.yml."""
     with open(os.path.join(os.path.dirname(__file__), "support.yml"), encoding="utf-8") as stream:
         return yaml.safe_load(stream)
 
 
-def judge(target_version, facts, node_info, firmware, declared, today=None, rows=None):
+def judge(
+    target_version: str,
+    facts: dict[str, Any],
+    node_info: Mapping[str, Any],
+    firmware: str | None,
+    declared: Sequence[str] | None,
+    today: datetime.date | None = None,
+    rows: dict[str, Any] | None = None,
+) -> tuple[list[str], list[str]]:
     """(reasons, notes): what forbids the driver ``target_version`` there, and what a person should know.
 
     ``facts``: of npu_facts; ``node_info``: status.nodeInfo of the Node; ``firmware``: of the chips, or None;
@@ -29,7 +42,8 @@ def judge(target_version, facts, node_info, firmware, declared, today=None, rows
     """
     rows = table() if rows is None else rows
     today = today or datetime.date.today()
-    reasons, notes = [], []
+    reasons: list[str] = []
+    notes: list[str] = []
     _firmware(rows, target_version, facts, firmware, declared, today, reasons, notes)
     _operating_system(rows, facts, today, notes)
     kubelet = (node_info.get("kubeletVersion") or "").lstrip("v")
@@ -40,7 +54,16 @@ def judge(target_version, facts, node_info, firmware, declared, today=None, rows
     return reasons, notes
 
 
-def _firmware(rows, target_version, facts, firmware, declared, today, reasons, notes):
+def _firmware(
+    rows: dict[str, Any],
+    target_version: str,
+    facts: dict[str, Any],
+    firmware: str | None,
+    declared: Sequence[str] | None,
+    today: datetime.date,
+    reasons: list[str],
+    notes: list[str],
+) -> None:
     family = (facts.get("family") or {}).get("name")
     row = _row(rows["driver"], target_version, lambda row: family in row.get("families", [family]))
     if row is None:
@@ -59,10 +82,13 @@ def _firmware(rows, target_version, facts, firmware, declared, today, reasons, n
         bounds[0],
         bounds[1],
     )
-    (reasons if declared else notes).append(text + ("" if declared else " (%s)" % row["source"]))
+    if row is None or declared:
+        reasons.append(text)
+    else:
+        notes.append("%s (%s)" % (text, row["source"]))
 
 
-def _operating_system(rows, facts, today, notes):
+def _operating_system(rows: dict[str, Any], facts: dict[str, Any], today: datetime.date, notes: list[str]) -> None:
     system = facts.get("os") or {}
     if not system.get("id"):
         return
@@ -75,7 +101,7 @@ def _operating_system(rows, facts, today, notes):
         _end_of_life(row, "%s %s" % (system["id"], row["version"]), today, notes)
 
 
-def _release(component, name, version, today, notes):
+def _release(component: dict[str, Any], name: str, version: str, today: datetime.date, notes: list[str]) -> None:
     if not version:
         return
     tested = component["tested"]
@@ -89,23 +115,23 @@ def _release(component, name, version, today, notes):
         _end_of_life(row, "%s %s" % (name, row["version"]), today, notes)
 
 
-def _end_of_life(row, name, today, notes):
+def _end_of_life(row: Row, name: str, today: datetime.date, notes: list[str]) -> None:
     if row["end_of_life"] and row["end_of_life"] < today:
         source = row.get("end_of_life_source", row["source"])
         notes.append("%s reached end of life on %s (%s)" % (name, row["end_of_life"], source))
 
 
-def _row(rows, version, fits):
+def _row(rows: Iterable[Row], version: str, fits: Callable[[Row], bool]) -> Row | None:
     """The row for ``version``: the longest that it begins with."""
     found = [row for row in rows if fits(row) and _begins(version, str(row["version"]))]
     return max(found, key=lambda row: len(str(row["version"])), default=None)
 
 
-def _begins(version, prefix):
+def _begins(version: str, prefix: str) -> bool:
     version, prefix = version.lower(), prefix.lower()
     return version == prefix or (version.startswith(prefix) and not version[len(prefix)].isalnum())
 
 
-def _numbers(version):
+def _numbers(version: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)", version)
     return (int(match.group(1)), int(match.group(2))) if match else (0, 0)

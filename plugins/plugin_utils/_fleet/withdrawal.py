@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 # Labels and annotations whose names are ours, but for two that only people put.
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
@@ -43,16 +46,16 @@ class Leaving:
     ``pods``: those on it that use NPUs.
     """
 
-    def __init__(self, host, nodes, pods):
-        self.name = host["name"]
-        self.node_name = (host.get("config") or {}).get("node_name") or self.name
+    def __init__(self, host: dict[str, Any], nodes: Mapping[str, Object], pods: Mapping[str | None, list[str]]) -> None:
+        self.name: str = host["name"]
+        self.node_name: str = (host.get("config") or {}).get("node_name") or self.name
         self.node = nodes.get(self.node_name)
         self.pods = pods.get(self.node_name, [])
-        self.facts = host.get("facts") or {}
+        self.facts: dict[str, Any] = host.get("facts") or {}
         self.error = host.get("error")
         self.unreachable = host.get("unreachable")
 
-    def reasons(self, force):
+    def reasons(self, force: bool) -> list[str]:
         """Why it must not be touched, as sentences; ``force``: pods and a maintenance do not count."""
         if self.error:
             return ["%s%s" % ("not reachable: " if self.unreachable else "", " ".join(str(self.error).split()))]
@@ -76,22 +79,22 @@ class Leaving:
             )
         return reasons
 
-    def patch(self):
+    def patch(self) -> Object | None:
         """The merge patch that takes what is ours from the Node, or None."""
         if self.node is None:
             return None
         annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
         return _removal(self.node, our_labels(self.node), annotations)
 
-    def plugins_patch(self):
+    def plugins_patch(self) -> Object | None:
         """The same with what the device plugin wrote."""
         if self.node is None:
             return None
         return _removal(self.node, _plugins(self.node, "labels"), _plugins(self.node, "annotations"))
 
 
-def _removal(node, labels, annotations):
-    metadata = {}
+def _removal(node: Object, labels: Collection[str], annotations: Collection[str]) -> Object | None:
+    metadata: Object = {}
     if labels:
         metadata["labels"] = dict.fromkeys(sorted(labels))
     if annotations:
@@ -102,22 +105,22 @@ def _removal(node, labels, annotations):
     return {"metadata": metadata}
 
 
-def _plugins(node, part):
+def _plugins(node: Object, part: str) -> set[str]:
     """Names of the labels, or of the annotations, that the device plugin wrote."""
     names = set(_PLUGINS) | _set_by(node, part, _PLUGIN_MANAGER).intersection(_PLUGINS_OR_PEOPLES)
     return names.intersection(node["metadata"].get(part) or {})
 
 
-def _set_by(node, part, manager, of_status=True):
+def _set_by(node: Object, part: str, manager: str, of_status: bool = True) -> set[str]:
     """Names of the labels, or of the annotations, whose value the API server knows that ``manager`` set last."""
-    found = set()
+    found: set[str] = set()
     for entry, owned in kube_client.owned_keys(node, part):
         if entry.get("manager") == manager and (of_status or not entry.get("subresource")):
             found |= owned
     return found
 
 
-def our_labels(node):
+def our_labels(node: Object) -> set[str]:
     """Names of the labels that are ours: by their name, or because the API server remembers that we set them."""
     mine = {key for key in kube_client.labels(node) if key.startswith(_OURS) and key not in _PEOPLES}
     mine.update(_set_by(node, "labels", kube_client.FIELD_MANAGER, of_status=False))
@@ -125,7 +128,7 @@ def our_labels(node):
     return {key for key in mine if key in kube_client.labels(node)}
 
 
-def uses_npus(pod):
+def uses_npus(pod: Object) -> bool:
     """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return False
@@ -141,9 +144,9 @@ def uses_npus(pod):
     return False
 
 
-def leaving(hosts, nodes, pods):
+def leaving(hosts: Iterable[dict[str, Any]], nodes: Mapping[str, Object], pods: Iterable[Object]) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster."""
-    users = {}
+    users: dict[str | None, list[str]] = {}
     for pod in pods:
         if uses_npus(pod):
             name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -151,7 +154,7 @@ def leaving(hosts, nodes, pods):
     return [Leaving(host, nodes, users) for host in hosts]
 
 
-def refusal(departures, force):
+def refusal(departures: Sequence[Leaving], force: bool) -> str | None:
     """Everything that stands in the way, as one text, or None."""
     lines = ["  %s: %s" % (one.name, reason) for one in departures for reason in one.reasons(force)]
     if not lines:
@@ -162,7 +165,7 @@ def refusal(departures, force):
     return "\n".join(lines)
 
 
-def others(departures, nodes):
+def others(departures: Iterable[Leaving], nodes: Mapping[str, Object]) -> list[str]:
     """Names of the nodes that stay in service."""
     gone = {one.node_name for one in departures}
     return sorted(
@@ -172,7 +175,7 @@ def others(departures, nodes):
     )
 
 
-def left(departures):
+def left(departures: Iterable[Leaving]) -> dict[str, list[str]]:
     """Host name -> a list of one sentence on what the device plugin wrote; of the hosts whose Node has such."""
     told = {}
     for one in departures:
@@ -185,7 +188,14 @@ def left(departures):
     return told
 
 
-def take_back(cluster, namespace, departures, timeout, check_mode=False, device_plugin_labels=False):
+def take_back(
+    cluster: AnyCluster,
+    namespace: str,
+    departures: Sequence[Leaving],
+    timeout: float,
+    check_mode: bool = False,
+    device_plugin_labels: bool = False,
+) -> list[str]:
     """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
     what the device plugin wrote on the nodes goes as well.
 
@@ -205,21 +215,23 @@ def take_back(cluster, namespace, departures, timeout, check_mode=False, device_
     return each.results
 
 
-def withdraw(cluster, one, check_mode=False):
+def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False) -> str | None:
     """Take labels and annotations from one node; a phrase of what was (or would be) done, or None."""
     return _take(cluster, one, one.patch, check_mode)
 
 
-def _withdraw_plugins(cluster, one, check_mode):
+def _withdraw_plugins(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | None:
     one.node = cluster.get("/api/v1/nodes/" + one.node_name)  # it has changed since, and the plugin may have written
     return _take(cluster, one, one.plugins_patch, check_mode)
 
 
-def _keys(patch):
+def _keys(patch: Object) -> list[str]:
     return [key for part in ("labels", "annotations") for key in patch["metadata"].get(part, ())]
 
 
-def _take(cluster, one, make_patch, check_mode, attempts=5):
+def _take(
+    cluster: AnyCluster, one: Leaving, make_patch: Callable[[], Object | None], check_mode: bool, attempts: int = 5
+) -> str | None:
     for attempt in range(attempts):
         patch = make_patch()
         if patch is None:
@@ -236,7 +248,7 @@ def _take(cluster, one, make_patch, check_mode, attempts=5):
     return None
 
 
-def _forget_chips(cluster, one, check_mode):
+def _forget_chips(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | None:
     """Delete what the device plugin wrote about the node's chips; a phrase as above."""
     path = _DEVICE_INFO % one.node_name
     if cluster.get(path) is None:
@@ -246,7 +258,9 @@ def _forget_chips(cluster, one, check_mode):
     return "delete ConfigMap kube-system/%s" % path.rpartition("/")[2]
 
 
-def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
+def wait_until_gone(
+    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0
+) -> None:
     """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
     names = {one.node_name for one in departures if one.node is not None}
     deadline = time.monotonic() + timeout
@@ -263,6 +277,6 @@ def wait_until_gone(cluster, namespace, departures, timeout, interval=1.0):
         time.sleep(interval)
 
 
-def _is_component(pod, namespace, nodes):
+def _is_component(pod: Object, namespace: str, nodes: Collection[str]) -> bool:
     mine = fleet_components.daemonset_of(pod["metadata"], namespace) is not None
     return mine and (pod.get("spec") or {}).get("nodeName") in nodes

@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
     UP_TO_DATE,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
@@ -66,29 +67,31 @@ def judge(
         entry.verdict = UP_TO_DATE
         entry.notes += reasons + node_checks.trouble(entry, validation)
         return
-    if maintenance_record.state(entry.node or {"metadata": {}}) == maintenance_record.FAILED and not settings.retry:
-        last = maintenance_record.last(entry.node)
+    node = entry.node
+    if node is not None and maintenance_record.state(node) == maintenance_record.FAILED and not settings.retry:
+        last = maintenance_record.last(node)
         entry.verdict = FAILED
         entry.reasons.append(
             "%s; after fixing this: -e npu_upgrade_retry=true" % one_line(last.get("failure") or "its last upgrade failed")
         )
         return
     entry.reasons = reasons
-    if entry.node is not None and entry.target:
-        node_checks.check(entry, entry.node, entry.target, validation, snapshot, settings, lookups, sizes)
-    if entry.reasons:
+    if node is not None and entry.target:
+        node_checks.check(entry, node, entry.target, validation, snapshot, settings, lookups, sizes)
+    # That there is no node is among the reasons.
+    if entry.reasons or node is None:
         entry.verdict = BLOCKED
         return
-    _approve(entry, settings, lookups)
+    _approve(entry, node, settings, lookups)
 
 
 def _settled(entry: PlannedNode, settings: RolloutSettings, now: float, wave: Wave | None, holders: Collection[str]) -> str | None:
     """The verdict that needs no look at the target, or None."""
-    host = entry.checked.host
-    if entry.node is not None and kube_client.ANNOTATION_MAINTENANCE in entry.annotations:
-        return _in_flight(entry, settings, now, wave)
-    if entry.node is not None and _unreadable(entry):
-        return BLOCKED
+    host, node = entry.checked.host, entry.node
+    if node is not None:
+        verdict = _in_flight(entry, node, settings, now, wave) or _unreadable(entry, node)
+        if verdict:
+            return verdict
     if host.get("unreachable"):
         entry.reasons = list(entry.checked.reasons)
         return UNREACHABLE
@@ -101,10 +104,10 @@ def _settled(entry: PlannedNode, settings: RolloutSettings, now: float, wave: Wa
     if maintenance_record.is_true(entry.labels, maintenance_record.LABEL_SKIP):
         entry.notes.append("is excluded by its label %s=true" % maintenance_record.LABEL_SKIP)
         return SKIPPED
-    return _left_behind(entry, settings, holders) if entry.node is not None and entry.same_machine else None
+    return _left_behind(entry, node, settings, holders) if node is not None and entry.same_machine else None
 
 
-def _left_behind(entry: PlannedNode, settings: RolloutSettings, holders: Collection[str]) -> str | None:
+def _left_behind(entry: PlannedNode, node: Object, settings: RolloutSettings, holders: Collection[str]) -> str | None:
     """The verdict on a node that a maintenance has left without a record, or None."""
     trial, good = (entry.facts.get("upgrade") or {}).get("trial"), entry.driver.get("good")
     if trial and trial != good:
@@ -113,7 +116,7 @@ def _left_behind(entry: PlannedNode, settings: RolloutSettings, holders: Collect
         if kube_client.LABEL_PRESENT not in entry.labels:
             entry.notes.append("lacks the labels of npuops.ascend.install (was the Node recreated?): run install afterwards")
         verdict = ON_TRIAL
-    elif maintenance_record.is_lost(entry.node, lambda: holders) or entry.driver.get("next"):
+    elif maintenance_record.is_lost(node, lambda: holders) or entry.driver.get("next"):
         # A rollback takes nothing further back of which nobody knows how far it was.
         target = None if settings.reason == maintenance_record.ROLLBACK_REASON else rollout_target.wanted_now(entry)
         entry.target = target
@@ -128,23 +131,26 @@ def _left_behind(entry: PlannedNode, settings: RolloutSettings, holders: Collect
     return verdict
 
 
-def _unreadable(entry: PlannedNode) -> bool:
-    """Whether nobody knows what became of the node last; why is among its reasons then."""
+def _unreadable(entry: PlannedNode, node: Object) -> str | None:
+    """The verdict on a node of which nobody knows what became of it last, or None."""
     try:
-        maintenance_record.check(entry.node)
-    except NpuError as exc:
-        entry.reasons.append(one_line(exc.message))
-        return True
-    return False
-
-
-def _in_flight(entry: PlannedNode, settings: RolloutSettings, now: float, wave: Wave | None) -> str:
-    try:
-        entry.record = maintenance_record.decode(entry.node)
+        maintenance_record.check(node)
     except NpuError as exc:
         entry.reasons.append(one_line(exc.message))
         return BLOCKED
-    record = entry.record
+    return None
+
+
+def _in_flight(entry: PlannedNode, node: Object, settings: RolloutSettings, now: float, wave: Wave | None) -> str | None:
+    """The verdict on a node with the record of a maintenance, or None."""
+    try:
+        record = maintenance_record.decode(node)
+    except NpuError as exc:
+        entry.reasons.append(one_line(exc.message))
+        return BLOCKED
+    if record is None:
+        return None
+    entry.record = record
     dead = maintenance_record.age(record, now) > maintenance_record.HEARTBEAT_LIMIT
     if record.get("reason") == maintenance_record.RECOVERY_REASON and (maintenance_record.intended(record) or not dead):
         # As pods that cannot leave now, it ends by itself.
@@ -170,11 +176,11 @@ def _in_flight(entry: PlannedNode, settings: RolloutSettings, now: float, wave: 
     return IN_FLIGHT
 
 
-def _approve(entry: PlannedNode, settings: RolloutSettings, lookups: Lookups) -> None:
+def _approve(entry: PlannedNode, node: Object, settings: RolloutSettings, lookups: Lookups) -> None:
     entry.verdict = READY
     if settings.auto:
         return
-    approval, why = maintenance_record.approval(entry.node, lookups.now, settings.approval_max_age)
+    approval, why = maintenance_record.approval(node, lookups.now, settings.approval_max_age)
     if approval is None:
         entry.verdict = AWAITING
-        entry.reasons.append(why)
+        entry.reasons.append(why or "")

@@ -60,7 +60,7 @@ def make(
     plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals)
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
         notes.append("while it is halted, this run only continues nodes already in maintenance")
-    elif plan.held:
+    elif plan.halted and plan.held:
         cluster_reasons.append(maintenance_halt.text(plan.halted))
     return plan
 
