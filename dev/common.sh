@@ -25,36 +25,6 @@ die() {
     exit 1
 }
 
-# step NAME COMMAND...: run COMMAND with its output in a log; say in one line how it went and how long it took. A long one
-# shows every 30 s that it lives and what it wrote last. If it fails, the end of its log is shown.
-step() {
-    local name=$1 log=$LOGS/$1.log begun=$SECONDS status=0 beat
-    shift
-    mkdir -p "$LOGS"
-    (
-        while sleep 30 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do # a sleep left over must not hold our output open
-            printf '  ....  %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(tail -n 1 "$log" 2>/dev/null | cut -c 1-90)"
-        done
-    ) &
-    beat=$!
-    "$@" >"$log" 2>&1 </dev/null || status=$?
-    kill "$beat" 2>/dev/null || true
-    wait "$beat" 2>/dev/null || true
-    if [ "$status" -eq 0 ]; then
-        printf '  ok    %-18s %4d s  %s\n' "$name" $((SECONDS - begun)) "$(last_word "$log")"
-    else
-        printf '  FAIL  %-18s %4d s  exit status %d, the end of %s:\n' "$name" $((SECONDS - begun)) "$status" "$log"
-        # A test runner names the failed ones before what it says last.
-        { grep -aE '^(FAILED|ERROR) ' "$log" | cut -c 1-300 || true; tail -n "${STEP_TAIL:-40}" "$log"; } | sed 's/^/        | /'
-    fi
-    return "$status"
-}
-
-# last_word LOG: the one line of a log worth repeating: a test runner's own summary, if there is one.
-last_word() {
-    grep -aE '^(=+ )?[0-9]+ (passed|failed)|^[0-9]+ .*(checked|ran|valid)|^Passed: ' "$1" | tail -n 1 | tr -d '=' | sed 's/^ *//; s/ *$//'
-}
-
 # find_python: the Python that the virtual environment is made with, 3.11 or newer; PYTHON names one. The distribution's comes
 # first: one that somebody built on this machine is often built without its optimisations, and takes half as long again.
 find_python() {

@@ -47,15 +47,15 @@ def run(checkout: Path, env: dict[str, str], runner: Runner, labs: Labs) -> int:
         return 1  # nothing else can run
     lab_tests = plan.lab_tests(checkout, results)
 
-    print("Checks:", flush=True)
+    runner.say("Checks:")
     checks = Queue(plan.checks(checkout, env))
     for _ in range(WORKERS):
         runner.work(checks, lambda last: env)
     if not runner.workers_done():
-        print("The checks above failed; the labs were not used.", flush=True)
+        runner.say("The checks above failed; the labs were not used.")
         return 1
 
-    print("On the labs:", flush=True)
+    runner.say("On the labs:")
     runner.tail = LAB_TAIL
     queue = Queue(lab_tests)
     for number in labs.numbers:

@@ -24,7 +24,7 @@ MOST_WORKERS = 32
 
 
 class Interrupted(Exception):
-    """SIGINT or SIGTERM came."""
+    """A signal asks for an end."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Runner:
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Have SIGINT and SIGTERM interrupt what `wait` waits for.
+        """Have SIGINT, SIGTERM and SIGHUP interrupt what `wait` waits for.
 
         Who is started in the background by a script, as .ci/run does it, begins with SIGINT ignored, and so would all its children.
         They are not: exec keeps what is ignored and resets what has a handler.
@@ -83,7 +83,10 @@ class Runner:
         def interrupt(*_: object) -> None:
             self._interrupted = True
 
-        before = {signum: signal.signal(signum, interrupt) for signum in (signal.SIGINT, signal.SIGTERM)}
+        asked = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
+            asked.append(signal.SIGHUP)
+        before = {signum: signal.signal(signum, interrupt) for signum in asked}
         try:
             yield
         finally:
@@ -102,7 +105,7 @@ class Runner:
             try:
                 status = step.stream(*command, cwd=self.checkout, env=env)
             except Stopped:
-                self._say(console.line("end", name, step.seconds, "stopped before its end"))
+                self.say(console.line("end", name, step.seconds, "stopped before its end"))
                 raise
             except OSError as error:  # there is no such command
                 step.say(str(error))
@@ -112,10 +115,10 @@ class Runner:
                     if not self._ending:  # otherwise `end` still looks after its children
                         del self._running[step]
         if status == 0:
-            self._say(console.line("ok", name, step.seconds, console.summary(log)))
+            self.say(console.line("ok", name, step.seconds, console.summary(log)))
         else:
             heading = console.line("FAIL", name, step.seconds, f"exit status {status}, the end of {log}:")
-            self._say("\n".join([heading, *console.explanation(log, self.tail)]))
+            self.say("\n".join([heading, *console.explanation(log, self.tail)]))
         return status == 0
 
     def alone(self, name: str, command: Iterable[str], env: dict[str, str]) -> bool:
@@ -184,8 +187,10 @@ class Runner:
             due = [step for step, when in self._running.items() if when <= now]
             self._running.update(dict.fromkeys(due, now + self.heartbeat))
         for step in due:
-            self._say(console.line("....", step.name, step.seconds, console.last_line(step.log)))
+            self.say(console.line("....", step.name, step.seconds, console.last_line(step.log)))
 
     @staticmethod
-    def _say(text: str) -> None:
-        print(text + "\n", end="", flush=True)  # one write, as several threads do it
+    def say(text: str) -> None:
+        """Print a line. Who no longer listens is no reason to leave labs behind."""
+        with contextlib.suppress(BrokenPipeError):
+            print(text + "\n", end="", flush=True)  # one write, as several threads do it

@@ -285,6 +285,18 @@ def test_a_signal_ends_all_of_it(checkout, signum, background):
     assert checkout.left() == []
 
 
+def test_the_terminal_goes(checkout):
+    """Its end is a signal, and nobody reads any more."""
+    checkout.does("molecule-default", HANGS)
+    process = checkout.start()
+    checkout.wait_for("pids", 2)
+    process.stdout.close()
+    process.send_signal(signal.SIGHUP)
+    process.wait(PATIENCE)
+    assert checkout.begun()[-1] == "lab-down"
+    assert checkout.left() == []
+
+
 def test_a_signal_during_the_checks(checkout):
     checkout.does("lint", HANGS)
     process = checkout.start()
