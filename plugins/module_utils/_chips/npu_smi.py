@@ -257,7 +257,7 @@ def parse_info(text):
     bus_id}; ``phy_id`` is None where the layout has none. Names are not to be trusted. Raises NpuError for anything
     that is not such a table to its end.
     """
-    versions = layout = first = None
+    versions = layout = heading = first = None
     chips = []
     warnings = []
     for line in text.splitlines():
@@ -276,11 +276,10 @@ def parse_info(text):
             break
         if layout is None:
             # Two lines of headings; the first cells tell the layout.
-            if first is None:
-                first = cells[0]
+            if heading is None:
+                heading = cells[0]
             else:
-                layout = _LAYOUTS.get((first, cells[0]))
-                first = None
+                layout = _LAYOUTS.get((heading, cells[0]))
                 if layout is None or "Bus-Id" not in cells:
                     raise _unreadable(line, text)
         elif first is None:
@@ -288,7 +287,7 @@ def parse_info(text):
         else:
             chips.append(_chip(layout, first, cells, text))
             first = None
-    if layout is None or first is not None:
+    if versions is None or layout is None or first is not None:
         raise _unreadable("a table that breaks off" if versions else _excerpt(text) or "nothing", text)
     return {
         "npu_smi_version": versions[0],

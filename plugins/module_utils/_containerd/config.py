@@ -239,7 +239,7 @@ class Dump:
         self.values = toml_edit.flatten(text)
         table = next((s[0] for s in (V3, V2) if s[0] + ("enable_cdi",) in self.values), None)
         self.knows_cdi = table is not None
-        self.enabled = self.knows_cdi and self.values[table + ("enable_cdi",)] == "true"
+        self.enabled = table is not None and self.values[table + ("enable_cdi",)] == "true"
         directories = self.values.get(table + ("cdi_spec_dirs",), "") if table else ""
         self.spec_dirs = toml_edit.string_list(directories) or []
 
@@ -260,7 +260,7 @@ class Dump:
 
     def other_differences(self, other):
         """Paths in which the two differ apart from CDI, as text. ``imports`` lists file names and does not count."""
-        ours = {s[0] + (key,) for s in (V3, V2, V1) for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
+        ours: set = {s[0] + (key,) for s in (V3, V2, V1) for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
         paths = set(self.values) | set(other.values)
         # A section that holds nothing but CDI appears with it.
         ours |= {s[0] for s in (V3, V2, V1)} | {("plugins",)}

@@ -212,7 +212,7 @@ class _Scanner:
         closing = "]]" if double else "]"
         if not self.text.startswith(closing, position):
             raise TomlError(self.text, start, "a table header does not end with %s" % closing)
-        path = ()
+        path: tuple = ()
         for name in names[:-1]:
             path = self._element(path + (name,))
         path += (names[-1],)

@@ -155,8 +155,8 @@ def _check_programs(top, tree, machine, extra):
     source = os.path.join(tree, NPU_SMI)
     if not os.path.isfile(source):
         outside = [os.path.join(top, path) for path in _NPU_SMI_ELSEWHERE]
-        source = next((path for path in outside if image_files.is_file(top, path) and not os.path.islink(path)), None)
-        if source is None:
+        source = next((path for path in outside if image_files.is_file(top, path) and not os.path.islink(path)), "")
+        if not source:
             raise NpuError("The driver tree has no %s" % NPU_SMI)
         extra[NPU_SMI] = source
     for path in [source] + [os.path.join(tree, name) for name in libraries(tree)]:

@@ -68,6 +68,6 @@ def in_range(version, lowest, highest):
 def _parts(version):
     parts = []
     for part in version.strip().lower().split("."):
-        word, number, rest = re.match(r"([^0-9]*)([0-9]*)(.*)\Z", part).groups()
+        word, number, rest = re.match(r"(?s)([^0-9]*)([0-9]*)(.*)\Z", part).groups()
         parts.append((_BEFORE_RELEASE.get(word.rstrip("-_"), 0), int(number or 0), word + rest if rest else ""))
     return parts

@@ -42,7 +42,8 @@ def write_layer(tree, prefix, path):
         # The header has neither the file's name nor a timestamp.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=_NO_TIME) as compressor:
             plain = _Hashing(compressor)
-            with tarfile.open(fileobj=plain, mode="w|", format=tarfile.GNU_FORMAT) as archive:
+            # Only write() is asked of it, whatever the type of ``fileobj`` says.
+            with tarfile.open(fileobj=plain, mode="w|", format=tarfile.GNU_FORMAT) as archive:  # type: ignore[call-overload]
                 for name, source in _entries(tree, prefix.strip("/")):
                     _add(archive, name, source)
     return Layer(path, packed.digest, packed.size, plain.digest)

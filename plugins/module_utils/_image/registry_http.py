@@ -133,7 +133,7 @@ class Opener:
 
     def __init__(self, tls, plain_http):
         self._plain_http = plain_http
-        self._handlers = [_HTTPHandler(), _HTTPSHandler(tls)]
+        self._handlers: list = [_HTTPHandler(), _HTTPSHandler(tls)]
         self._opener = urllib.request.OpenerDirector()
         # No handlers for file:, ftp: and data:.
         for handler in self._handlers + [

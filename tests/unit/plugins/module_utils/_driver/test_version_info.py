@@ -51,6 +51,7 @@ def test_pairs_seen_on_hosts():
         ("25.2.3", "25.3.rc1"),
         ("24.1.rc2.b080", "24.1.rc2.b081"),
         ("25.5.0.beta1", "25.5.0"),
+        ("25.5\n.0", "25.6"),
     ],
 )
 def test_order(older, newer):
