@@ -14,7 +14,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
@@ -47,7 +46,7 @@ class ActionModule(ClusterAction):
 
     def _park(
         self,
-        cluster: AnyCluster,
+        cluster: kube_retry.PatientCluster,
         parking: drain_parking.Parking,
         life: run_liveness.Life,
         params: dict[str, Any],

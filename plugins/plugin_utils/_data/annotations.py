@@ -45,7 +45,7 @@ _driver = optional(fields(version=_word, release=_word, digest=_word))
 _WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step", "boot_id", "attempt", "times", "recoveries")
 
 
-def parse(text: str, steps: Collection[str], reasons: Collection[str]) -> Record:
+def parse(text: str | None, steps: Collection[str], reasons: Collection[str]) -> Record:
     """The record in the text of an annotation. ``steps``, ``reasons``: those that there are. Raises Misfit."""
     record = schema.load(text, LIMIT)
     # A version that changes what these fields mean gives its records another format.
@@ -93,14 +93,14 @@ def bounded(record: OrNone) -> OrNone:
     return dict(record, failure=record["failure"][:_FAILURE] + "...")
 
 
-def wedge(text: str) -> dict[str, Any]:
+def wedge(text: str | None) -> dict[str, Any]:
     """{reason, since, boot_id} of the agent's annotation. Raises Misfit: somebody else wrote it."""
     told = schema.load(text, LIMIT)
     fields(["reason", "since"], reason=schema.text(LIMIT), since=_word, boot_id=_word)(told, "")
     return told
 
 
-def slots(text: str) -> dict[str, Any]:
+def slots(text: str | None) -> dict[str, Any]:
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = schema.load(text, LIMIT)
     halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=optional(_node))
@@ -112,7 +112,7 @@ def slots(text: str) -> dict[str, Any]:
     return told
 
 
-def mark(text: str, off: object) -> dict[str, Any]:
+def mark(text: str | None, off: object) -> dict[str, Any]:
     """{run, since, uid, restore} of a parked workload. ``off``: the value that it has while parked. Raises Misfit."""
     told = schema.load(text, LIMIT)
     fields(["run", "since", "uid", "restore"], run=schema.text(256), since=schema.text(64), uid=schema.text(256))(told, "")

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Path, Workload
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
@@ -33,17 +37,18 @@ class Mark:
     """What the annotation says. ``restore``: the merge patch that makes the workload what it was, as a person would write
     it: {"spec": {"replicas": 3}}; null stands for a field that was not there."""
 
-    def __init__(self, run, since, uid, restore):
+    def __init__(self, run: str, since: str, uid: str, restore: Any) -> None:
         self.run, self.since, self.uid, self.restore = run, since, uid, restore
         self.path, self.was = _flat(restore)
 
     @classmethod
-    def of(cls, workload, run, now):
+    def of(cls, workload: Workload, run: str, now: float) -> Mark:
+        assert workload.kind.field is not None  # or it could not be stopped
         restore = _nested(workload.kind.field, workload.value())
         return cls(run, maintenance_record.rfc3339(now), workload.item["metadata"]["uid"], restore)
 
     @classmethod
-    def read(cls, workload):
+    def read(cls, workload: Workload) -> Mark | None:
         """The Mark of a Workload, None without one. Raises Unreadable."""
         if not workload.marked:
             return None
@@ -66,7 +71,7 @@ class Mark:
             % (MARK, _repair(workload))
         )
 
-    def text(self):
+    def text(self) -> str:
         entry = {"run": self.run, "since": self.since, "uid": self.uid, "restore": self.restore}
         return json.dumps(entry, separators=(",", ":"))
 
@@ -75,7 +80,7 @@ class Unreadable(NpuError):
     """Marks that do not tell what a workload was."""
 
 
-def _repair(workload):
+def _repair(workload: Workload) -> str:
     """What a person does about marks that cannot be read."""
     where = " -n " + workload.namespace if workload.namespace else ""
     field = ".".join(workload.kind.field) if workload.kind.field else "number of replicas"
@@ -84,15 +89,15 @@ def _repair(workload):
     return ". Set its %s to the intended value, then: %s" % (field, "; ".join(commands))
 
 
-def _nested(path, value):
+def _nested(path: Path, value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
 
 
-def _flat(restore):
+def _flat(restore: Any) -> tuple[Path, Any]:
     """The one path in ``restore`` and what is there. Raises ValueError when there is not one."""
-    path = ()
+    path: Path = ()
     while isinstance(restore, dict):
         ((key, restore),) = restore.items()
         path += (key,)
@@ -107,16 +112,21 @@ class Outcome:
     to see to it, and how; ``changes``: of {object, before, after}; ``unseen``: what could not be looked at, and why;
     ``forbidden``: what may not be; ``unlisted``: what should have been, and how a person does."""
 
-    def __init__(self):
-        self.parked, self.restored, self.left, self.changes = [], [], [], []
-        self.unseen, self.forbidden, self.unlisted = [], [], []
+    def __init__(self) -> None:
+        self.parked: list[dict[str, Any]] = []
+        self.restored: list[dict[str, Any]] = []
+        self.left: list[dict[str, Any]] = []
+        self.changes: list[dict[str, Any]] = []
+        self.unseen: list[str] = []
+        self.forbidden: list[str] = []
+        self.unlisted: list[str] = []
 
-    def leave(self, workload, reason, repair=False):
+    def leave(self, workload: Workload, reason: str, repair: bool = False) -> None:
         command = by_hand(workload) if repair else None
         self.left.append({"object": workload.label, "reason": reason.rstrip("."), "repair": repair, "command": command})
 
     @property
-    def problem(self):
+    def problem(self) -> str | None:
         """What could not be restored, as text; None when all could."""
         stay = [entry for entry in self.left if entry["repair"]]
         lines = []
@@ -133,7 +143,7 @@ class Outcome:
             return None
         return "\n".join(lines + ["After fixing this, any run of npuops.ascend.upgrade restores them."])
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """For people."""
         words = [("parked", entry) for entry in self.parked] + [("restored", entry) for entry in self.restored]
         found = ["%s %s (%s)" % (word, entry["object"], shown(entry["was"])) for word, entry in words]
@@ -141,7 +151,7 @@ class Outcome:
         return found + ["not checked: %s" % sentence for sentence in self.unseen + self.unlisted]
 
 
-def by_hand(workload):
+def by_hand(workload: Workload) -> str | None:
     """The command with which a person restores a parked workload; None when nobody knows what it was."""
     try:
         mark = Mark.read(workload)
@@ -155,7 +165,7 @@ def by_hand(workload):
     return shlex.join(["kubectl", *where, *what])
 
 
-def shown(was):
+def shown(was: Any) -> str:
     """What a workload was, for people."""
     if isinstance(was, bool):
         return "suspended" if was else "running"
@@ -165,16 +175,16 @@ def shown(was):
 class Parking:
     """``dry``: only tell what would be done."""
 
-    def __init__(self, cluster, run, now, dry=False):
+    def __init__(self, cluster: PatientCluster, run: str, now: float, dry: bool = False) -> None:
         """``cluster``: _kube.retry.PatientCluster; ``now``: seconds since 1970."""
         self._cluster, self._run, self._now, self.dry = cluster.hasty, run, now, dry
-        self._tried = {}
+        self._tried: dict[str, dict[str, Any]] = {}
         self.outcome = Outcome()
 
-    def park(self, workloads):
+    def park(self, workloads: Sequence[Workload]) -> None:
         """Raises NpuError when there is no sense in going on."""
 
-        def settle(workload, exc):
+        def settle(workload: Workload, exc: NpuError) -> None:
             expected = isinstance(exc, (kube_client.Refused, Unreadable)) or exc.details.get("missing") is not None
             if not expected:
                 raise exc
@@ -182,23 +192,25 @@ class Parking:
 
         self._each(workloads, self._park, settle)
 
-    def restore(self, workloads):
+    def restore(self, workloads: Sequence[Workload]) -> None:
         """All of them, whatever comes: what is not restored now stays at zero until somebody notices."""
-        gone = []  # the outage that keeps the rest; each would wait for its end anew
+        gone: list[NpuError] = []  # the outage that keeps the rest; each would wait for its end anew
 
-        def act(workload):
+        def act(workload: Workload) -> None:
             if gone:
                 raise gone[0]
             self._restore(workload)
 
-        def settle(workload, exc):
+        def settle(workload: Workload, exc: NpuError) -> None:
             if isinstance(exc, kube_client.Unreachable):
                 gone.append(exc)
             self.outcome.leave(workload, exc.message, repair=True)
 
         self._each(workloads, act, settle)
 
-    def _each(self, workloads, act, settle):
+    def _each(
+        self, workloads: Sequence[Workload], act: Callable[[Workload], None], settle: Callable[[Workload, NpuError], None]
+    ) -> None:
         """``act`` on each; what fails alone again when all others have been, a few times. ``settle(workload, exc)``: it stays."""
         for pause in (*_ROUNDS, None):
             failed = []
@@ -214,10 +226,11 @@ class Parking:
                     settle(workload, exc)
             if not failed:
                 return
+            assert pause is not None  # in the last round nothing is put off
             workloads = failed
             self._cluster.clock.sleep(pause)
 
-    def _repeat(self, workload, act):
+    def _repeat(self, workload: Workload | None, act: Callable[[Workload], None]) -> None:
         """Until nobody comes between: what is written is written to what was read."""
         while workload is not None:
             try:
@@ -225,11 +238,11 @@ class Parking:
                 return
             except kube_client.Conflict:
                 item = self._cluster.get(workload.path)
-                workload = item and workload_kinds.Workload(workload.kind, item)
+                workload = workload_kinds.Workload(workload.kind, item) if item else None
             except kube_client.NotFound:
                 return
 
-    def _park(self, workload):
+    def _park(self, workload: Workload) -> None:
         mark = Mark.read(workload)
         if mark is None and workload.stopped:
             return
@@ -242,7 +255,7 @@ class Parking:
             self._write(workload, mark.path, workload.kind.off, mark)
         self.outcome.parked.append({"object": workload.label, "was": mark.was})
 
-    def _restore(self, workload):
+    def _restore(self, workload: Workload) -> None:
         mark = Mark.read(workload)
         if mark is None:
             # Repeated because its answer was lost, a write finds its own effect.
@@ -257,7 +270,7 @@ class Parking:
         self._write(workload, mark.path, mark.was, None)
         self.outcome.restored.append(entry)
 
-    def _changed(self, workload, mark):
+    def _changed(self, workload: Workload, mark: Mark) -> None:
         """Somebody wants something else now; it is theirs."""
         self._write(workload, mark.path, workload.value(mark.path), None)
         self.outcome.leave(
@@ -271,7 +284,7 @@ class Parking:
             ),
         )
 
-    def _write(self, workload, path, value, mark):
+    def _write(self, workload: Workload, path: Path, value: Any, mark: Mark | None) -> None:
         """Patch the value and the marks at once, if nobody has changed the object since it was read."""
         before = workload.value(path)
         if not self.dry:
@@ -288,7 +301,7 @@ class Parking:
 # --- all of them ---
 
 
-def notes(found, resources):
+def notes(found: workload_kinds.Found, resources: Iterable[str]) -> list[str]:
     """What a plan tells of the _drain.workload_kinds.Found that are parked for ``resources``: a list of one sentence, or none."""
     workloads = found.asking(resources)
     if not workloads:
@@ -298,7 +311,9 @@ def notes(found, resources):
     return ["%s will be parked, and restored at the end: %s" % (count, names)]
 
 
-def restore_all(cluster, parking, life, run, heartbeat_limit, say):
+def restore_all(
+    cluster: PatientCluster, parking: Parking, life: run_liveness.Life, run: str, heartbeat_limit: float, say: Callable[[str], None]
+) -> None:
     """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
     ``heartbeat_limit`` seconds that it lives. ``life``: the _maintenance.run_liveness.Life of ``run``.
 
@@ -306,8 +321,7 @@ def restore_all(cluster, parking, life, run, heartbeat_limit, say):
     is no failure: an upgrade that does not park needs no such right.
     """
     found = _all_parked(cluster, parking.outcome)
-    runs = {run_of(workload) for workload in found} - {run}
-    runs.discard(None)
+    runs = {name for name in map(run_of, found) if name is not None} - {run}
     busy = run_liveness.living(cluster, runs, life, heartbeat_limit, cluster.clock, say) if runs else ()
     free = []
     for workload in found:
@@ -321,7 +335,7 @@ def restore_all(cluster, parking, life, run, heartbeat_limit, say):
         _forget(life, runs - set(busy))
 
 
-def _forget(life, dead):
+def _forget(life: run_liveness.Life, dead: Iterable[str]) -> None:
     """The signs of life of runs of which nothing is parked that a later run should not restore at once."""
     try:
         life.end(dead)
@@ -329,14 +343,15 @@ def _forget(life, dead):
         pass  # nobody takes a sign that does not change for life
 
 
-def run_of(workload):
+def run_of(workload: Workload) -> str | None:
     try:
-        return Mark.read(workload).run
+        mark = Mark.read(workload)
     except (NpuError, AttributeError):
         return None
+    return mark.run if mark else None
 
 
-def _all_parked(cluster, outcome):
+def _all_parked(cluster: PatientCluster, outcome: Outcome) -> list[Workload]:
     found = []
     for kind in workload_kinds.stopping(_kinds(cluster, outcome)):
         try:
@@ -359,7 +374,7 @@ def _all_parked(cluster, outcome):
     return found
 
 
-def _kinds(cluster, outcome):
+def _kinds(cluster: PatientCluster, outcome: Outcome) -> dict[tuple[str, str], workload_kinds.Kind]:
     """All kinds; those that Kubernetes itself has, when no more can be learnt."""
     try:
         return workload_kinds.discover(cluster)
@@ -368,7 +383,14 @@ def _kinds(cluster, outcome):
         return {}
 
 
-def wait_until_stopped(cluster, workloads, clock, timeout, say, beat):
+def wait_until_stopped(
+    cluster: PatientCluster,
+    workloads: Sequence[Workload],
+    clock: Clock,
+    timeout: float,
+    say: Callable[[str], None],
+    beat: Callable[[], None],
+) -> list[Workload]:
     """Wait until none of the ``workloads`` has a pod that was not told to end. Returns those that still have at the limit.
 
     A drain waits for pods that end, but a budget speaks against one that does not. One list by label for each kind and
@@ -386,8 +408,9 @@ def wait_until_stopped(cluster, workloads, clock, timeout, say, beat):
         clock.sleep(_POLL_SECONDS)
 
 
-def _still_running(cluster, workloads):
-    wanted, found = {}, []
+def _still_running(cluster: PatientCluster, workloads: Sequence[Workload]) -> list[Workload]:
+    wanted: dict[workload_kinds.Kind, set[str]] = {}
+    found = []
     for workload in workloads:
         wanted.setdefault(workload.kind, set()).add(workload.path)
     for kind, paths in wanted.items():

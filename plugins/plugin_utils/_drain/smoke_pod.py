@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Callable
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 
 LABEL = "npuops.ascend/smoke-pod"
 _POLL = 1.0
@@ -20,7 +23,7 @@ _GONE_LIMIT = 60  # seconds
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
-def read(text, namespace="default"):
+def read(text: str, namespace: str = "default") -> Object:
     """The Pod of a manifest. Raises NpuError when there is not exactly one in it."""
     objects = kube_objects.parse(text)
     if len(objects) != 1 or objects[0]["kind"] != "Pod" or not isinstance(objects[0].get("spec"), dict):
@@ -31,7 +34,7 @@ def read(text, namespace="default"):
     return pod
 
 
-def for_node(pod, node):
+def for_node(pod: Object, node: str) -> Object:
     """The Pod as it runs on ``node`` (a name): nowhere else, in spite of the cordon, once."""
     pod = copy.deepcopy(pod)
     metadata, spec = pod["metadata"], pod["spec"]
@@ -55,7 +58,16 @@ class SmokeFailed(NpuError):
 
 
 class SmokePod:
-    def __init__(self, cluster, node, pod, timeout, beat, say, clock):
+    def __init__(
+        self,
+        cluster: AnyCluster,
+        node: str,
+        pod: Object,
+        timeout: int,
+        beat: Callable[[], None],
+        say: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
         """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number."""
         self._cluster, self._timeout, self._beat, self._say, self._clock = cluster, timeout, beat, say, clock
         self._pod = for_node(pod, node)
@@ -64,7 +76,7 @@ class SmokePod:
         self._path = "%s/%s" % (self._collection, self._pod["metadata"]["name"])
         self._label = "%s/%s" % (self._namespace, self._pod["metadata"]["name"])
 
-    def run(self):
+    def run(self) -> None:
         """Run the pod to its end and remove it. Raises SmokeFailed with why it did not succeed."""
         # A run that died may have left one, started before the driver was in order.
         why = self._removed()
@@ -75,13 +87,13 @@ class SmokePod:
         if why:
             raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
 
-    def remove(self):
+    def remove(self) -> None:
         """Have no such pod, or say why it stays: it has ended, and keeps nobody."""
         why = self._removed()
         if why:
             self._say("the smoke pod %s stays: it %s" % (self._label, why))
 
-    def _removed(self):
+    def _removed(self) -> str | None:
         """None when there is no such pod any more; else what it does instead, after a minute at most."""
         deadline = self._clock.monotonic() + _GONE_LIMIT
         told, why = False, None
@@ -101,7 +113,7 @@ class SmokePod:
             self._pause()
         return "cannot be removed: " + why if why else "is not gone %d s after it was deleted" % _GONE_LIMIT
 
-    def _create(self):
+    def _create(self) -> str | None:
         """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         while True:
@@ -115,11 +127,11 @@ class SmokePod:
                     return "cannot be created: " + exc.message
             self._pause()
 
-    def _pause(self):
+    def _pause(self) -> None:
         self._beat()
         self._clock.sleep(_POLL)
 
-    def _wait(self):
+    def _wait(self) -> str | None:
         """None when it succeeded, else why not."""
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         pulls = kube_daemonsets.Pulls(self._clock.monotonic)
@@ -144,7 +156,7 @@ class SmokePod:
                 return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))
             self._pause()
 
-    def _why(self, pod):
+    def _why(self, pod: Object) -> str:
         """Why it is not through, from its states, Events and last log line."""
         log = self._last_log_line()
         if pod.get("status", {}).get("phase") == "Failed":
@@ -157,14 +169,14 @@ class SmokePod:
 
     # What only explains is not waited for: logs come from the node itself, which may not answer.
 
-    def _events(self, pod):
+    def _events(self, pod: Object) -> Objects:
         try:
             found = self._cluster.impatient.list("/api/v1/namespaces/%s/events" % self._namespace)
         except NpuError:
             return []
         return [event for event in found if event["involvedObject"].get("uid") == pod["metadata"].get("uid")]
 
-    def _last_log_line(self):
+    def _last_log_line(self) -> str:
         try:
             text = self._cluster.impatient.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
         except NpuError:

@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.selectors import Selector
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 REPLICAS, SUSPEND = ("spec", "replicas"), ("spec", "suspend")
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -20,6 +25,11 @@ _ALL_AT_ONCE = ",".join(
 # What is parked carries this label, and an annotation of the same name (_drain/parking.py).
 PARKED = "npuops.ascend/parked"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+
+
+Path = tuple[str, ...]  # to a field, such as ("spec", "replicas")
+Owner = tuple[str | None, str, str]  # namespace, kind, name
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,29 +44,29 @@ class Kind:
     namespaced: bool = True
     stops: bool = True
     built_in: bool = False
-    field: tuple | None = None
+    field: Path | None = None
     off: int | bool = 0
-    running: tuple | None = None
+    running: Path | None = None
 
     @property
-    def root(self):
+    def root(self) -> str:
         return "/apis/%s/%s" % (self.group, self.version) if self.group else "/api/" + self.version
 
     @property
-    def resource(self):
+    def resource(self) -> str:
         """As kubectl takes it."""
         return "%s.%s" % (self.plural, self.group) if self.group else self.plural
 
     @property
-    def list_path(self):
+    def list_path(self) -> str:
         return "%s/%s" % (self.root, self.plural)
 
-    def path(self, namespace, name):
-        middle = "/namespaces/" + namespace if self.namespaced else ""
+    def path(self, namespace: str | None, name: str) -> str:
+        middle = "/namespaces/%s" % namespace if self.namespaced else ""
         return "%s%s/%s/%s" % (self.root, middle, self.plural, name)
 
 
-def _scaled(group, plural, name):
+def _scaled(group: str, plural: str, name: str) -> Kind:
     return Kind(group, "v1", plural, name, built_in=True, field=REPLICAS, running=("status", "replicas"))
 
 
@@ -76,10 +86,10 @@ BUILT_IN = (
 # --- what there is ---
 
 
-def discover(cluster):
+def discover(cluster: PatientCluster) -> dict[tuple[str, str], Kind]:
     """All kinds of the cluster, as {(group, name): Kind}; of those that are not built in, what has a scale subresource
     ``stops``. ``cluster``: _kube.retry.PatientCluster. One request, on servers before 1.27 one for each group."""
-    kinds = {}
+    kinds: dict[tuple[str, str], Kind] = {}
     found = cluster.request("get", "/apis", header_params={"Accept": _ALL_AT_ONCE + ",application/json"})
     if found.get("kind") == "APIGroupDiscoveryList":
         for group in found["items"]:
@@ -94,7 +104,7 @@ def discover(cluster):
     return kinds
 
 
-def _described(group, version):
+def _described(group: str, version: Object) -> Iterator[Kind]:
     for entry in version.get("resources") or []:
         subresources = {sub["subresource"] for sub in entry.get("subresources") or []}
         name = (entry.get("responseKind") or {}).get("kind")
@@ -103,7 +113,7 @@ def _described(group, version):
             yield Kind(group, version["version"], entry["resource"], name, namespaced, "scale" in subresources)
 
 
-def _listed(cluster, group):
+def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
     preferred = group["preferredVersion"]
     try:
         # An extension's own API server may be away for ever.
@@ -117,14 +127,14 @@ def _listed(cluster, group):
             yield Kind(group["name"], preferred["version"], entry["name"], entry["kind"], entry["namespaced"], scales)
 
 
-def stopping(kinds):
+def stopping(kinds: dict[tuple[str, str], Kind]) -> list[Kind]:
     """Those of ``kinds`` that can be stopped, the built-in ones first."""
     return list(BUILT_IN) + sorted(
         (kind for kind in kinds.values() if kind.stops and not kind.built_in), key=lambda kind: kind.list_path
     )
 
 
-def completed(cluster, kind):
+def completed(cluster: AnyCluster, kind: Kind) -> Kind:
     """The Kind with its field, as its CustomResourceDefinition names it."""
     if kind.built_in or kind.field:
         return kind
@@ -146,49 +156,51 @@ def completed(cluster, kind):
 class Workload:
     """An object of a Kind that stops."""
 
-    def __init__(self, kind, item):
+    def __init__(self, kind: Kind, item: Object) -> None:
         self.kind, self.item = kind, item
         self.namespace, self.name = item["metadata"].get("namespace"), item["metadata"]["name"]
 
     @property
-    def label(self):
+    def label(self) -> str:
         """``Deployment train/web``; with the group, as kubectl takes it, of what is not Kubernetes' own."""
         kind = self.kind.name if self.kind.built_in else "%s.%s" % (self.kind.name, self.kind.group)
         return "%s %s" % (kind, "/".join(part for part in (self.namespace, self.name) if part))
 
     @property
-    def path(self):
+    def path(self) -> str:
         return self.kind.path(self.namespace, self.name)
 
-    def value(self, path=None):
+    def value(self, path: Path | None = None) -> Any:
         """What is at ``path``, by default in the kind's field; None when there is nothing."""
-        return dig(self.item, path or self.kind.field)
+        path = path or self.kind.field
+        assert path is not None  # of a kind that is not completed, only what its Mark names is asked for
+        return dig(self.item, path)
 
     @property
-    def marked(self):
+    def marked(self) -> bool:
         """Whether it seems to be parked."""
         return PARKED in kube_client.labels(self.item)
 
     @property
-    def controlled(self):
+    def controlled(self) -> bool:
         return any(owner.get("controller") for owner in self.item["metadata"].get("ownerReferences") or [])
 
     @property
-    def stopped(self):
+    def stopped(self) -> bool:
         return self.value() == self.kind.off
 
     @property
-    def has_room_for_field(self):
+    def has_room_for_field(self) -> bool:
         """Whether there is what the field is in: of a training job's roles, a custom resource may scale one that is left out."""
-        return isinstance(dig(self.item, self.kind.field[:-1]), dict)
+        return isinstance(dig(self.item, (self.kind.field or ())[:-1]), dict)
 
     @property
-    def over(self):
+    def over(self) -> bool:
         """Whether it is a Job that has ended."""
         conditions = (self.item.get("status") or {}).get("conditions") if self.kind == JOB else None
         return any(entry["type"] in ("Complete", "Failed") and entry["status"] == "True" for entry in conditions or [])
 
-    def still_running(self):
+    def still_running(self) -> int:
         """How many pods it says it has, as far as it has noticed its last change; 0 where it says nothing."""
         status = self.item.get("status") or {}
         seen = status.get("observedGeneration")
@@ -198,7 +210,7 @@ class Workload:
         return count if isinstance(count, int) else 0
 
 
-def dig(item, path):
+def dig(item: Any, path: Path) -> Any:
     for key in path:
         if not isinstance(item, dict):
             return None
@@ -206,7 +218,7 @@ def dig(item, path):
     return item
 
 
-def templates(node):
+def templates(node: Any) -> Iterator[Object]:
     """The pod templates anywhere in the specification ``node``: dictionaries with ``spec`` and perhaps ``metadata``."""
     if isinstance(node, list):
         for entry in node:
@@ -222,9 +234,9 @@ def templates(node):
                 yield from templates(entry)
 
 
-def requested(pod_spec):
+def requested(pod_spec: Object) -> set[str]:
     """The names of all resources that one of the containers asks for, those of the start included."""
-    names = set()
+    names: set[str] = set()
     for container in (pod_spec.get("containers") or []) + (pod_spec.get("initContainers") or []):
         resources = container.get("resources") if isinstance(container, dict) else None
         for key in ("limits", "requests"):
@@ -239,26 +251,28 @@ def requested(pod_spec):
 class Found:
     """``workloads``: what is to be stopped, each with the resources in ``asks[workload.path]``."""
 
-    def __init__(self):
-        self.workloads, self.asks, self.unseen = [], {}, []
-        self._owners = set()  # (namespace, kind, name) of all whose pods go
+    def __init__(self) -> None:
+        self.workloads: list[Workload] = []
+        self.asks: dict[str, set[str]] = {}
+        self.unseen: list[str] = []
+        self._owners: set[Owner] = set()  # of all whose pods go
 
-    def add(self, workload, owners, resources):
+    def add(self, workload: Workload, owners: Iterable[Owner], resources: Iterable[str]) -> None:
         if workload.path not in self.asks:
             self.workloads.append(workload)
         self.asks.setdefault(workload.path, set()).update(resources)
         self._owners.update(owners)
 
-    def takes_away(self, pod):
+    def takes_away(self, pod: drain_pod.Pod) -> bool:
         """Whether an _drain.pod.Pod ends with one of these workloads."""
         return pod.owner is not None and (pod.namespace,) + pod.owner in self._owners
 
-    def asking(self, resources):
+    def asking(self, resources: Iterable[str]) -> list[Workload]:
         """The workloads that ask for one of the ``resources``."""
         return [workload for workload in self.workloads if self.asks[workload.path] & set(resources)]
 
 
-def find(cluster, resources, namespace, spared):
+def find(cluster: PatientCluster, resources: Iterable[str], namespace: str, spared: Selector) -> Found:
     """The Found: what runs and asks for one of ``resources`` (names). ``namespace``: ours, left out; ``spared``: a Selector
     of pods that may finish, whose workloads are left alone.
 
@@ -276,13 +290,15 @@ def find(cluster, resources, namespace, spared):
 
 
 class _Search:
-    def __init__(self, cluster, kinds, resources, namespace, spared):
+    def __init__(
+        self, cluster: PatientCluster, kinds: dict[tuple[str, str], Kind], resources: set[str], namespace: str, spared: Selector
+    ) -> None:
         self._cluster, self.kinds, self._resources = cluster, kinds, resources
         self._namespace, self._spared = namespace, spared
-        self._known = {}  # path -> object or None
+        self._known: dict[str, Object | None] = {}  # by path
         self.found = Found()
 
-    def look_at(self, kind):
+    def look_at(self, kind: Kind) -> None:
         try:
             for item in each(self._cluster, kind):
                 asked = self._asked(templates(item.get("spec")))
@@ -294,7 +310,7 @@ class _Search:
                 raise
             self.found.unseen.append("%s: %s" % (kind.list_path, exc.message))
 
-    def look_at_pods(self):
+    def look_at_pods(self) -> None:
         """Custom resources that do not have the pods' template in them are known by the pods they own."""
         for item in self._cluster.each("/api/v1/pods", field_selector=_RUNNING):
             pod = drain_pod.Pod(item)
@@ -305,18 +321,19 @@ class _Search:
             if owner:
                 self._climb(owner[0], owner[1], asked, pod.namespace)
 
-    def _asked(self, pods):
+    def _asked(self, pods: Iterable[Object]) -> set[str]:
         """Of the resources those that the pods or templates ask for; none if they may finish."""
-        asked = set()
+        asked: set[str] = set()
         for pod in pods:
             if self._spared.matches((pod.get("metadata") or {}).get("labels") or {}):
                 return set()
             asked |= requested(pod["spec"]) & self._resources
         return asked
 
-    def _climb(self, kind, item, asked, namespace):
+    def _climb(self, kind: Kind, item: Object, asked: set[str], namespace: str | None) -> None:
         """Add the topmost workload at or above an object. ``namespace``: of the pods, their owner may have none."""
-        passed, top = [], None
+        passed: list[Owner] = []
+        top = None
         while True:
             workload = self._workload(kind, item)
             if workload is not None:
@@ -331,14 +348,14 @@ class _Search:
         if top is not None and (top.marked or not top.stopped):
             self.found.add(top, passed, asked)
 
-    def _workload(self, kind, item):
+    def _workload(self, kind: Kind, item: Object) -> Workload | None:
         if not kind.stops:
             return None
         kind = self.kinds[kind.group, kind.name] = completed(self._cluster, self.kinds[kind.group, kind.name])
         workload = Workload(kind, item) if kind.field else None
         return workload if workload and workload.has_room_for_field else None
 
-    def _owner_of(self, item):
+    def _owner_of(self, item: Object) -> tuple[Kind, Object] | None:
         """(Kind, object) of an object's controller; None without one, or one that cannot be known."""
         for owner in item["metadata"].get("ownerReferences") or []:
             kind = self.kinds.get((owner.get("apiVersion", "").rpartition("/")[0], owner["kind"]))
@@ -348,7 +365,7 @@ class _Search:
                 return (kind, found) if found is not None else None
         return None
 
-    def _get(self, kind, path):
+    def _get(self, kind: Kind, path: str) -> Object | None:
         if path not in self._known:
             self._known[path] = None
             try:
@@ -361,14 +378,14 @@ class _Search:
         return self._known[path]
 
 
-def each(cluster, kind, **selectors):
+def each(cluster: AnyCluster, kind: Kind, **selectors: Any) -> Iterable[Object]:
     """The objects of a Kind."""
     if kind.built_in:
         return cluster.each(kind.list_path, **selectors)
     return _of_custom(cluster, lambda once: once.list(kind.list_path, **selectors))
 
 
-def _of_custom(cluster, read):
+def _of_custom(cluster: AnyCluster, read: Callable[[AnyCluster], Result]) -> Result:
     """What ``read(cluster)`` returns. Raises at once where a custom kind alone cannot be read: its conversion may be broken
     for ever."""
     try:
@@ -378,14 +395,14 @@ def _of_custom(cluster, read):
         return read(cluster.impatient)
 
 
-def missing_permissions(cluster, workloads):
+def missing_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> list[tuple[str, str, str, None]]:
     """What the Kubernetes user may not do but would have to, to stop the ``workloads`` and start them: [(verb, ...)]."""
     kinds = {(workload.kind.plural, workload.kind.group) for workload in workloads}
     needed = [("patch", plural, group, None) for plural, group in sorted(kinds)]
     return [entry for entry in needed if not cluster.may(*entry)]
 
 
-def require_permissions(cluster, workloads):
+def require_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> None:
     """Raise NpuError, all at once, for missing permissions."""
     missing = missing_permissions(cluster, workloads)
     if missing:
