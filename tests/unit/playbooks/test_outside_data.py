@@ -96,7 +96,7 @@ class Fleet:
         if self.kind == ABSURD:
             facts, view = hostile.everywhere(text, facts), hostile.everywhere(text, view)
             facts["problems"] = [text]
-        checks = [{"name": text, "passed": False, "expected": text, "seen": text, "message": text}]
+        checks = [{"name": text, "ok": False, "expected": text, "seen": text, "message": text}]
         return {"changed": False, "npu": facts, "validation": {"valid": False, "checks": checks, "msg": text}, "checks": checks,
                 "valid": False, "view": view, "queued": False, "msg": text, "warnings": [text], "release": text, "left": [text],
                 "devices": [text], "would_change": True}  # fmt: skip
