@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import remove_file, write_atomic
-from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 
 BACKUP_SUFFIX = ".npuops-backup"
 
@@ -38,12 +37,12 @@ def private_place():
 def unwritable(path):
     """Why the file ``path`` (maybe a link) cannot be replaced, as a sentence; None when it probably can."""
     path = os.path.realpath(path)
-    if path in image_ctr.mount_points():
+    if path in host_mounts.points():
         return (
             "%s is a mount point of its own (it is bind-mounted), so it cannot be replaced. Change enable_cdi in the file that "
             "is mounted there, then run again" % path
         )
-    if "ro" in host_facts.mount_options(host_facts.nearest(os.path.dirname(path))):
+    if "ro" in host_mounts.options(os.path.dirname(path)):
         return (
             "%s is on a file system mounted read-only. Change enable_cdi where this file comes from, for example in the "
             "host's image, then run again" % path

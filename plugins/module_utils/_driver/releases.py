@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ import shutil
 import stat
 import tempfile
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
     exclusive,
@@ -291,7 +291,7 @@ class Layout:
     def mounted(self):
         """Names of releases that a mount of any process names."""
         used = set()
-        mounts = mounted_paths()
+        mounts = host_mounts.paths_of_all()
         try:
             names = os.listdir(self.releases_dir)
         except FileNotFoundError:
@@ -356,22 +356,3 @@ def fsync_tree(top):
             finally:
                 os.close(fd)
         fsync_directory(directory)
-
-
-def mounted_paths(proc="/proc"):
-    """Source and target paths of all mounts in all mount namespaces, as a set.
-
-    A container's bind mount of the driver is in the container's namespace only, hence all processes.
-    """
-    paths = set()
-    seen = set()
-    for mountinfo in ["%s/self/mountinfo" % proc] + glob.glob("%s/[0-9]*/mountinfo" % proc):
-        namespace = read_link(os.path.join(os.path.dirname(mountinfo), "ns", "mnt"))
-        if namespace is not None and namespace in seen:
-            continue
-        seen.add(namespace)
-        for line in (read_text(mountinfo) or "").splitlines():
-            fields = line.split(" ")
-            if len(fields) > 4:
-                paths.update(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), field) for field in fields[3:5])
-    return paths

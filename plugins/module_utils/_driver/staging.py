@@ -15,6 +15,7 @@ import stat
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
@@ -143,10 +144,7 @@ class Stager:
             manifest = self.layout.manifest(name)
             if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
                 if self.version and manifest.get("version") != self.version:
-                    raise NpuError(
-                        "%s holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is"
-                        % (self.reference, manifest.get("version"), self.version)
-                    )
+                    raise driver_tree.another_version(self.reference, manifest.get("version"), self.version)
                 return name
         return None
 
@@ -186,15 +184,9 @@ class Stager:
 
 def check_place(root, size):
     """Raise NpuError unless programs may run below ``root`` and there is room for an image of ``size`` bytes."""
-    place = existing(root)
-    point, options = mount_of(place)
-    if "noexec" in options:
-        raise NpuError(
-            "%s is on %s, which is mounted noexec: npu-smi could not run there. Mount it without noexec, or set "
-            "npu_driver_root to a directory elsewhere" % (root, point)
-        )
-    if "ro" in options:
-        raise NpuError("%s is on %s, which is mounted read-only; set npu_driver_root to a writable place" % (root, point))
+    for why in host_mounts.unfit_for_driver(root):
+        raise NpuError(why)
+    place = host_mounts.nearest(os.path.realpath(root))
     needed = space_needed(size)
     places = {os.stat(place).st_dev: (root, place)}
     for directory in _CONTAINERD_ROOTS:
@@ -214,22 +206,6 @@ def check_place(root, size):
 def space_needed(size):
     """Bytes that must be free to stage an image whose layers have ``size`` bytes: they are unpacked, then copied."""
     return size * _SPACE_FACTOR + _SPACE_MARGIN
-
-
-def existing(path):
-    """``path``, or the closest directory above it that exists."""
-    path = os.path.realpath(path)
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
-
-
-def mount_of(path):
-    """(mount point, options) of the file system that ``path`` (absolute, existing) lies on."""
-    points = image_ctr.mount_points()
-    while path not in points and path != "/":
-        path = os.path.dirname(path)
-    return path, points.get(path, [])
 
 
 def copy_tree(source, target):

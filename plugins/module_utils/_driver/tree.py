@@ -118,6 +118,11 @@ def read_version(tree):
     return version_info.read(tree)["Version"]
 
 
+def another_version(image, found, wanted):
+    """The NpuError for an ``image`` with another driver than its tag says."""
+    return NpuError("%s holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is" % (image, found, wanted))
+
+
 def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
 
@@ -128,9 +133,7 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     image_files.check(tree)
     found_version = read_version(tree)
     if version and found_version != version:
-        raise NpuError(
-            "The image holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is" % (found_version, version)
-        )
+        raise another_version("The image", found_version, version)
     extra = {}
     _check_programs(top, tree, machine, extra)
     modules = _modules_for(top, tree, kernel)

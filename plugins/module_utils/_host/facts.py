@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import profi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
@@ -261,36 +262,15 @@ def _driver_problem(facts, source, fs):
 
 def _unfit(root, source, fs):
     """Sentences: why this host cannot run an NPU driver as it is set up."""
-    place = nearest(fs + root)
-    options = mount_options(place)
-    if source != "preinstalled" and "noexec" in options:
-        yield (
-            "%s is on a file system mounted noexec: programs and libraries of the driver would not run. Remount it "
-            "with exec, or set npu_driver_root to a directory elsewhere" % root
-        )
-    if source != "preinstalled" and "ro" in options:
-        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable place" % root
+    if source != "preinstalled":
+        yield from host_mounts.unfit_for_driver(root, fs)
     if not os.path.isdir(fs + "/run/systemd/system"):
         yield "This host does not run systemd, which loads the driver at boot"
 
 
-def nearest(path):
-    """``path``, or the nearest directory above it that exists."""
-    while not os.path.isdir(path):
-        path = os.path.dirname(path) or "/"
-    return path
-
-
-def mount_options(path):
-    """Which of noexec and ro hold for the file system of ``path``, as a set."""
-    flags = os.statvfs(path).f_flag
-    # noexec on a parent of the mount does not matter, so the flags of the file system itself are the answer.
-    return {name for name, flag in (("noexec", os.ST_NOEXEC), ("ro", os.ST_RDONLY)) if flags & flag}
-
-
 def disk_facts(root, fs=""):
     """{path, free_bytes} of the file system the driver is on."""
-    place = nearest(fs + root)
+    place = host_mounts.nearest(fs + root)
     usage = os.statvfs(place)
     return {"path": place[len(fs) :] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
 

@@ -16,9 +16,10 @@ import re
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import (
     ImageNotFound,
     RegistryDenied,
@@ -126,7 +127,7 @@ class Containerd:
             self._unmount()
 
     def _unmount(self):
-        if self._mount_point in mount_points():
+        if self._mount_point in host_mounts.points():
             result = host_command.run(["umount", self._mount_point], _SHORT)
             if result.rc != 0:
                 host_command.run(["umount", "-l", self._mount_point], _SHORT)
@@ -210,17 +211,6 @@ def explain(result, what, timeout, secrets=()):
     if said("unexpected eof", "connection reset", "500 internal", "502 bad", "503 service", "504 gateway"):
         return RegistryUnreachable("The registry failed while containerd pulled %s: %s" % (what, line))
     return NpuError("containerd failed (%s): %s" % (what, line))
-
-
-def mount_points(mountinfo="/proc/self/mountinfo"):
-    """Mount points of this mount namespace -> mount options, for the topmost mount at each."""
-    points = {}
-    for line in (read_text(mountinfo) or "").splitlines():
-        fields = line.split(" ")
-        if len(fields) > 5:
-            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), fields[4])
-            points[point] = fields[5].split(",")
-    return points
 
 
 def _find_ctr():

@@ -13,6 +13,7 @@ import sys
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.patience import PATIENCE
@@ -140,29 +141,12 @@ def test_prune_keeps_what_links_mounts_and_the_caller_name(layout, monkeypatch):
     names = [release(layout, version, "sha256:" + digit * 64) for version, digit in zip("12345", "abcde")]
     layout.point("driver", names[0])
     layout.point("previous", names[1])
-    monkeypatch.setattr(releases, "mounted_paths", lambda: {"/", "/lib/Ascend/releases/%s/driver/lib64" % names[2]})
+    monkeypatch.setattr(host_mounts, "paths_of_all", lambda: {"/", "/lib/Ascend/releases/%s/driver/lib64" % names[2]})
     with layout.lock():
         assert layout.prune(keep=[names[3]]) == [names[4]]
         assert layout.releases() == names[:4]
         with pytest.raises(NpuError, match="in use"):
             layout.remove(names[2])
-
-
-def test_mounted_paths_are_those_of_other_namespaces_too(tmp_path):
-    for process, namespace, line in (
-        ("self", "mnt:[1]", "36 35 98:0 /a /b\\040c rw,noatime - ext3 /dev/root rw"),
-        ("7", "mnt:[2]", "36 35 98:0 /lib/Ascend/releases/x/driver /usr/local/Ascend/driver ro - ext3 /dev/root rw"),
-    ):
-        directory = tmp_path / process
-        (directory / "ns").mkdir(parents=True)
-        os.symlink(namespace, str(directory / "ns" / "mnt"))
-        (directory / "mountinfo").write_text(line + "\n")
-    paths = releases.mounted_paths(str(tmp_path))
-    assert "/b c" in paths and "/lib/Ascend/releases/x/driver" in paths
-
-
-def test_mounted_paths_of_this_machine():
-    assert "/" in releases.mounted_paths()
 
 
 def test_leftovers_of_a_killed_run_are_removed_by_the_next(layout):

@@ -9,8 +9,8 @@ import os
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import removal as driver_removal
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_mounted_release_stays(npu_host, monkeypatch):
     other = npu_host.release("b")
     install(npu_host, name)
     path = "/var/lib/Ascend/releases/%s/driver" % name
-    monkeypatch.setattr(releases, "mounted_paths", lambda: {path})
+    monkeypatch.setattr(host_mounts, "paths_of_all", lambda: {path})
     made, reasons = removal(npu_host)
     made.apply()
     assert "remove /var/lib/Ascend/releases/%s" % other in reasons

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is mounted where, and what a mount forbids."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_link, read_text
+
+
+def points(mountinfo="/proc/self/mountinfo"):
+    """The mount points of this mount namespace, as a set."""
+    return {point for _root, point in _entries(mountinfo)}
+
+
+def paths_of_all(proc="/proc"):
+    """Source and target paths of all mounts in all mount namespaces, as a set.
+
+    A container's bind mount of the driver is in the container's namespace only, hence all processes.
+    """
+    paths = set()
+    seen = set()
+    for mountinfo in ["%s/self/mountinfo" % proc] + glob.glob("%s/[0-9]*/mountinfo" % proc):
+        namespace = read_link(os.path.join(os.path.dirname(mountinfo), "ns", "mnt"))
+        if namespace is not None and namespace in seen:
+            continue
+        seen.add(namespace)
+        for entry in _entries(mountinfo):
+            paths.update(entry)
+    return paths
+
+
+def nearest(path):
+    """``path``, or the nearest directory above it that exists."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path) or "/"
+    return path
+
+
+def options(path):
+    """Which of noexec and ro hold for the file system of ``path``, as a set. ``path`` need not exist yet."""
+    # The kernel's own answer: a file system that was remounted read-only after an error is rw in mountinfo.
+    flags = os.statvfs(nearest(os.path.realpath(path))).f_flag
+    return {name for name, flag in (("noexec", os.ST_NOEXEC), ("ro", os.ST_RDONLY)) if flags & flag}
+
+
+def unfit_for_driver(root, fs=""):
+    """Why no driver can be below ``root``, as sentences; none when it can."""
+    forbidden = options(fs + root)
+    if "noexec" in forbidden:
+        yield (
+            "%s is on a file system mounted noexec: programs and libraries of the driver would not run. Remount it with exec,"
+            " or set npu_driver_root to a directory elsewhere" % root
+        )
+    if "ro" in forbidden:
+        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable place" % root
+
+
+def _entries(mountinfo):
+    """(path inside its file system, mount point) of each mount."""
+    for line in (read_text(mountinfo) or "").splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4:
+            yield _unescaped(fields[3]), _unescaped(fields[4])
+
+
+def _unescaped(field):
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
