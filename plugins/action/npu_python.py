@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import INTERPRETER
 
@@ -20,10 +21,7 @@ _ARGUMENTS = {
     "image": {"type": "str"},
     "only_with": {"type": "list", "elements": "str", "default": []},
     "credentials_of": {"type": "str"},
-    "registry_username": {"type": "str"},
-    "registry_password": {"type": "str", "no_log": True},
-    "registry_plain_http": {"type": "bool", "default": False},
-    "registry_ca_file": {"type": "path"},
+    **registry_options.ARGUMENTS,
 }
 
 
@@ -83,12 +81,7 @@ class ActionModule(ActionBase):
 
     def _bring(self, params: dict[str, Any]) -> None:
         variables = python_runtime.pull_variables(
-            params["image"],
-            params["registry_username"],
-            params["registry_password"],
-            params["registry_plain_http"],
-            params["registry_ca_file"],
-            params["credentials_of"],
+            params["image"], meant_for=params["credentials_of"], **registry_options.access(params)
         )
         status, output, error = self._send("bring", **variables)
         if status:

@@ -19,6 +19,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 extends_documentation_fragment:
   - npuops.ascend.attributes
+  - npuops.ascend.registry
 attributes:
   check_mode:
     support: full
@@ -67,23 +68,6 @@ options:
       - The repository to push to, as C(<registry>/<repository>) without a tag.
     type: str
     required: true
-  registry_username:
-    description:
-      - User name for the registry.
-    type: str
-  registry_password:
-    description:
-      - Password for the registry.
-    type: str
-  registry_plain_http:
-    description:
-      - Whether to use HTTP instead of HTTPS for the registry.
-    type: bool
-    default: false
-  registry_ca_file:
-    description:
-      - PEM file with the certificate authorities to trust for the registry, besides the system's.
-    type: path
 notes:
   - Runs on the machine that has the package, usually the controller. That machine needs Python 3.8 or newer with its standard
     library, C(bash) or C(sh), and access to the registry.
@@ -145,7 +129,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import profi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
+from ansible_collections.npuops.ascend.plugins.module_utils._image import oci, registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import architecture
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
@@ -171,13 +155,7 @@ def build(options, workdir, check_mode):
             "repository is %s; it must be registry and repository without a tag, such as %s"
             % (options["repository"], reference.name)
         )
-    client = RegistryClient(
-        reference.registry,
-        options["registry_username"],
-        options["registry_password"],
-        options["registry_plain_http"],
-        options["registry_ca_file"],
-    )
+    client = RegistryClient(reference.registry, **registry_options.access(options))
     package = run_package.extract(options["package"], workdir, options["package_sha256"])
     tree = os.path.join(workdir, "driver")
     kernel = run_package.assemble(package, tree, options["kernel"] or profile, options["modules"])
@@ -227,10 +205,7 @@ def main():
             "profile": {"type": "str"},
             "modules": {"type": "path"},
             "repository": {"type": "str", "required": True},
-            "registry_username": {"type": "str"},
-            "registry_password": {"type": "str", "no_log": True},
-            "registry_plain_http": {"type": "bool", "default": False},
-            "registry_ca_file": {"type": "path"},
+            **registry_options.ARGUMENTS,
         },
         required_one_of=[("profile", "chip"), ("profile", "kernel")],
         mutually_exclusive=[("profile", "os")],

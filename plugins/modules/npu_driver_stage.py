@@ -22,6 +22,7 @@ author:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
+  - npuops.ascend.registry
 attributes:
   check_mode:
     support: full
@@ -72,20 +73,11 @@ options:
     description:
       - Path of the driver tree in the image. By default the directory with C(version.info) and C(lib64).
     type: str
-  registry_username:
-    description:
-      - User name for the registry.
-    type: str
   registry_password:
     description:
       - Password for the registry. It is passed to C(ctr) in a file below C(/run) that only root can read, and that is removed after
         the pull. If the registry uses a token service, the file contains a token instead.
     type: str
-  registry_plain_http:
-    description:
-      - Whether to use HTTP instead of HTTPS for the registry.
-    type: bool
-    default: false
   registry_ca_file:
     description:
       - PEM file on the host with the certificate authorities to trust for the registry, besides the system's.
@@ -176,6 +168,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 
 
 def of_release(options):
@@ -199,14 +192,11 @@ def present(module):
         root=options["root"],
         kernel=options["kernel"],
         path=options["path"],
-        username=options["registry_username"],
-        password=options["registry_password"],
-        plain_http=options["registry_plain_http"],
-        ca_file=options["registry_ca_file"],
         containerd_address=options["containerd_address"],
         ctr=options["ctr"],
         timeout=options["timeout"],
         verify=options["verify"],
+        **registry_options.access(options),
     )
     layout = stager.layout
     before = layout.releases()
@@ -278,10 +268,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "kernel": {"type": "str"},
             "path": {"type": "str"},
-            "registry_username": {"type": "str"},
-            "registry_password": {"type": "str", "no_log": True},
-            "registry_plain_http": {"type": "bool", "default": False},
-            "registry_ca_file": {"type": "path"},
+            **registry_options.ARGUMENTS,
             "containerd_address": {"type": "path", "default": "/run/containerd/containerd.sock"},
             "ctr": {"type": "path"},
             "timeout": {"type": "int", "default": 1800},

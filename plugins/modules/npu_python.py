@@ -27,6 +27,7 @@ description:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.full
+  - npuops.ascend.registry
 requirements:
   - containerd on the host
 options:
@@ -53,16 +54,6 @@ options:
     description:
       - The image or repository that the registry options are meant for. If O(image) is in another registry, they are not used.
     type: str
-  registry_username:
-    description: User name for the registry.
-    type: str
-  registry_password:
-    description: Password for the registry.
-    type: str
-  registry_plain_http:
-    description: Whether to use HTTP instead of HTTPS for the registry.
-    type: bool
-    default: false
   registry_ca_file:
     description:
       - PEM file with the certificate authorities to trust for the registry, at the same path on the controller and on the host.
