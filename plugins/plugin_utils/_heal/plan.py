@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
@@ -108,9 +109,7 @@ class HealPlan:
         lines = [summary]
         if self.entries:
             cells = [("NODE", "SINCE", "ATTEMPTS", "VERDICT")] + [self._cells(entry) for entry in self.entries]
-            widths = [max(len(row[column]) for row in cells) for column in range(4)]
-            lines += [""] + ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
-            lines.append("")
+            lines += ["", *data_columns.aligned(cells), ""]
             for entry in self.entries:
                 told = [text for text in (entry.wedge and entry.wedge.reason, entry.reason) if text]
                 lines.append("%s: %s" % (entry.name, " ".join(_ended(text) for text in told)))

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 
 _PARTS = tuple(name for name, _steps in report_document.PARTS) + ("TOTAL",)
 _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + _PARTS
+_TEXTS = len(_COLUMNS) - len(_PARTS)  # the columns that are not durations
 _MOST_NAMES = 8
 
 
@@ -17,12 +19,9 @@ def table(report):
     nodes = report["nodes"]
     cells = [_COLUMNS] + [_cells(node) for node in nodes]
     # A column nobody has anything in is not shown.
-    columns = [number for number in range(len(_COLUMNS)) if number < 4 or any(row[number] != "-" for row in cells[1:])]
-    widths = {number: max(len(row[number]) for row in cells) for number in columns}
-    lines = []
-    for row in cells:
-        texts = (row[n].rjust(widths[n]) if n >= 4 else row[n].ljust(widths[n]) for n in columns)
-        lines.append("  ".join(texts).rstrip())
+    columns = [number for number in range(len(_COLUMNS)) if number < _TEXTS or any(row[number] != "-" for row in cells[1:])]
+    shown = [[row[number] for number in columns] for row in cells]
+    lines = data_columns.aligned(shown, right=range(_TEXTS, len(columns)))
     told = report_document.alike(node for node in nodes if report_document.needs_telling(node))
     if told:
         lines.append("")
