@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock format types molecule lab-test maintenance-test crash-test bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -45,6 +45,9 @@ ee: ## test the requirements of the execution environment
 
 format: venv ## format all Python
 	@dev/format
+
+kubernetes-core: venv ## test with the lowest and the newest kubernetes.core that is allowed
+	@dev/kubernetes-core
 
 types: venv ## run only mypy
 	@dev/types
