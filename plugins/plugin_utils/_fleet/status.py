@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
@@ -154,8 +155,7 @@ def table(all_rows: Sequence[Row]) -> list[str]:
     """The rows as aligned lines, the heading first; below it the details of those that are not in order."""
     lines = [[heading for heading, _key in _COLUMNS]]
     lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
-    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    text = data_columns.aligned(lines)
     for row in all_rows:
         if not healthy(row):
             text += [""] + details(row)

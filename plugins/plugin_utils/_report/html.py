@@ -18,15 +18,13 @@ import jinja2
 import jinja2.sandbox
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import page as report_page
-from markupsafe import Markup
 
 _TEMPLATES = pathlib.Path(__file__).with_name("templates")
 
 
 def page(report: dict[str, Any]) -> str:
     """The content of the file."""
-    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))
-    return _environment().get_template("report.html.j2").render(report_page.content(report), style=style)
+    return _environment().get_template("report.html.j2").render(report_page.content(report))
 
 
 @functools.cache
@@ -43,6 +41,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _printable(value: object) -> str:
+def _printable(value: Any) -> str:
     """Escaping does not remove what HTML cannot hold at all, for example control characters."""
-    return value if isinstance(value, Markup) else report_document.printable(value)
+    return value if hasattr(value, "__html__") else report_document.printable(value)  # what a macro wrote is markup already

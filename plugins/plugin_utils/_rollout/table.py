@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, UP_TO_DATE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
@@ -21,8 +22,7 @@ def table(plan: RolloutPlan) -> list[str]:
     """The plan as aligned lines: heading, one line per host, reasons and notes beneath, the summary last."""
     entries = plan.ordered + [entry for entry in plan.entries if entry.order is None]
     rows = [_COLUMNS] + [_row(entry) for entry in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = data_columns.aligned(rows)
     why = rollout_lines.shared((entry.name, entry.why) for entry in entries if entry.why)
     notes = rollout_lines.shared((entry.name, entry.notes) for entry in entries if entry.notes)
     cluster = [
