@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -19,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import suppor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
@@ -26,6 +28,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, resolve
 
 _display = Display()
@@ -43,12 +46,13 @@ class ActionModule(HostsAction):
         "enforce": {"type": "bool", "default": False},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         given = resolve.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
         cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
         rollout_permissions.check_readable(cluster, params["namespace"])
-        missing = [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
+        missing: list[tuple[Any, ...]] = []
+        missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
         snapshot = rollout_snapshot.FleetSnapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
         slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
@@ -65,7 +69,7 @@ class ActionModule(HostsAction):
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 
-def _lookups(cluster, snapshot, may_evict):
+def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool) -> rollout_settings.Lookups:
     white_list = image_white_list.WhiteList.find(cluster)
     return rollout_settings.Lookups(
         resolve=driver_image.resolve,
@@ -79,13 +83,13 @@ def _lookups(cluster, snapshot, may_evict):
     )
 
 
-def _resources(hosts):
+def _resources(hosts: list[dict[str, Any]]) -> list[str]:
     """The names of the resources that the hosts' chips are."""
     families = [(host.get("facts") or {}).get("family") or {} for host in hosts]
     return sorted({family["resource"] for family in families if family.get("resource")})
 
 
-def _registries(hosts):
+def _registries(hosts: list[dict[str, Any]]) -> list[str]:
     """The registries that the hosts' driver images come from."""
     found = set()
     for host in hosts:
@@ -99,7 +103,7 @@ def _registries(hosts):
     return sorted(found)
 
 
-def _result(plan, on_blocked):
+def _result(plan: RolloutPlan, on_blocked: str | None) -> dict[str, Any]:
     """The plan as a result. What stops the run is ``refusal``: a failed task would bury the table under all of the data."""
     result = dict(
         plan.result(),

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
@@ -30,7 +33,7 @@ class ActionModule(HostsAction):
         "rollout_max_unavailable": {"type": "str", "default": "1"},
     }
 
-    def act(self, params):
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
         policies = kube_client.has_resource(
@@ -50,7 +53,7 @@ class ActionModule(HostsAction):
             params["node_agent_probe_timeout"],
         )
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
-        ours = []
+        ours: Objects = []
         if device_plugin:
             ours, foreign = preflight_components.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
@@ -70,7 +73,7 @@ class ActionModule(HostsAction):
         }
 
 
-def _exists(cluster, namespace):
+def _exists(cluster: kube_client.Cluster, namespace: str) -> bool:
     """Whether the namespace is there; also true if that may not be asked, which is missing then anyway."""
     try:
         return cluster.get("/api/v1/namespaces/" + namespace) is not None

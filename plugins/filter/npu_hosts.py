@@ -52,6 +52,9 @@ _value:
   elements: dict
 """
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
@@ -60,14 +63,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given impo
 _SECRET = ("registry_username", "registry_password")
 
 
-def npu_hosts(names, hostvars, credentials=False, asked=True):
+def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
     return [_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names]
 
 
-def _host(name, variables, config, asked):
+def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):
@@ -97,18 +100,18 @@ def _host(name, variables, config, asked):
     return host
 
 
-def _config(variables, credentials):
+def _config(variables: Mapping[str, Any], credentials: bool) -> dict[str, Any]:
     names = [name for name in host_config.NAMES if credentials or name not in _SECRET]
     config = {name: variables["npu_" + name] for name in names if "npu_" + name in variables}
     return {key: value for key, value in config.items() if not is_empty(value)}
 
 
-def _result(variables, register):
+def _result(variables: Mapping[str, Any], register: str) -> dict[str, Any]:
     return variables[register] if register in variables else {}
 
 
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_hosts": npu_hosts}

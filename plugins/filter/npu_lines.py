@@ -35,12 +35,14 @@ _value:
 """
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleError
 
 
-def npu_lines(lines):
+def npu_lines(lines: Any) -> Any:
     """See DOCUMENTATION."""
     if isinstance(lines, str) or _result_format() != "yaml":
         return lines
@@ -49,7 +51,7 @@ def npu_lines(lines):
     return json.dumps(lines, indent=2, sort_keys=True)
 
 
-def _result_format():
+def _result_format() -> str | None:
     try:
         name = constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK")
         return constants.config.get_config_value("result_format", plugin_type="callback", plugin_name=name)
@@ -61,5 +63,5 @@ def _result_format():
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_lines": npu_lines}

@@ -40,15 +40,18 @@ _value:
   elements: dict
 """
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import told
 
 
-def npu_outcomes(names, hostvars):
+def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, str | None]]:
     """See DOCUMENTATION."""
     return [dict(_outcome(hostvars[name]), name=name) for name in names]
 
 
-def _outcome(variables):
+def _outcome(variables: Mapping[str, Any]) -> dict[str, str | None]:
     staged = variables["__npu_staged"] if "__npu_staged" in variables else {}
     if staged.get("failed") or staged.get("unreachable"):
         return {"outcome": "failed", "reason": "its driver could not be staged: %s" % staged.get("msg")}
@@ -59,5 +62,5 @@ def _outcome(variables):
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_outcomes": npu_outcomes}

@@ -47,13 +47,16 @@ _value:
   type: raw
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
 
 
-def npu_query(expression, kind, result=None, rest=""):
+def npu_query(expression: str, kind: str, result: Any = None, rest: str = "") -> Any:
     """See DOCUMENTATION."""
     try:
         if result is None:
@@ -67,5 +70,5 @@ def npu_query(expression, kind, result=None, rest=""):
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_query": npu_query}

@@ -45,13 +45,16 @@ _value:
   type: dict
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given
 
 
-def npu_settings(hostvars, host, role="npu_upgrade"):
+def npu_settings(hostvars: Any, host: str, role: str = "npu_upgrade") -> dict[str, Any]:
     """See DOCUMENTATION."""
     try:
         return resolve.of_host(role, given(hostvars)[host])
@@ -62,5 +65,5 @@ def npu_settings(hostvars, host, role="npu_upgrade"):
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_settings": npu_settings}

@@ -41,11 +41,14 @@ _value:
   type: dict
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 
 
-def npu_stats(result, kind):
+def npu_stats(result: Any, kind: str) -> dict[str, Any]:
     """See DOCUMENTATION."""
     if kind not in awx_stats.KINDS:
         raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(awx_stats.KINDS), kind))
@@ -55,5 +58,5 @@ def npu_stats(result, kind):
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_stats": npu_stats}

@@ -49,13 +49,18 @@ _value:
   type: dict
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import role_options
 
 
-def npu_survey(variables, questions, defaults=None):
+def npu_survey(
+    variables: list[str], questions: dict[str, dict[str, Any]], defaults: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """See DOCUMENTATION."""
     defaults = defaults or {}
     unknown = awx_survey.unknown(defaults, questions)
@@ -68,12 +73,12 @@ def npu_survey(variables, questions, defaults=None):
         raise AnsibleFilterError(str(error))
 
 
-def _option(name, question):
+def _option(name: str, question: dict[str, Any]) -> dict[str, Any]:
     return question["option"] if "option" in question else role_options(question["role"])[name]
 
 
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_survey": npu_survey}

@@ -46,10 +46,13 @@ _value:
   elements: str
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 
 
-def npu_table(hosts, nodes, came_through):
+def npu_table(hosts: list[dict[str, Any]], nodes: dict[str, Any], came_through: list[str]) -> list[str]:
     """See DOCUMENTATION."""
     failed = "it failed in this run, see its message above"
     hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]
@@ -59,5 +62,5 @@ def npu_table(hosts, nodes, came_through):
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_table": npu_table}

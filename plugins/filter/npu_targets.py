@@ -60,11 +60,22 @@ _value:
   type: dict
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
 
 
-def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugin=True, exporter=True, node_agent=True):
+def npu_targets(
+    verdicts: dict[str, dict[str, Any]],
+    done: list[str],
+    hostvars: Mapping[str, Any],
+    namespace: str = "npu-operator",
+    device_plugin: bool = True,
+    exporter: bool = True,
+    node_agent: bool = True,
+) -> dict[str, Any]:
     """See DOCUMENTATION."""
     versions = {}
     for name in done:
@@ -78,5 +89,5 @@ def npu_targets(verdicts, done, hostvars, namespace="npu-operator", device_plugi
 class FilterModule:
     """The filter above."""
 
-    def filters(self):
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"npu_targets": npu_targets}

@@ -33,10 +33,12 @@ _value:
   type: bool
 """
 
+from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 
-def npu_installed(name):
+def npu_installed(name: str) -> bool:
     """See DOCUMENTATION."""
     try:
         return find_spec("ansible_collections." + name) is not None
@@ -48,5 +50,5 @@ def npu_installed(name):
 class TestModule:
     """The test above."""
 
-    def tests(self):
+    def tests(self) -> dict[str, Callable[..., Any]]:
         return {"npu_installed": npu_installed}

@@ -33,10 +33,13 @@ _value:
   type: bool
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 
 
-def npu_rollout_failed(rollout):
+def npu_rollout_failed(rollout: object) -> bool:
     """See DOCUMENTATION."""
     return awx_stats.failed(rollout)
 
@@ -44,5 +47,5 @@ def npu_rollout_failed(rollout):
 class TestModule:
     """The test above."""
 
-    def tests(self):
+    def tests(self) -> dict[str, Callable[..., Any]]:
         return {"npu_rollout_failed": npu_rollout_failed}

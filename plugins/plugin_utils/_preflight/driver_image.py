@@ -92,7 +92,7 @@ def resolve(reference_text: str, config: dict[str, Any]) -> str:
     return digest
 
 
-def size(reference_text: str, digest: str, config: dict[str, Any], machine: str) -> int:
+def size(reference_text: str, digest: str, config: dict[str, Any], machine: str | None) -> int:
     """Bytes of the layers of the image with that digest for a host whose ``uname -m`` is ``machine``. Raises NpuError."""
     reference = parse_reference(reference_text)
     _descriptor, manifest = _client(reference, config).image(reference.repository, digest, machine)

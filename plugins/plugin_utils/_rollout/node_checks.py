@@ -131,7 +131,7 @@ class ImageSizes:
         key = (checked.image, checked.digest, entry.facts.get("machine"))
         if key not in self._known:
             try:
-                self._known[key] = self._lookups.size(checked.image, checked.digest, checked.config, key[2])
+                self._known[key] = self._lookups.size(checked.image or "", checked.digest or "", checked.config, key[2])
             except NpuError as exc:
                 self._known[key] = exc
         return self._known[key]

@@ -54,7 +54,7 @@ class Lookups:
     """
 
     resolve: Callable[[str, dict[str, Any]], str]
-    size: Callable[[str | None, str | None, dict[str, Any], str | None], int]
+    size: Callable[[str, str, dict[str, Any], str | None], int]
     support: Callable[[str, dict[str, Any], Object, str | None, list[str] | None], tuple[list[str], list[str]]]
     confirm: Callable[[Sequence[Pod]], list[Blocker]]
     now: float

@@ -10,18 +10,20 @@ version for the whole fleet, for instance.
 
 from __future__ import annotations
 
+from typing import Any
 
-def is_empty(value):
+
+def is_empty(value: object) -> bool:
     """Whether somebody who gives this value gives none."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def empty_answers(hostvars):
+def empty_answers(hostvars: Any) -> list[str]:
     """Names of the extra variables that begin with npu_ and are empty. ``hostvars``: Ansible's, or a dict without any."""
     return sorted(name for name, value in _extra(hostvars).items() if name.startswith("npu_") and is_empty(value))
 
 
-def given(hostvars):
+def given(hostvars: Any) -> Any:
     """``hostvars`` as they are without the extra variables that are empty."""
     empty = empty_answers(hostvars)
     if not empty:
@@ -33,6 +35,6 @@ def given(hostvars):
     return type(hostvars)(hostvars._inventory, manager, hostvars._loader)  # noqa: SLF001
 
 
-def _extra(hostvars):
+def _extra(hostvars: Any) -> dict[str, Any]:
     manager = getattr(hostvars, "_variable_manager", None)
     return getattr(manager, "_extra_vars", None) or {}
