@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
@@ -59,8 +59,8 @@ class ActionModule(HostsAction):
         found = None
         if settings.park:
             # What is parked needs no eviction, and no room elsewhere.
-            found = workload_kinds.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
-            missing += workload_kinds.missing_permissions(cluster, found.workloads)
+            found = workload_search.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
+            missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
         plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, _lookups(cluster, snapshot, may_evict))
         if found:

@@ -9,7 +9,7 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
@@ -56,8 +56,8 @@ class ActionModule(ClusterAction):
         """The workloads that still have pods at the limit."""
         timeout = settings["pod_deletion"]["timeout"]
         spared = kube_selectors.parse(settings["wait_for_jobs"]["selector"], "npu_upgrade_wait_for_jobs.selector")
-        found = workload_kinds.find(cluster, params["resources"], params["namespace"], spared)
-        workload_kinds.require_permissions(cluster, found.workloads)
+        found = workload_search.find(cluster, params["resources"], params["namespace"], spared)
+        workload_search.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
         if found.workloads and not self.check_mode:
             life.begin()

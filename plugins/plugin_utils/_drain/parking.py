@@ -15,96 +15,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.parking_mark import MARK, Mark, Unreadable, nested
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Path, Workload
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_search import Found
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
-# A label to find them by, and an annotation with the memory.
-MARK = workload_kinds.PARKED
 _POLL_SECONDS = 1.0
+
 # Seconds before what failed is tried again, after all others.
 _ROUNDS = (5.0, 10.0, 20.0)
-
-
-# --- the memory ---
-
-
-class Mark:
-    """What the annotation says. ``restore``: the merge patch that makes the workload what it was, as a person would write
-    it: {"spec": {"replicas": 3}}; null stands for a field that was not there."""
-
-    def __init__(self, run: str, since: str, uid: str, restore: Any) -> None:
-        self.run, self.since, self.uid, self.restore = run, since, uid, restore
-        self.path, self.was = _flat(restore)
-
-    @classmethod
-    def of(cls, workload: Workload, run: str, now: float) -> Mark:
-        assert workload.kind.field is not None  # or it could not be stopped
-        restore = _nested(workload.kind.field, workload.value())
-        return cls(run, maintenance_record.rfc3339(now), workload.item["metadata"]["uid"], restore)
-
-    @classmethod
-    def read(cls, workload: Workload) -> Mark | None:
-        """The Mark of a Workload, None without one. Raises Unreadable."""
-        if not workload.marked:
-            return None
-        try:
-            entry = data_annotations.mark(kube_client.annotations(workload.item).get(MARK), workload.kind.off)
-            mark = cls(entry["run"], entry["since"], entry["uid"], entry["restore"])
-            if mark.path[0] != "spec" or (workload.kind.built_in and mark.path != workload.kind.field):
-                raise ValueError("restore")
-            # Not isinstance: a bool is an int as well.
-            if mark.was is not None and type(mark.was) is not type(workload.kind.off):
-                raise ValueError("restore")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise Unreadable("its annotation %s cannot be read: somebody edited it%s" % (MARK, _repair(workload)))
-        if mark.uid == workload.item["metadata"]["uid"]:
-            return mark
-        if workload.controlled:
-            return None  # controllers copy labels and annotations to what they own
-        raise Unreadable(
-            "its annotation %s was made for another object of that name, which this one may be a copy of%s"
-            % (MARK, _repair(workload))
-        )
-
-    def text(self) -> str:
-        entry = {"run": self.run, "since": self.since, "uid": self.uid, "restore": self.restore}
-        return json.dumps(entry, separators=(",", ":"))
-
-
-class Unreadable(NpuError):
-    """Marks that do not tell what a workload was."""
-
-
-def _repair(workload: Workload) -> str:
-    """What a person does about marks that cannot be read."""
-    where = " -n " + workload.namespace if workload.namespace else ""
-    field = ".".join(workload.kind.field) if workload.kind.field else "number of replicas"
-    name = "%s %s" % (workload.kind.resource, workload.name)
-    commands = ["kubectl%s %s %s %s-" % (where, verb, name, MARK) for verb in ("label", "annotate")]
-    return ". Set its %s to the intended value, then: %s" % (field, "; ".join(commands))
-
-
-def _nested(path: Path, value: Any) -> Any:
-    for key in reversed(path):
-        value = {key: value}
-    return value
-
-
-def _flat(restore: Any) -> tuple[Path, Any]:
-    """The one path in ``restore`` and what is there. Raises ValueError when there is not one."""
-    path: Path = ()
-    while isinstance(restore, dict):
-        ((key, restore),) = restore.items()
-        path += (key,)
-    return path, restore
-
-
-# --- what became of it ---
 
 
 class Outcome:
@@ -293,16 +215,13 @@ class Parking:
                 "labels": {MARK: "true" if mark else None},
                 "annotations": {MARK: mark.text() if mark else None},
             }
-            patch = dict({} if value == before else _nested(path, value), metadata=metadata)
+            patch = dict({} if value == before else nested(path, value), metadata=metadata)
             self._cluster.merge_patch(workload.path, patch, field_manager=kube_client.FIELD_MANAGER)
         self.outcome.changes.append({"object": workload.label, "before": before, "after": value})
 
 
-# --- all of them ---
-
-
-def notes(found: workload_kinds.Found, resources: Iterable[str]) -> list[str]:
-    """What a plan tells of the _drain.workload_kinds.Found that are parked for ``resources``: a list of one sentence, or none."""
+def notes(found: Found, resources: Iterable[str]) -> list[str]:
+    """What a plan tells of the _drain.workload_search.Found that are parked for ``resources``: a list of one sentence, or none."""
     workloads = found.asking(resources)
     if not workloads:
         return []
