@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MOST_INTERVALS = 8
@@ -21,32 +22,32 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 class Axis:
     """From ``begin`` to ``end``, both on a tick, ``intervals`` equal intervals between them."""
 
-    def __init__(self, first, last):
+    def __init__(self, first: int, last: int) -> None:
         """An axis on which all from ``first`` to ``last`` has its place."""
         self.interval = next((step for step in _steps() if _intervals(first, last, step) <= _MOST_INTERVALS))
         self.intervals = _intervals(first, last, self.interval)
         self.begin = first // self.interval * self.interval
         self.end = self.begin + self.intervals * self.interval
 
-    def percent(self, seconds):
+    def percent(self, seconds: float) -> float:
         """How much of the axis so many seconds are."""
         return 100.0 * seconds / (self.end - self.begin)
 
-    def place(self, when):
+    def place(self, when: int) -> float:
         return self.percent(when - self.begin)
 
-    def ticks(self):
+    def ticks(self) -> list[tuple[int, str]]:
         """[(when, label)]."""
         marks = [self.begin + number * self.interval for number in range(self.intervals + 1)]
         return [(when, self._label(when)) for when in marks]
 
-    def _label(self, when):
+    def _label(self, when: int) -> str:
         if when % _DAY == 0:
             return day(when)
         return clock(when)[: 8 if self.interval < _MINUTE else 5]
 
 
-def _steps():
+def _steps() -> Iterator[int]:
     """Sensible intervals, small ones first, without end."""
     yield from _INTERVALS
     step = _DAY
@@ -55,34 +56,34 @@ def _steps():
         step *= 2
 
 
-def _intervals(first, last, step):
+def _intervals(first: int, last: int, step: int) -> int:
     return max(1, -(-last // step) - first // step)
 
 
-def clock(when):
+def clock(when: int) -> str:
     """10:04:59"""
     return time.strftime("%H:%M:%S", time.gmtime(when))
 
 
-def day(when):
+def day(when: int) -> str:
     """21 Nov"""
     moment = time.gmtime(when)
     return "%d %s" % (moment.tm_mday, _MONTHS[moment.tm_mon - 1])
 
 
-def date(when):
+def date(when: int) -> str:
     """21 Nov 2026"""
     return "%s %d" % (day(when), time.gmtime(when).tm_year)
 
 
-def short(seconds):
+def short(seconds: int) -> str:
     """0:42, 5:09 or 1:05:09."""
     minutes, rest = divmod(seconds, _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
     return "%d:%02d:%02d" % (hours, minutes, rest) if hours else "%d:%02d" % (minutes, rest)
 
 
-def words(seconds):
+def words(seconds: int) -> str:
     """42 s, 5 min 9 s or 1 h 5 min."""
     minutes, rest = divmod(seconds, _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)

@@ -9,11 +9,15 @@ Everything people and machines get to see is rendered from that JSON alone: _rep
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -23,7 +27,7 @@ SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolle
 RECOVERED = "recovered"
 GIVEN_BACK = "given back"  # cordoned already when the rollout was halted, and not rebooted
 LATER = "later"  # due, but the run was for the first node of each pool only
-_DONE = {maintenance_record.ROLLBACK_REASON: RETURNED, maintenance_record.RECOVERY_REASON: RECOVERED}
+_DONE: dict[str | None, str] = {maintenance_record.ROLLBACK_REASON: RETURNED, maintenance_record.RECOVERY_REASON: RECOVERED}
 
 # What an outcome comes to. With the first two nothing is left to do now.
 PASSED, SKIPPED, WAITING, FAILED = "passed", "skipped", "not-begun", "failed"
@@ -63,10 +67,15 @@ _TELL_THEMSELVES = (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED, maintenance
 _RECENT = 24 * 3600
 
 
+# What ``document`` makes, and one of its nodes: JSON, whose fields the module npu_report documents.
+Report = dict[str, Any]
+ReportedNode = dict[str, Any]
+
+
 class Row:
     """One node."""
 
-    def __init__(self, host, planned, node, run, now):
+    def __init__(self, host: Mapping[str, Any], planned: dict[str, Any], node: Object | None, run: str, now: float) -> None:
         """``host``: {name, outcome, reason} of npu_outcomes; ``planned``: its entry in the plan; ``node``: Node or None;
         ``now``: seconds since 1970."""
         self.name, self.planned = host["name"], planned
@@ -82,26 +91,26 @@ class Row:
         before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
         self.before, self.after = before.get("version"), after.get("version")
         self.outcome, self.reason = self._judge(host, node)
-        self.earlier = self._earlier(run, now) if self.outcome == fleet_verdict.UP_TO_DATE and node else None
+        self.earlier = self._earlier(node, run, now) if self.outcome == fleet_verdict.UP_TO_DATE and node else None
         if self.earlier:
             self.reason = "upgraded from %(from)s by the earlier run %(run)s" % self.earlier
 
     @staticmethod
-    def _records(node, run):
+    def _records(node: Object | None, run: str) -> tuple[Record | None, bool]:
         """(the record this run has or had on the node, whether it has ended)."""
         if node is None:
             return None, False
         values = kube_client.annotations(node)
         if maintenance_record.ANNOTATION_RECORD in values:
             found = maintenance_record.decode(node)
-            return (found, False) if found["run"] == run else (None, False)
+            return (found, False) if found and found["run"] == run else (None, False)
         maintenance_record.check(node)
         last = maintenance_record.last(node)
         return (last, True) if last.get("run") == run else (None, False)
 
-    def _earlier(self, run, now):
+    def _earlier(self, node: Object, run: str, now: float) -> dict[str, str] | None:
         """{run, from, ended} of another run that brought the driver of late: this one may be its second half. Or None."""
-        last = maintenance_record.last(self.node)
+        last = maintenance_record.last(node)
         ended = maintenance_record.seconds_of(last.get("ended"))
         if ended is None or now - ended > _RECENT or last.get("run") == run or last.get("outcome") != "success":
             return None
@@ -110,7 +119,7 @@ class Row:
             return None
         return {"run": last["run"], "from": before, "ended": last["ended"]}
 
-    def _judge(self, host, node):
+    def _judge(self, host: Mapping[str, Any], node: Object | None) -> tuple[str, str | None]:
         """(outcome, why)."""
         if host["outcome"] is None or self.check_mode:
             if self.planned.get("later"):
@@ -133,7 +142,7 @@ class Row:
             return GIVEN_BACK, "it was being drained when the rollout was halted; it was not rebooted and keeps its driver"
         return outcome, reason
 
-    def result(self):
+    def result(self) -> ReportedNode:
         steps = timeline(self.record)
         return {
             "host": self.name,
@@ -155,7 +164,7 @@ class Row:
         }
 
 
-def timeline(record):
+def timeline(record: Record) -> list[dict[str, Any]]:
     """The steps a record has gone through, in their order: [{step, part, began, ended}]; each ends where the next begins."""
     begun = {step: maintenance_record.seconds_of(text) for step, text in (record.get("times") or {}).items()}
     order = list(_PART_OF)
@@ -178,20 +187,22 @@ def timeline(record):
     ]
 
 
-def seconds_between(began, ended):
-    return maintenance_record.seconds_of(ended) - maintenance_record.seconds_of(began)
+def seconds_between(began: str, ended: str) -> int:
+    return (maintenance_record.seconds_of(ended) or 0) - (maintenance_record.seconds_of(began) or 0)
 
 
-def seconds_of_parts(steps):
+def seconds_of_parts(steps: list[dict[str, Any]]) -> dict[str, int]:
     """{part: seconds, "TOTAL": seconds} of a timeline, {} of none; parts that have not begun are left out."""
-    taken = {}
+    taken: dict[str, int] = {}
     for step in steps:
         for part in (step["part"], "TOTAL"):
             taken[part] = taken.get(part, 0) + seconds_between(step["began"], step["ended"])
     return {part: taken[part] for part in [name for name, _steps in PARTS] + ["TOTAL"] if part in taken}
 
 
-def rows(hosts, plan, nodes, run, now):
+def rows(
+    hosts: Iterable[Mapping[str, Any]], plan: Mapping[str, Any], nodes: Mapping[str, Object], run: str, now: float
+) -> list[Row]:
     """A Row per host, in the order of the plan, then in that of ``hosts``. ``nodes``: Node objects by name; ``now``: seconds
     since 1970."""
     planned, order = plan.get("hosts") or {}, {name: number for number, name in enumerate(plan.get("order") or [])}
@@ -202,7 +213,14 @@ def rows(hosts, plan, nodes, run, now):
     return sorted(made, key=lambda row: order.get(row.name, len(order)))
 
 
-def document(all_rows, run, reason, halted, now, workloads=None):
+def document(
+    all_rows: Iterable[Row],
+    run: str,
+    reason: str,
+    halted: maintenance_halt.Halt | None,
+    now: float,
+    workloads: dict[str, Any] | None = None,
+) -> Report:
     """The report: a dict of what JSON knows, as the module npu_report documents it.
 
     ``reason``: upgrade, rollback or recovery; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
@@ -221,7 +239,7 @@ def document(all_rows, run, reason, halted, now, workloads=None):
         "written": maintenance_record.rfc3339(now),
         "started": started,
         "ended": ended,
-        "seconds": seconds_between(started, ended) if steps else 0,
+        "seconds": seconds_between(started, ended) if started and ended else 0,
         "halted": halted,
         "go_on": _go_on(nodes, reason, halted),
         "approve": _approve(nodes),
@@ -235,13 +253,13 @@ def document(all_rows, run, reason, halted, now, workloads=None):
     }
 
 
-def _distinct(nodes, key):
+def _distinct(nodes: list[ReportedNode], key: str) -> list[str]:
     """The versions of the nodes that were due, each once."""
     due = [node for node in nodes if node["outcome"] not in (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED)]
     return sorted({node[key] for node in due if node[key]})
 
 
-def unfinished(nodes):
+def unfinished(nodes: list[ReportedNode]) -> list[ReportedNode]:
     """Those that did not succeed."""
     return [node for node in nodes if node["status"] in (WAITING, FAILED)]
 
@@ -250,12 +268,12 @@ def unfinished(nodes):
 _PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal"}
 
 
-def _go_on(nodes, reason, halted):
+def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt | None) -> str | None:
     """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
     bad, options = unfinished(nodes), []
     held = maintenance_halt.binds(halted, reason)
     # What stands in the middle of its maintenance is finished in spite of the halt, and ends it.
-    if held and not halted.get("node"):
+    if halted and held and not halted.get("node"):
         options.append("-e npu_upgrade_clear_halt=true")
     if reason != maintenance_record.RECOVERY_REASON and any(node["state"] == maintenance_record.FAILED for node in bad):
         options.append("-e npu_upgrade_retry=true")
@@ -263,7 +281,7 @@ def _go_on(nodes, reason, halted):
     return " ".join([command] + options) if bad or held else None
 
 
-def _approve(nodes):
+def _approve(nodes: list[ReportedNode]) -> str | None:
     """The command that approves the reboots that wait for it, None when none does."""
     names = [node["node"] for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
     command = "kubectl annotate node %s %s=true --overwrite"
@@ -273,40 +291,40 @@ def _approve(nodes):
 # --- what the renderers have in common ---
 
 
-def needs_telling(node):
+def needs_telling(node: ReportedNode) -> bool:
     """Whether the reason of a node of the JSON is worth reading."""
     return bool(node["reason"]) and (node["outcome"] not in _TELL_THEMSELVES or bool(node["earlier"]))
 
 
-def awaiting(nodes):
+def awaiting(nodes: list[ReportedNode]) -> list[ReportedNode]:
     """Those that wait for approval."""
     return [node for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
 
 
-def approvals_missing(report):
+def approvals_missing(report: Report) -> str:
     """How many of the nodes wait for approval."""
     number = len(awaiting(report["nodes"]))
     return "%s for approval." % ("1 node waits" if number == 1 else "%d nodes wait" % number)
 
 
-def alike(nodes):
+def alike(nodes: Iterable[ReportedNode]) -> list[list[ReportedNode]]:
     """[[node, ...], ...]: what several nodes have in common is told once."""
-    grouped = {}
+    grouped: dict[tuple[str, str | None], list[ReportedNode]] = {}
     for node in nodes:
         grouped.setdefault((node["outcome"], node["reason"]), []).append(node)
     return list(grouped.values())
 
 
-def shown_name(node):
+def shown_name(node: ReportedNode) -> str:
     """The name of the node, and that of its host where it is another one."""
     return node["node"] if node["node"] == node["host"] else "%s (%s)" % (node["node"], node["host"])
 
 
-def how_to_go_on(report):
+def how_to_go_on(report: Report) -> str:
     """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
     return "After fixing this, continue with:" if " -e " in report["go_on"] else "To continue:"
 
 
-def printable(text):
+def printable(text: object) -> str:
     """``text`` without what XML and HTML cannot hold."""
     return _UNPRINTABLE.sub("", str(text))

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import write_atomic
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report
 
 _RENDERERS = {
     "json": lambda report: json.dumps(report, indent=2) + "\n",
@@ -21,14 +22,14 @@ _RENDERERS = {
 }
 
 
-def paths(directory, report):
+def paths(directory: str, report: Report) -> dict[str, str]:
     """{kind: absolute path} of the files, ``npu-<reason>-<run>.<kind>``; a relative directory is below the working one."""
     # A run may be named by whoever calls the module; its files stay in the directory.
     name = re.sub(r"[^A-Za-z0-9._-]", "-", "npu-%s-%s" % (report["reason"], report["run"]))
     return {kind: os.path.join(os.path.abspath(directory), "%s.%s" % (name, kind)) for kind in _RENDERERS}
 
 
-def write(where, report):
+def write(where: dict[str, str], report: Report) -> None:
     """Write them all. ``where``: of ``paths``. Each is there completely or not at all. Raises NpuError."""
     rendered = {kind: render(report) for kind, render in _RENDERERS.items()}
     directory = os.path.dirname(where["json"])

@@ -10,12 +10,14 @@ in both, which is why attributes are there that say nothing (id, errors) and why
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report, ReportedNode
 
 
-def document(report):
+def document(report: Report) -> str:
     """The file as str."""
     root = ET.Element("testsuites")
     suite = ET.SubElement(root, "testsuite", _head(report))
@@ -35,7 +37,7 @@ def document(report):
     return '<?xml version="1.0" encoding="UTF-8"?>\n%s\n' % ET.tostring(root, encoding="unicode")
 
 
-def _head(report):
+def _head(report: Report) -> dict[str, str]:
     return {
         "name": _token("npuops.ascend.%s %s" % (report["reason"], report["run"])),
         "package": "npuops.ascend",
@@ -46,7 +48,7 @@ def _head(report):
     }
 
 
-def _properties(report):
+def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield "run", report["run"]
     yield "reason", report["reason"]
     yield "from", ", ".join(report["from"])
@@ -55,7 +57,7 @@ def _properties(report):
         yield "halted", "since %s by %s: %s" % tuple(report["halted"].get(key) for key in ("when", "who", "why"))
 
 
-def _case(suite, node, report, strict):
+def _case(suite: ET.Element, node: ReportedNode, report: Report, strict: bool) -> None:
     """``strict``: whether a node that was not begun is a failure rather than skipped."""
     case = ET.SubElement(
         suite,
@@ -76,20 +78,20 @@ def _case(suite, node, report, strict):
         ET.SubElement(case, "skipped", message=report_document.printable(node["outcome"] + (": " + why if why else "")))
 
 
-def _parked_case(suite, report):
+def _parked_case(suite: ET.Element, report: Report) -> None:
     """What was parked and is not as it was concerns no node."""
     case = ET.SubElement(suite, "testcase", name="parked workloads", classname=_token(report["reason"]), time="0")
     text = report_document.printable(report["workloads"]["problem"])
     ET.SubElement(case, "failure", type="not restored", message=_token(text.splitlines()[0])).text = text
 
 
-def _count(suite):
+def _count(suite: ET.Element) -> None:
     suite.set("tests", str(len(suite.findall("testcase"))))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", "0")
     suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
 
 
-def _token(text):
+def _token(text: str) -> str:
     """As an xs:token: no line ends, no double spaces."""
     return " ".join(report_document.printable(text).split())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -17,7 +18,7 @@ try:
     from jmespath.functions import Functions
     from jmespath.lexer import Lexer
 except ImportError:
-    jmespath = None
+    jmespath = None  # type: ignore[assignment]  # ``check`` tells
 
 # What can be asked of which result; `nodes` is a list everywhere, each with its `name`.
 KEYS = {
@@ -38,7 +39,7 @@ _NODES = {
 }
 
 
-def check(expression, kind):
+def check(expression: str, kind: str) -> None:
     """Raise NpuError if ``expression`` cannot be asked of a result of this ``kind``, saying where it is wrong."""
     if jmespath is None:
         raise NpuError(
@@ -62,7 +63,7 @@ def check(expression, kind):
             raise _wrong(expression, kind, _first(expression, name), "there is no top-level key %s" % name)
 
 
-def problem(expression, kind, rest=""):
+def problem(expression: str, kind: str, rest: str = "") -> str:
     """Why ``expression`` cannot be asked, or an empty text. ``rest``: what Ansible has cut off it at a space."""
     if not expression:
         return ""
@@ -78,7 +79,7 @@ def problem(expression, kind, rest=""):
     return ""
 
 
-def answer(expression, kind, result):
+def answer(expression: str, kind: str, result: Mapping[str, Any]) -> Any:
     """What ``expression`` finds in ``result``: a text, a list of texts, or other data. Without one, the table."""
     if not expression:
         return _plain(result["table"])
@@ -94,7 +95,7 @@ def answer(expression, kind, result):
     return found if isinstance(found, (str, list, dict)) else json.dumps(found)
 
 
-def document(kind, result):
+def document(kind: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked: a dict with KEYS[kind]."""
     source = result["report"] if kind == "report" else result
     nodes = [dict(node, name=node["node"]) for node in _NODES[kind](source)]
@@ -102,7 +103,7 @@ def document(kind, result):
     return json.loads(json.dumps(_plain({key: nodes if key == "nodes" else source[key] for key in KEYS[kind]})))
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -110,12 +111,12 @@ def _plain(value):
     return value
 
 
-def _wrong(expression, kind, place, why):
+def _wrong(expression: str, kind: str, place: int, why: str) -> NpuError:
     where = " at character %d, after -->: %s-->%s" % (place + 1, expression[:place], expression[place:])
     return NpuError("npu_query is wrong%s (%s). The top-level keys are %s" % (where, why, ", ".join(KEYS[kind])))
 
 
-def _place(exc, expression):
+def _place(exc: Exception, expression: str) -> tuple[int, str]:
     """(where, counted from 0; why)."""
     if isinstance(exc, (EmptyExpressionError, IncompleteExpressionError)):
         return len(expression), "it ends too early"
@@ -126,13 +127,13 @@ def _place(exc, expression):
     return 0, str(exc)
 
 
-def _first(expression, name, then=None):
+def _first(expression: str, name: str, then: str | None = None) -> int:
     """Where ``name`` stands first, with a token of the type ``then`` behind it."""
     tokens = list(Lexer().tokenize(expression))
     return next(one["start"] for one, two in zip(tokens, tokens[1:]) if one["value"] == name and then in (None, two["type"]))
 
 
-def _calls(tree):
+def _calls(tree: Any) -> Iterator[tuple[str, int]]:
     """(name, number of arguments) of each function that is called."""
     if not isinstance(tree, dict):  # the numbers of a slice
         return
@@ -142,7 +143,7 @@ def _calls(tree):
         yield from _calls(child)
 
 
-def _top_level(tree):
+def _top_level(tree: Any) -> Iterator[str]:
     """Names of the fields that are asked of the document itself."""
     kind, children = tree["type"], tree["children"]
     if kind == "field":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report, ReportedNode
 
 _PARTS = tuple(name for name, _steps in report_document.PARTS) + ("TOTAL",)
 _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + _PARTS
@@ -14,7 +15,7 @@ _TEXTS = len(_COLUMNS) - len(_PARTS)  # the columns that are not durations
 _MOST_NAMES = 8
 
 
-def table(report):
+def table(report: Report) -> list[str]:
     """Aligned lines: heading, a line per node; then why, where something is to be told; then how to approve."""
     nodes = report["nodes"]
     cells = [_COLUMNS] + [_cells(node) for node in nodes]
@@ -29,30 +30,30 @@ def table(report):
     return lines + _awaiting(report)
 
 
-def _cells(node):
+def _cells(node: ReportedNode) -> tuple[str, ...]:
     took = tuple("%d s" % node["seconds"][part] if part in node["seconds"] else "-" for part in _PARTS)
     return (report_document.shown_name(node), node["from"] or "-", node["to"] or "-", node["outcome"]) + took
 
 
-def _names(nodes):
+def _names(nodes: list[ReportedNode]) -> str:
     names = ", ".join(node["host"] for node in nodes[:_MOST_NAMES])
     return "%s and %d more" % (names, len(nodes) - _MOST_NAMES) if len(nodes) > _MOST_NAMES else names
 
 
-def _awaiting(report):
+def _awaiting(report: Report) -> list[str]:
     """How to approve, for those that wait for it; [] when none does."""
     if not report["approve"]:
         return []
     return ["", "%s To approve, then run again:" % report_document.approvals_missing(report), "  " + report["approve"]]
 
 
-def problem(report):
+def problem(report: Report) -> str | None:
     """Why the run did not do all it was asked to, and what to do; None when it did."""
     problems = (_problem_of_nodes(report), report["workloads"]["problem"])
     return "\n".join(text for text in problems if text) or None
 
 
-def _problem_of_nodes(report):
+def _problem_of_nodes(report: Report) -> str | None:
     """With the one command to go on."""
     bad, halted = report_document.unfinished(report["nodes"]), report["halted"]
     if not bad:

@@ -125,4 +125,4 @@ def _percent(number: float) -> str:
 
 
 def _seconds(text: str) -> int:
-    return maintenance_record.seconds_of(text)
+    return maintenance_record.seconds_of(text) or 0
