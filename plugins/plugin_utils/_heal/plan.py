@@ -15,6 +15,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
+    BLOCKED,
+    GIVE_BACK,
+    IN_FLIGHT,
+    IN_UPGRADE,
+    NO_HOST,
+    NOT_READY,
+    RECOVER,
+    SKIPPED,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -24,9 +34,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 
-# Verdicts. Others are what the cycle calls its outcomes.
-RECOVER, GIVE_BACK, IN_FLIGHT = "recover", "give-back", "in-flight"
-SKIPPED, IN_UPGRADE, NOT_READY, NO_HOST, BLOCKED = "skipped", "in-upgrade", "not-ready", "no-host", "blocked"
+# Other verdicts are what the cycle calls its outcomes.
 _DUE = (RECOVER, GIVE_BACK, IN_FLIGHT)
 
 

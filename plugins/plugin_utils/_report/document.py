@@ -15,7 +15,6 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
@@ -38,7 +37,7 @@ _STATUS = {
     maintenance_outcome.ANSWERS: PASSED,
     maintenance_outcome.WITHDRAWN: PASSED,
     maintenance_outcome.TOO_SOON: SKIPPED,
-    heal_plan.IN_UPGRADE: SKIPPED,
+    fleet_verdict.IN_UPGRADE: SKIPPED,
     fleet_verdict.UP_TO_DATE: PASSED,
     fleet_verdict.SKIPPED: SKIPPED,
     maintenance_outcome.AWAITING: SKIPPED,
