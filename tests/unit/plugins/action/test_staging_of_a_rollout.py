@@ -106,7 +106,7 @@ def test_a_previous_release_that_is_gone_is_found(tmp_path, release):
     layout, name = release
     os.unlink(layout.release_path(name) + "/manifest.json")
     text = stage(tmp_path, layout, to(name))
-    assert "is not complete on this host" in text and '"failed": true' in text, text
+    assert "is incomplete on this host" in text and '"failed": true' in text, text
 
 
 def test_a_reboot_that_is_certain_is_let_alone(tmp_path, release):

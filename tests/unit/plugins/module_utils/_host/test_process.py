@@ -209,5 +209,5 @@ def test_a_ctr_that_a_user_can_change_is_not_run(machine, monkeypatch):
     shutil.copy("/bin/sh", os.path.join(machine.home, "ctr"))
     monkeypatch.setenv("PATH", machine.home)
     monkeypatch.setattr(image_ctr, "_CTR_PATHS", ())
-    with pytest.raises(NpuError, match="changed by others than root.*%s" % machine.home):
+    with pytest.raises(NpuError, match="changed by users other than root.*%s" % machine.home):
         image_ctr.Containerd(machine.socket)
