@@ -49,7 +49,7 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         given = resolve.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
-        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
+        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing: list[tuple[Any, ...]] = []
         missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]

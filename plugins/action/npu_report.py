@@ -51,7 +51,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         clock = kube_retry.Clock()
-        cluster = kube_retry.PatientCluster(kube_client.connect(params), self._display.display, clock)
+        cluster = kube_retry.RetryingCluster(kube_client.connect(params), self._display.display, clock)
         rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
         report = report_document.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])

@@ -34,7 +34,7 @@ class ActionModule(ClusterAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = resolve.settings("npu_upgrade", params["settings"])
         clock = kube_retry.Clock()
-        cluster = kube_retry.PatientCluster(kube_client.connect(params), _display.warning, clock)
+        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, clock)
         parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
         life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []
@@ -46,7 +46,7 @@ class ActionModule(ClusterAction):
 
     def _park(
         self,
-        cluster: kube_retry.PatientCluster,
+        cluster: kube_retry.RetryingCluster,
         parking: drain_parking.Parking,
         life: run_liveness.Life,
         params: dict[str, Any],

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocke
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from support.kube.api import KubeApi
@@ -68,7 +68,7 @@ def said():
 @pytest.fixture
 def drain(lab, said):
     """The drain of a maintenance, which takes its time; only the team's pods are looked at."""
-    cluster = PatientCluster(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
+    cluster = RetryingCluster(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), said.append, Clock())
     policy = drain_policy.DrainPolicy.of(drain={"timeout": 15, "skip_selector": "app!=guarded"})
     return node_drain.Drain(cluster, NODE, policy, say=said.append)
 

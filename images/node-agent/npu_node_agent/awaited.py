@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 # Among the plugins' sockets, as the kubelet has its checkpoint among them.
 MEMORY = "npuops-offered.json"
-_PATIENCE = 60.0  # seconds; a plugin that died for good is not waited for longer
+_WAIT_SECONDS = 60.0  # seconds; a plugin that died for good is not waited for longer
 
 
 class Awaited:
@@ -37,9 +37,9 @@ class Awaited:
         self._until = 0.0
 
     def begin(self) -> None:
-        """Look who was there; the patience counts from here."""
+        """Look who was there; the wait counts from here."""
         self._missing = (self._sockets() | self._remembered()) - {self._own}
-        self._until = time.monotonic() + _PATIENCE
+        self._until = time.monotonic() + _WAIT_SECONDS
         if self._missing:
             log.info("waiting for device plugins that were here before: %s", ", ".join(sorted(self._missing)))
 

@@ -12,7 +12,7 @@ from .guests import Guests
 from .metrics import Metrics
 
 _LONGEST_REQUEST = 16384
-_PATIENCE = 5  # seconds for a request to arrive and its answer to leave
+_TIMEOUT = 5  # seconds for a request to arrive and its answer to leave
 
 
 async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -> None:
@@ -27,7 +27,7 @@ async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -
         with guests.admit(writer.transport):
             metrics.connections_refused.set(guests.thrown_out)
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_TIMEOUT):
                     request = await reader.readuntil(b"\r\n\r\n")
                     # Until the last byte has left: a peer that does not read must not outlive its time.
                     writer.transport.set_write_buffer_limits(0)

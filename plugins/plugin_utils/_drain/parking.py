@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.parking_mark 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Path, Workload
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_search import Found
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
 _POLL_SECONDS = 1.0
@@ -97,9 +97,9 @@ def shown(was: Any) -> str:
 class Parking:
     """``dry``: only tell what would be done."""
 
-    def __init__(self, cluster: PatientCluster, run: str, now: float, dry: bool = False) -> None:
-        """``cluster``: _kube.retry.PatientCluster; ``now``: seconds since 1970."""
-        self._cluster, self._run, self._now, self.dry = cluster.hasty, run, now, dry
+    def __init__(self, cluster: RetryingCluster, run: str, now: float, dry: bool = False) -> None:
+        """``cluster``: _kube.retry.RetryingCluster; ``now``: seconds since 1970."""
+        self._cluster, self._run, self._now, self.dry = cluster.retrying_outages_only, run, now, dry
         self._tried: dict[str, dict[str, Any]] = {}
         self.outcome = Outcome()
 
@@ -231,7 +231,12 @@ def notes(found: Found, resources: Iterable[str]) -> list[str]:
 
 
 def restore_all(
-    cluster: PatientCluster, parking: Parking, life: run_liveness.Life, run: str, heartbeat_limit: float, say: Callable[[str], None]
+    cluster: RetryingCluster,
+    parking: Parking,
+    life: run_liveness.Life,
+    run: str,
+    heartbeat_limit: float,
+    say: Callable[[str], None],
 ) -> None:
     """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
     ``heartbeat_limit`` seconds that it lives. ``life``: the _maintenance.run_liveness.Life of ``run``.
@@ -270,7 +275,7 @@ def run_of(workload: Workload) -> str | None:
     return mark.run if mark else None
 
 
-def _all_parked(cluster: PatientCluster, outcome: Outcome) -> list[Workload]:
+def _all_parked(cluster: RetryingCluster, outcome: Outcome) -> list[Workload]:
     found = []
     for kind in workload_kinds.stopping(_kinds(cluster, outcome)):
         try:
@@ -293,7 +298,7 @@ def _all_parked(cluster: PatientCluster, outcome: Outcome) -> list[Workload]:
     return found
 
 
-def _kinds(cluster: PatientCluster, outcome: Outcome) -> dict[tuple[str, str], workload_kinds.Kind]:
+def _kinds(cluster: RetryingCluster, outcome: Outcome) -> dict[tuple[str, str], workload_kinds.Kind]:
     """All kinds; those that Kubernetes itself has, when no more can be learnt."""
     try:
         return workload_kinds.discover(cluster)
@@ -303,7 +308,7 @@ def _kinds(cluster: PatientCluster, outcome: Outcome) -> dict[tuple[str, str], w
 
 
 def wait_until_stopped(
-    cluster: PatientCluster,
+    cluster: RetryingCluster,
     workloads: Sequence[Workload],
     clock: Clock,
     timeout: float,
@@ -327,7 +332,7 @@ def wait_until_stopped(
         clock.sleep(_POLL_SECONDS)
 
 
-def _still_running(cluster: PatientCluster, workloads: Sequence[Workload]) -> list[Workload]:
+def _still_running(cluster: RetryingCluster, workloads: Sequence[Workload]) -> list[Workload]:
     wanted: dict[workload_kinds.Kind, set[str]] = {}
     found = []
     for workload in workloads:

@@ -171,14 +171,14 @@ class SmokePod:
 
     def _events(self, pod: Object) -> Objects:
         try:
-            found = self._cluster.impatient.list("/api/v1/namespaces/%s/events" % self._namespace)
+            found = self._cluster.without_retries.list("/api/v1/namespaces/%s/events" % self._namespace)
         except NpuError:
             return []
         return [event for event in found if event["involvedObject"].get("uid") == pod["metadata"].get("uid")]
 
     def _last_log_line(self) -> str:
         try:
-            text = self._cluster.impatient.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
+            text = self._cluster.without_retries.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
         except NpuError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 REPLICAS, SUSPEND = ("spec", "replicas"), ("spec", "suspend")
@@ -79,9 +79,9 @@ BUILT_IN = (
 )
 
 
-def discover(cluster: PatientCluster) -> dict[tuple[str, str], Kind]:
+def discover(cluster: RetryingCluster) -> dict[tuple[str, str], Kind]:
     """All kinds of the cluster, as {(group, name): Kind}; of those that are not built in, what has a scale subresource
-    ``stops``. ``cluster``: _kube.retry.PatientCluster. One request, on servers before 1.27 one for each group."""
+    ``stops``. ``cluster``: _kube.retry.RetryingCluster. One request, on servers before 1.27 one for each group."""
     kinds: dict[tuple[str, str], Kind] = {}
     found = cluster.request("get", "/apis", header_params={"Accept": _ALL_AT_ONCE + ",application/json"})
     if found.get("kind") == "APIGroupDiscoveryList":
@@ -110,7 +110,7 @@ def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
     preferred = group["preferredVersion"]
     try:
         # An extension's own API server may be away for ever.
-        found = cluster.impatient.get("/apis/" + preferred["groupVersion"]) or {}
+        found = cluster.without_retries.get("/apis/" + preferred["groupVersion"]) or {}
     except kube_client.Unreachable:
         return
     names = {entry["name"] for entry in found.get("resources") or []}
@@ -219,7 +219,7 @@ def read_custom(cluster: AnyCluster, read: Callable[[AnyCluster], Result]) -> Re
     """What ``read(cluster)`` returns. Raises at once where a custom kind alone cannot be read: its conversion may be broken
     for ever."""
     try:
-        return read(cluster.impatient)
+        return read(cluster.without_retries)
     except (kube_client.Unreachable, kube_client.TooManyRequests):
         cluster.request("get", "/version")  # waits if it is the whole server that is away
-        return read(cluster.impatient)
+        return read(cluster.without_retries)

@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kind
     stopping,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.selectors import Selector
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
@@ -53,7 +53,7 @@ class Found:
         return [workload for workload in self.workloads if self.asks[workload.path] & set(resources)]
 
 
-def find(cluster: PatientCluster, resources: Iterable[str], namespace: str, spared: Selector) -> Found:
+def find(cluster: RetryingCluster, resources: Iterable[str], namespace: str, spared: Selector) -> Found:
     """The Found: what runs and asks for one of ``resources`` (names). ``namespace``: ours, left out; ``spared``: a Selector
     of pods that may finish, whose workloads are left alone.
 
@@ -72,7 +72,7 @@ def find(cluster: PatientCluster, resources: Iterable[str], namespace: str, spar
 
 class _Search:
     def __init__(
-        self, cluster: PatientCluster, kinds: dict[tuple[str, str], Kind], resources: set[str], namespace: str, spared: Selector
+        self, cluster: RetryingCluster, kinds: dict[tuple[str, str], Kind], resources: set[str], namespace: str, spared: Selector
     ) -> None:
         self._cluster, self.kinds, self._resources = cluster, kinds, resources
         self._namespace, self._spared = namespace, spared

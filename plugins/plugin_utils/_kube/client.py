@@ -164,8 +164,8 @@ class Cluster:
         return self._client.configuration.host
 
     @property
-    def impatient(self) -> AnyCluster:
-        """Itself; of a _kube.retry.PatientCluster, the one that does not wait."""
+    def without_retries(self) -> AnyCluster:
+        """Itself; of a _kube.retry.RetryingCluster, the one that does not wait."""
         return self
 
     def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str:

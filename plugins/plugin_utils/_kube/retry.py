@@ -14,9 +14,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
-API_PATIENCE = 600
+API_RETRY_SECONDS = 600
 # And those for a request that fails while the server answers others.
-OBJECT_PATIENCE = 20
+OBJECT_RETRY_SECONDS = 20
 _NODES = "/api/v1/nodes"
 # What decides whether there is an API server: nothing can go on without Nodes and the Lease, and hardly anything comes between
 # it and them.
@@ -46,7 +46,7 @@ class Clock:
     sleep = staticmethod(time.sleep)
 
 
-class PatientCluster:
+class RetryingCluster:
     """A Cluster that repeats what was not answered, and says so once per outage.
 
     An outage is when Nodes and Leases cannot be had either. Anything else that fails does so alone, for which an admission
@@ -62,18 +62,18 @@ class PatientCluster:
         cluster: AnyCluster,
         say: Callable[[str], None],
         clock: Clock,
-        patience: float = API_PATIENCE,
-        object_patience: float = OBJECT_PATIENCE,
+        retry_seconds: float = API_RETRY_SECONDS,
+        object_retry_seconds: float = OBJECT_RETRY_SECONDS,
     ) -> None:
-        """``say(sentence)``; the two kinds of patience in seconds. ``impatient``: the Cluster itself."""
+        """``say(sentence)``; for how long an outage, and what fails alone, is retried. ``without_retries``: the Cluster itself."""
         self._cluster, self._say, self.clock = cluster, say, clock
-        self._patience, self._object_patience = patience, object_patience
-        self.impatient = cluster
+        self._retry_seconds, self._object_retry_seconds = retry_seconds, object_retry_seconds
+        self.without_retries = cluster
 
     @property
-    def hasty(self) -> PatientCluster:
+    def retrying_outages_only(self) -> RetryingCluster:
         """The same, but what fails alone is told at once: for whoever has many objects to see to."""
-        return PatientCluster(self._cluster, self._say, self.clock, self._patience, 0)
+        return RetryingCluster(self._cluster, self._say, self.clock, self._retry_seconds, 0)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -112,15 +112,15 @@ class PatientCluster:
                 if isinstance(exc, kube_client.Unreachable) and self._fails_alone(path):
                     away = self._is_back(away)
                     alone_since = now if alone_since is None else alone_since
-                    if evicts or now - alone_since >= self._object_patience:
+                    if evicts or now - alone_since >= self._object_retry_seconds:
                         raise _failing(method, path, exc)
                 else:
                     alone_since = None
-                    if now - started >= self._patience:
+                    if now - started >= self._retry_seconds:
                         exc.outage = True
                         raise
                     if not away:
-                        self._say("%s Trying again for %d s" % (exc.message, self._patience))
+                        self._say("%s Trying again for %d s" % (exc.message, self._retry_seconds))
                     away = True
             except NpuError:
                 self._is_back(away)

@@ -18,10 +18,10 @@ LabelChanges = dict[str, str | None]
 
 
 class AnyCluster(Protocol):
-    """A client.Cluster, or the retry.PatientCluster of one."""
+    """A client.Cluster, or the retry.RetryingCluster of one."""
 
     @property
-    def impatient(self) -> AnyCluster: ...
+    def without_retries(self) -> AnyCluster: ...
 
     def request(self, method: str, path: str, **arguments: Any) -> Any: ...
 

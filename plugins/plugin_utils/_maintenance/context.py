@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.node_drain im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
@@ -133,7 +133,7 @@ class Work:
         self._say_to, self._started = say, clock.now()
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
-        self.cluster = PatientCluster(cluster, self.say, clock)
+        self.cluster = RetryingCluster(cluster, self.say, clock)
         self.log = maintenance_record.NodeLog(self.cluster, request.node, request.run, clock, self.still)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
@@ -213,14 +213,14 @@ class Work:
         if why:
             raise WrongHost("The host of %s is not rebooted: %s." % (self.request.node, why))
 
-    def known_host(self, patience: float | None = None) -> View:
+    def known_host(self, retry_seconds: float | None = None) -> View:
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
 
-        ``patience``: seconds for a host that may be rebooting. Raises WrongHost.
+        ``retry_seconds``: seconds for a host that may be rebooting. Raises WrongHost.
         """
         deadline = None
         while True:
-            view = self.host.look(again=deadline is not None, patience=patience)
+            view = self.host.look(again=deadline is not None, retry_seconds=retry_seconds)
             if view["boot_id"] == self.log.own["boot_id"]:
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:

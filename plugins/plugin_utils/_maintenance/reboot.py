@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host of a node under maintenance: asking it with patience, its reboot, and what it came back as.
+"""The host of a node under maintenance: asking it again until it answers, its reboot, and what it came back as.
 
 The host itself is a port, so that the cycle can be tested without one:
 
@@ -29,7 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Seconds.
-PATIENCE = 300  # without a connection, outside of a reboot
+RETRY_SECONDS = 300  # without a connection, outside of a reboot
 ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
 ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
@@ -75,20 +75,25 @@ class HostSide:
     """``log``: NodeLog, beaten while waiting; ``say(sentence)``."""
 
     def __init__(
-        self, host: Port, log: maintenance_record.NodeLog, clock: Clock, say: Callable[[str], None], patience: float = PATIENCE
+        self,
+        host: Port,
+        log: maintenance_record.NodeLog,
+        clock: Clock,
+        say: Callable[[str], None],
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        self._host, self._log, self._clock, self._say, self._patience = host, log, clock, say, patience
+        self._host, self._log, self._clock, self._say, self._retry_seconds = host, log, clock, say, retry_seconds
         self._back: View | None = None  # the view with which the host has just come back
 
-    # --- with patience ---
+    # --- asked until it answers ---
 
-    def view(self, wait: int | None = None, patience: float | None = None) -> View:
-        return self._try(lambda: self._host.view(wait), patience)
+    def view(self, wait: int | None = None, retry_seconds: float | None = None) -> View:
+        return self._try(lambda: self._host.view(wait), retry_seconds)
 
-    def look(self, again: bool = False, patience: float | None = None) -> View:
+    def look(self, again: bool = False, retry_seconds: float | None = None) -> View:
         """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
         if again or self._back is None:
-            self._back = self.view(patience=patience)
+            self._back = self.view(retry_seconds=retry_seconds)
         return self._back
 
     def peek(self) -> View | None:
@@ -114,9 +119,9 @@ class HostSide:
         except HostUnreachable:
             return 0
 
-    def _try(self, call: Callable[[], Answer], patience: float | None = None) -> Answer:
-        patience = self._patience if patience is None else kube_retry.limit(patience)
-        deadline, said = self._clock.monotonic() + patience, False
+    def _try(self, call: Callable[[], Answer], retry_seconds: float | None = None) -> Answer:
+        retry_seconds = self._retry_seconds if retry_seconds is None else kube_retry.limit(retry_seconds)
+        deadline, said = self._clock.monotonic() + retry_seconds, False
         while True:
             try:
                 # A call may last as long as the beat is late.
@@ -124,9 +129,9 @@ class HostSide:
                 answer = call()
             except HostUnreachable as exc:
                 if self._clock.monotonic() >= deadline:
-                    raise HostUnreachable("The host did not answer for %d s: %s" % (patience, exc.message))
+                    raise HostUnreachable("The host did not answer for %d s: %s" % (retry_seconds, exc.message))
                 if not said:
-                    text = "until it does" if patience == kube_retry.limit(0) else "for %d s" % patience
+                    text = "until it does" if retry_seconds == kube_retry.limit(0) else "for %d s" % retry_seconds
                     self._say("the host does not answer (%s); trying %s" % (exc.message.rstrip("."), text))
                     said = True
                 self._clock.sleep(POLL * 2)

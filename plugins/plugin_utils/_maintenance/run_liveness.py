@@ -38,7 +38,7 @@ class Life:
 
     def __init__(self, cluster: AnyCluster, namespace: str, run: str, clock: Clock) -> None:
         # Never waited for: a sign that comes late is not worth an outage's wait.
-        self._cluster, self._clock, self._namespace = cluster.impatient, clock, namespace
+        self._cluster, self._clock, self._namespace = cluster.without_retries, clock, namespace
         self._collection = "/apis/coordination.k8s.io/v1/namespaces/%s/leases" % namespace
         self._path = "%s/%s" % (self._collection, LEASE)
         self._run = run

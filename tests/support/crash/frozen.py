@@ -20,7 +20,7 @@ LIMIT, PATIENCE = 20, 10
 # What is said in the sources, of which each must be there once, and what is said instead.
 _SHORTER = {
     r"^LIMIT = 60$(?=\n# And for telling)": f"LIMIT = {LIMIT}",
-    r"^PATIENCE = 300(?=  # without a connection)": f"PATIENCE = {PATIENCE}",
+    r"^RETRY_SECONDS = 300(?=  # without a connection)": f"RETRY_SECONDS = {PATIENCE}",
     r"^READY_WAIT = 30(?=  # of one call)": f"READY_WAIT = {LIMIT // 4}",
 }
 

@@ -466,7 +466,7 @@ def test_an_outage_in_the_middle_is_told_for_all_that_are_left(api, monkeypatch)
         tried.append(path)
         raise kube_client.Unreachable("The Kubernetes API cannot be reached: no route", cause="no route")
 
-    monkeypatch.setattr(kube_retry.PatientCluster, "merge_patch", gone)
+    monkeypatch.setattr(kube_retry.RetryingCluster, "merge_patch", gone)
     result = restore(api)
     assert len(tried) == 1  # each would be waited for ten minutes
     assert len(result["left"]) == 4 and result["problem"].count("kubectl -n train patch deployments.apps x") == 4
@@ -590,7 +590,7 @@ class Killed(Exception):
 
 def dies_at(monkeypatch, number, after):
     """The controller dies at its write ``number``, before it reaches the server or ``after``. Returns the writes made."""
-    merge_patch, made_so_far = kube_retry.PatientCluster.merge_patch, []
+    merge_patch, made_so_far = kube_retry.RetryingCluster.merge_patch, []
 
     def write(self, path, body, **params):
         made_so_far.append(path)
@@ -601,7 +601,7 @@ def dies_at(monkeypatch, number, after):
             raise Killed
         return answer
 
-    monkeypatch.setattr(kube_retry.PatientCluster, "merge_patch", write)
+    monkeypatch.setattr(kube_retry.RetryingCluster, "merge_patch", write)
     return made_so_far
 
 

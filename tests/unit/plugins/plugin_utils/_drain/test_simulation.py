@@ -128,6 +128,6 @@ def test_a_webhook_that_is_down_blocks_its_pods_and_nothing_else(api, cluster):
     api.put(NODES, node("a"))
     api.put(PODS, pod("web"), pod("guarded"))
     api.refuse["guarded"] = (WEBHOOK_DOWN[0], {"kind": "Status", "message": WEBHOOK_DOWN[1]})
-    patient = kube_retry.PatientCluster(cluster, print, Clock())
+    patient = kube_retry.RetryingCluster(cluster, print, Clock())
     (blocker,) = drain_simulation.confirm(patient, drain_pod.pods_of_node(patient, "a"), drain_budgets.Budgets([]))
     assert blocker.pod.name == "guarded" and 'failed calling webhook "guard.example.com"' in blocker.why

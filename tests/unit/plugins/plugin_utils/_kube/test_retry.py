@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster, pause_after
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster, pause_after
 
 from support.fleet.fake_fleet import Clock
 from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN, node
@@ -44,7 +44,7 @@ def said():
 @pytest.fixture
 def patient(api, cluster, clock, said):
     api.put(NODES, node("a"))
-    return PatientCluster(cluster, said.append, clock)
+    return RetryingCluster(cluster, said.append, clock)
 
 
 @pytest.mark.parametrize(

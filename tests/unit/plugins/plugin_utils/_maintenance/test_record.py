@@ -11,7 +11,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import PatientCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import Change, NodeLog
@@ -43,7 +43,7 @@ def said():
 
 @pytest.fixture
 def log(api, clock, said):
-    cluster = PatientCluster(kube_client.connect({"host": api.address, "api_key": "token"}), said.append, clock)
+    cluster = RetryingCluster(kube_client.connect({"host": api.address, "api_key": "token"}), said.append, clock)
     made = NodeLog(cluster, "npu-a", "run-1", clock)
     made.open()
     return made
