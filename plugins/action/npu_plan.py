@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
@@ -83,13 +84,13 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
     )
 
 
-def _resources(hosts: list[dict[str, Any]]) -> list[str]:
+def _resources(hosts: list[AskedHost]) -> list[str]:
     """The names of the resources that the hosts' chips are."""
-    families = [(host.get("facts") or {}).get("family") or {} for host in hosts]
+    families = [(host.get("facts") or Facts()).get("family") or {} for host in hosts]
     return sorted({family["resource"] for family in families if family.get("resource")})
 
 
-def _registries(hosts: list[dict[str, Any]]) -> list[str]:
+def _registries(hosts: list[AskedHost]) -> list[str]:
     """The registries that the hosts' driver images come from."""
     found = set()
     for host in hosts:

@@ -52,7 +52,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 
 
-def npu_table(hosts: list[dict[str, Any]], nodes: dict[str, Any], came_through: list[str]) -> list[str]:
+def npu_table(hosts: list[Any], nodes: dict[str, Any], came_through: list[str]) -> list[str]:
     """See DOCUMENTATION."""
     failed = "it failed in this run, see its message above"
     hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]

@@ -56,7 +56,7 @@ class OperatingSystem(TypedDict, total=False):
     pretty_name: Told | None  # both, for people
 
 
-class Family(TypedDict):
+class Family(TypedDict, total=False):
     """What the chips of a host are; one of module_utils/_chips/pci.py's FAMILIES."""
 
     name: str  # Huawei's, such as 910B
@@ -190,6 +190,22 @@ class Validation(TypedDict, total=False):
     version: Word | None  # of the driver tree
     firmware_version: Word | None  # that the chips run; with commas where they differ
     msg: Summary | None  # the failed checks and what to do, or that there are none
+
+
+# --- both together ---
+
+
+class AskedHost(TypedDict, total=False):
+    """A host of the inventory and what it answered, as the filter npu_hosts makes it."""
+
+    name: str  # in the inventory; always there
+    facts: Facts | None  # None where there are none, or none that are valid
+    validation: Validation | None
+    unreachable: bool
+    error: str | None  # why there are no facts
+    pending: str  # why there are none yet, where install will see to it; in check mode
+    config: dict[str, Any]  # its variables, by their names without npu_
+    variables: list[str]  # the names of all of its variables that begin with npu_
 
 
 # --- npu_trial_boot ---

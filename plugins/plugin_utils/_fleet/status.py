@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
@@ -112,7 +113,7 @@ def _pod_why(pod: Object | None) -> str | None:
     return kube_daemonsets.why_pod_not_ready(pod, [], "")
 
 
-def rows(hosts: Iterable[dict[str, Any]], views: Mapping[str, View]) -> list[Row]:
+def rows(hosts: Iterable[AskedHost], views: Mapping[str, View]) -> list[Row]:
     """One row (dict) per host in their order, then one per NPU node that no host of the inventory stands for.
 
     ``hosts``: as the npu_hosts filter makes them; ``views``: from node_views.
@@ -174,8 +175,8 @@ def _cell(row: Row, key: str) -> str:
     return str(row[key] or "-")
 
 
-def _row(host: dict[str, Any], views: Mapping[str, View]) -> Row:
-    facts = host.get("facts") or {}
+def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
+    facts = host.get("facts") or Facts()
     family = facts.get("family") or {}
     node = (host.get("config") or {}).get("node_name") or host["name"]
     view = views.get(node)
@@ -219,12 +220,12 @@ def _foreign_row(name: str, view: View) -> Row:
     }
 
 
-def _wanted(host: dict[str, Any]) -> str | None:
+def _wanted(host: AskedHost) -> str | None:
     config = host.get("config") or {}
     return "preinstalled" if config.get("driver_source") == "preinstalled" else config.get("driver_version")
 
 
-def _loaded(host: dict[str, Any], facts: dict[str, Any]) -> str | None:
+def _loaded(host: AskedHost, facts: Facts) -> str | None:
     validation, driver = host.get("validation") or {}, facts.get("driver") or {}
     # The facts may be older than the installation that the validation judged.
     if validation.get("valid"):
@@ -232,21 +233,21 @@ def _loaded(host: dict[str, Any], facts: dict[str, Any]) -> str | None:
     return driver.get("loaded_version") or (driver.get("loaded_release") or "").partition("-")[0] or None
 
 
-def _containerd(facts: dict[str, Any], view: View | None) -> str | None:
+def _containerd(facts: Facts, view: View | None) -> str | None:
     runtime = facts.get("runtime") or {}
     if runtime.get("version"):
         return runtime["version"] if runtime.get("name") == "containerd" else "%(name)s %(version)s" % runtime
     return (view or {}).get("runtime")
 
 
-def _cdi(host: dict[str, Any]) -> str | None:
+def _cdi(host: AskedHost) -> str | None:
     for check in (host.get("validation") or {}).get("checks") or []:
         if check["name"] == "cdi_running":
             return "on" if check["ok"] else "off"
     return None
 
 
-def _state(host: dict[str, Any], facts: dict[str, Any], row: Row, view: View | None) -> tuple[str, str | None]:
+def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[str, str | None]:
     """(state, reason or None) of one host; the first thing that is wrong counts."""
     during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
     if host.get("unreachable"):
@@ -266,8 +267,9 @@ def _state(host: dict[str, Any], facts: dict[str, Any], row: Row, view: View | N
         return "maintenance", "its components are paused"
     if view["wedged"]:
         return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, unless it recovers by itself")
-    if facts.get("problems"):
-        return "blocked", facts["problems"][0]
+    problems = facts.get("problems")
+    if problems:
+        return "blocked", problems[0]
     wrong = _wrong(row["checks"])
     if wrong:
         return INVALID, "; ".join(_finding(check) for check in wrong)

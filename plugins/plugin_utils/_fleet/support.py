@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import in_range
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 
 # One row of support.yml.
 Row = dict[str, Any]
@@ -28,7 +29,7 @@ def table() -> dict[str, Any]:
 
 def judge(
     target_version: str,
-    facts: dict[str, Any],
+    facts: Facts,
     node_info: Mapping[str, Any],
     firmware: str | None,
     declared: Sequence[str] | None,
@@ -57,7 +58,7 @@ def judge(
 def _firmware(
     rows: dict[str, Any],
     target_version: str,
-    facts: dict[str, Any],
+    facts: Facts,
     firmware: str | None,
     declared: Sequence[str] | None,
     today: datetime.date,
@@ -88,14 +89,15 @@ def _firmware(
         notes.append("%s (%s)" % (text, row["source"]))
 
 
-def _operating_system(rows: dict[str, Any], facts: dict[str, Any], today: datetime.date, notes: list[str]) -> None:
+def _operating_system(rows: dict[str, Any], facts: Facts, today: datetime.date, notes: list[str]) -> None:
     system = facts.get("os") or {}
-    if not system.get("id"):
+    distribution = system.get("id")
+    if not distribution:
         return
-    candidates = [row for row in rows["os"] if row["id"] == system["id"].lower()]
+    candidates = [row for row in rows["os"] if row["id"] == distribution.lower()]
     row = _row(candidates, system.get("version_id") or "", lambda _row: True)
     if row is None:
-        name = system.get("pretty_name") or "%s %s" % (system["id"], system.get("version_id"))
+        name = system.get("pretty_name") or "%s %s" % (distribution, system.get("version_id"))
         notes.append("runs %s, which Huawei does not list as supported (%s)" % (name, rows["os"][0]["source"]))
     else:
         _end_of_life(row, "%s %s" % (system["id"], row["version"]), today, notes)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
@@ -46,12 +46,12 @@ class Leaving:
     ``pods``: those on it that use NPUs.
     """
 
-    def __init__(self, host: dict[str, Any], nodes: Mapping[str, Object], pods: Mapping[str | None, list[str]]) -> None:
+    def __init__(self, host: AskedHost, nodes: Mapping[str, Object], pods: Mapping[str | None, list[str]]) -> None:
         self.name: str = host["name"]
         self.node_name: str = (host.get("config") or {}).get("node_name") or self.name
         self.node = nodes.get(self.node_name)
         self.pods = pods.get(self.node_name, [])
-        self.facts: dict[str, Any] = host.get("facts") or {}
+        self.facts: Facts = host.get("facts") or Facts()
         self.error = host.get("error")
         self.unreachable = host.get("unreachable")
 
@@ -144,7 +144,7 @@ def uses_npus(pod: Object) -> bool:
     return False
 
 
-def leaving(hosts: Iterable[dict[str, Any]], nodes: Mapping[str, Object], pods: Iterable[Object]) -> list[Leaving]:
+def leaving(hosts: Iterable[AskedHost], nodes: Mapping[str, Object], pods: Iterable[Object]) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster."""
     users: dict[str | None, list[str]] = {}
     for pod in pods:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     BLOCKED,
@@ -141,7 +141,7 @@ def _ended(text: str) -> str:
 
 
 def make(
-    hosts: Iterable[dict[str, Any]],
+    hosts: Iterable[AskedHost],
     nodes: dict[str, Object],
     guards: heal_guards.Guards,
     now: float,
@@ -176,7 +176,7 @@ def _concerns(node: Object) -> bool:
 
 
 def _judge(
-    entry: UnhealthyNode, host: dict[str, Any] | None, guards: heal_guards.Guards, now: float, auto: bool, approval_max_age: float
+    entry: UnhealthyNode, host: AskedHost | None, guards: heal_guards.Guards, now: float, auto: bool, approval_max_age: float
 ) -> tuple[str, str | None]:
     """(verdict, why)."""
     node = entry.node

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.guards import Guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
@@ -25,7 +26,7 @@ def guards_of(heal_settings: Mapping[str, Any]) -> Guards:
     return Guards(**{field.name: complete[field.name] for field in dataclasses.fields(Guards)})
 
 
-def check_variables(hosts: Iterable[Mapping[str, Any]]) -> None:
+def check_variables(hosts: Iterable[AskedHost]) -> None:
     """Raise NpuError for variables of hosts that look like settings and are none."""
     names = {name for host in hosts for name in host["variables"] if name.startswith(("npu_heal", "npu_upgrade"))}
     unknown = unknown_variables(names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
@@ -17,11 +18,11 @@ _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 class CheckedHost:
     """What install will do with one host, and why not."""
 
-    def __init__(self, host: dict[str, Any]) -> None:
+    def __init__(self, host: AskedHost) -> None:
         self.host = host
         self.name: str = host["name"]
         self.config = host_config.complete(host["config"])
-        self.facts: dict[str, Any] = host.get("facts") or {}
+        self.facts: Facts = host.get("facts") or Facts()
         self.node_name: str = self.config["node_name"] or self.name
         self.reasons: list[str] = []
         self.notes: list[str] = []
@@ -35,7 +36,7 @@ class CheckedHost:
         self.runs_another = False
 
     @property
-    def family(self) -> dict[str, Any]:
+    def family(self) -> Family:
         return self.facts.get("family") or {}
 
     @property
@@ -67,7 +68,7 @@ class CheckedHost:
             "accelerator": self.family.get("accelerator"),
             "resource": self.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
-            "host_arch": _HOST_ARCH.get(self.facts.get("machine", "")),
+            "host_arch": _HOST_ARCH.get(self.facts.get("machine") or ""),
             "driver_source": self.config["driver_source"],
             "driver_version": self.config["driver_version"],
             "driver_path": self.driver_path,
@@ -85,5 +86,5 @@ class CheckedHost:
         if self.status == SKIPPED:
             return "%s: %s" % (self.name, "; ".join(self.notes))
         source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
-        text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"], self.family["name"], source)
+        text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"] or 0, self.family["name"], source)
         return "; ".join([text] + self.notes)

@@ -9,8 +9,8 @@ Pure decisions on what the hosts, the cluster and the registry said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_path, host_checks, node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_im
 
 
 def judge(
-    hosts: Sequence[dict[str, Any]],
+    hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
     resolve: Resolve,
     daemonsets: Iterable[Object] = (),
@@ -39,7 +39,7 @@ def judge(
 
 
 def inspect(
-    hosts: Sequence[dict[str, Any]],
+    hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
     resolve: Resolve | None,
     plugin_enabled: bool = True,

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests imp
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import signature
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
@@ -25,7 +26,7 @@ Resolve = Callable[[str, dict[str, Any]], str]
 _OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
 
 
-def reference_of(config: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str | None]:
+def reference_of(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
     """(reference text, profile or None) of the driver image for a host. Raises NpuError when it cannot be told."""
     if config["driver_image"]:
         return config["driver_image"], config["driver_profile"]

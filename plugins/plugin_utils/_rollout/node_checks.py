@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -21,7 +22,7 @@ def check(
     entry: PlannedNode,
     node: Object,
     target: dict[str, Any],
-    validation: dict[str, Any],
+    validation: Validation,
     snapshot: FleetSnapshot,
     settings: RolloutSettings,
     lookups: Lookups,
@@ -61,7 +62,7 @@ def check(
         )
 
 
-def _check_health(entry: PlannedNode, validation: dict[str, Any]) -> None:
+def _check_health(entry: PlannedNode, validation: Validation) -> None:
     """An upgrade of a host that is ill would look as if the new driver were to blame."""
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
@@ -99,7 +100,7 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) 
         )
 
 
-def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], validation: dict[str, Any], lookups: Lookups) -> None:
+def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], validation: Validation, lookups: Lookups) -> None:
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     declared = (staged.get(target["release"]) or {}).get("firmware")
     firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
@@ -109,7 +110,7 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], val
     entry.notes += notes
 
 
-def trouble(entry: PlannedNode, validation: dict[str, Any]) -> list[str]:
+def trouble(entry: PlannedNode, validation: Validation) -> list[str]:
     """What is wrong with a host that has its driver already; an upgrade does nothing about it. [note], [] when all is well."""
     if entry.wedged:
         return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]

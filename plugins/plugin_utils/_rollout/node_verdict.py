@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     AWAITING,
     BLOCKED,
@@ -35,7 +35,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot im
 
 def judge(
     entry: PlannedNode,
-    validation: dict[str, Any],
+    validation: Validation,
     snapshot: FleetSnapshot,
     settings: RolloutSettings,
     lookups: Lookups,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
@@ -47,7 +48,7 @@ class PlannedNode:
         return kube_client.annotations(self.node) if self.node else {}
 
     @property
-    def driver(self) -> dict[str, Any]:
+    def driver(self) -> Driver:
         return self.facts.get("driver") or {}
 
     @property

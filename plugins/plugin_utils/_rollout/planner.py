@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
@@ -33,7 +34,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_va
 
 
 def make(
-    hosts: Sequence[dict[str, Any]], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings, lookups: Lookups
+    hosts: Sequence[AskedHost], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings, lookups: Lookups
 ) -> RolloutPlan:
     """The RolloutPlan.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Staged
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import version_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
@@ -64,11 +65,11 @@ def previous(entry: PlannedNode) -> str | None:
     release = upgrade.get("previous")
     if not release:
         return "has no previous release to roll back to"
-    manifest = (upgrade.get("staged") or {}).get(release)
-    if manifest is None:
+    staged = upgrade.get("staged") or {}
+    if release not in staged:
         entry.checked.reasons.append("its previous release %s is no longer complete on the host" % release)
         return None
-    release, manifest = _for_kernel(release, upgrade["staged"], entry.facts.get("kernel"))
+    release, manifest = _for_kernel(release, staged, entry.facts.get("kernel"))
     if manifest.get("kernel") != entry.facts.get("kernel"):
         entry.checked.reasons.append(
             "its previous release %s is for the kernel %s, the host runs %s"
@@ -83,7 +84,7 @@ def previous(entry: PlannedNode) -> str | None:
     return None
 
 
-def _for_kernel(release: str, staged: dict[str, dict[str, Any]], kernel: str | None) -> tuple[str, dict[str, Any]]:
+def _for_kernel(release: str, staged: dict[str, Staged], kernel: str | None) -> tuple[str, Staged]:
     """(the release, or the staged one of its version for the running kernel, its manifest), as npu-driver-select chooses."""
     if staged[release].get("kernel") == kernel:
         return release, staged[release]

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
@@ -55,7 +56,7 @@ class Lookups:
 
     resolve: Callable[[str, dict[str, Any]], str]
     size: Callable[[str, str, dict[str, Any], str | None], int]
-    support: Callable[[str, dict[str, Any], Object, str | None, list[str] | None], tuple[list[str], list[str]]]
+    support: Callable[[str, Facts, Object, str | None, list[str] | None], tuple[list[str], list[str]]]
     confirm: Callable[[Sequence[Pod]], list[Blocker]]
     now: float
     own_boot_id: str | None = None

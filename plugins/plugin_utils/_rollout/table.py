@@ -46,7 +46,8 @@ def _halted(plan: RolloutPlan, halted: dict[str, Any], told: list[str]) -> str:
 
 def _row(entry: PlannedNode) -> tuple[str, ...]:
     name = entry.node_name if entry.node_name == entry.name else "%s (%s)" % (entry.node_name, entry.name)
-    chips = "%d x %s" % (entry.facts["chip_count"], entry.checked.family.get("name")) if entry.facts.get("chip_count") else "-"
+    count = entry.facts.get("chip_count")
+    chips = "%d x %s" % (count, entry.checked.family.get("name")) if count else "-"
     leaving = entry.evictions["npu"] + entry.evictions["other"]
     return (
         str(entry.order or "-"),
