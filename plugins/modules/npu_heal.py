@@ -87,7 +87,7 @@ order:
 pace:
   description:
     - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.
-    - Set by O(recovery.max_parallel).
+    - Set by C(max_parallel) in O(heal_settings).
   returned: success
   type: dict
 look_at:

@@ -64,7 +64,9 @@ nodes:
   type: list
   elements: str
 cleared:
-  description: The halt that was cleared, with C(who), C(why) and C(when). V(none) without O(clear_halt) or without a halt.
+  description:
+    - The halt that was cleared, with C(who), C(why) and C(when). V(none) without C(clear_halt) in O(settings), or without a
+      halt.
   returned: success
   type: dict
 """

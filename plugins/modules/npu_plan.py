@@ -73,7 +73,7 @@ problem:
   returned: always
   type: str
 refusal:
-  description: Why the run must stop, as set by O(on_blocked); null if it may continue.
+  description: Why the run must stop, as set by C(on_blocked) in O(settings); null if it may continue.
   returned: always
   type: str
 table:
@@ -120,13 +120,13 @@ max_parallel:
 pace:
   description:
     - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.
-    - Set by O(max_parallel).
+    - Set by C(max_parallel) in O(settings).
   returned: always
   type: dict
 park:
   description:
-    - The resources whose workloads will be parked before the first maintenance. Empty unless O(workloads=park), and if all nodes
-      that are due wait for approval.
+    - The resources whose workloads will be parked before the first maintenance. Empty unless C(workloads=park) in O(settings), and
+      if all nodes that are due wait for approval.
   returned: always
   type: list
   elements: str
@@ -188,7 +188,7 @@ hosts:
       description: Whether the host is the first of its pool, which proves the driver for the others.
       type: bool
     later:
-      description: Whether the host is due, but not in this run because of O(canary).
+      description: Whether the host is due, but not in this run because of C(canary) in O(settings).
       type: bool
     pool:
       description: Name of the host's pool. Hosts of a pool are of the same kind.

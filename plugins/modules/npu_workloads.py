@@ -129,7 +129,7 @@ left:
       description: The command that restores it; null if there is nothing to restore, or its previous state is unknown.
       type: str
 waiting:
-  description: Parked workloads that still had pods after O(timeout).
+  description: Parked workloads that still had pods after C(pod_deletion.timeout) in O(settings).
   returned: success
   type: list
   elements: str
