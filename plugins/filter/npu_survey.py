@@ -22,9 +22,7 @@ options:
     elements: str
     required: true
   questions:
-    description:
-      - By variable, the C(role) that documents it, the C(question), and where it has bounds C(min) and C(max).
-      - A variable that no role documents has an C(option) instead of a role, as in an argument specification.
+    description: The question for each variable.
     type: dict
     required: true
   defaults:
@@ -40,7 +38,7 @@ EXAMPLES = r"""
     survey_enabled: true
     survey_spec: >-
       {{ ['npu_upgrade_max_parallel']
-         | npuops.ascend.npu_survey({'npu_upgrade_max_parallel': {'role': 'npu_upgrade', 'question': 'Nodes at once', 'min': 0}}) }}
+         | npuops.ascend.npu_survey({'npu_upgrade_max_parallel': 'Nodes at once'}) }}
 """
 
 RETURN = r"""
@@ -55,7 +53,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import role_options
 
 
 def npu_survey(
@@ -66,15 +63,10 @@ def npu_survey(
     unknown = awx_survey.unknown(defaults, questions)
     if unknown:
         raise AnsibleFilterError(unknown)
-    options = {name: _option(name, questions[name]) for name in variables}
     try:
-        return awx_survey.survey(variables, questions, options, defaults)
+        return awx_survey.survey(variables, questions, defaults)
     except NpuError as error:
         raise AnsibleFilterError(str(error))
-
-
-def _option(name: str, question: dict[str, Any]) -> dict[str, Any]:
-    return question["option"] if "option" in question else role_options(question["role"])[name]
 
 
 class FilterModule:

@@ -14,28 +14,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-
-Question = Mapping[str, Any]  # question, min, max
-Option = Mapping[str, Any]  # as in an argument_spec
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
 
 # What AWX's own form begins with.
 _TEXT_LENGTH = 1024
 
 
-def survey(
-    variables: Iterable[str], questions: Mapping[str, Question], options: Mapping[str, Option], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
+def survey(variables: Iterable[str], questions: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The survey_spec that asks for ``variables``, in that order.
 
-    ``questions``: by variable, ``question`` and where it has bounds ``min`` and ``max``; ``options``: by variable, as an
-    argument_spec; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys in them are
-    left alone.
+    ``questions``: by variable; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys
+    in them are left alone.
     """
-    items = [_item(name, questions[name], options[name], defaults.get(name)) for name in variables]
+    items = [_item(name, questions[name], specs.option(name), defaults.get(name)) for name in variables]
     return {"name": "", "description": "", "spec": items}
 
 
-def unknown(defaults: Mapping[str, Any], questions: Mapping[str, Question]) -> str | None:
+def unknown(defaults: Mapping[str, Any], questions: Mapping[str, str]) -> str | None:
     """A sentence for defaults of variables that no survey asks for, or None."""
     names = sorted(set(defaults) - set(questions))
     if not names:
@@ -46,26 +41,27 @@ def unknown(defaults: Mapping[str, Any], questions: Mapping[str, Question]) -> s
     )
 
 
-def _item(name: str, question: Question, option: Option, default: Any) -> dict[str, Any]:
+def _item(name: str, question: str, option: specs.Option, default: Any) -> dict[str, Any]:
     item = {
         "variable": name,
-        "question_name": question["question"],
+        "question_name": question,
         "question_description": _description(option),
         "required": False,
     }
-    item.update(_type(option, question))
+    item.update(_type(name, option))
     item["default"] = "" if default is None else _answer(name, item, default)
     return item
 
 
-def _type(option: Option, question: Question) -> dict[str, Any]:
+def _type(name: str, option: specs.Option) -> dict[str, Any]:
     if option.get("type") == "bool":
         return {"type": "multiplechoice", "choices": "true\nfalse"}
     if option.get("choices"):
         return {"type": "multiplechoice", "choices": "\n".join(option["choices"])}
     if option.get("type") == "int":
         # Without a bound there is no key: null is a bound of 0 to AWX's form.
-        return {"type": "integer", **{key: question[key] for key in ("min", "max") if key in question}}
+        least, most = specs.range_of(name)
+        return {"type": "integer", "min": least, **({} if most is None else {"max": most})}
     # An empty text would be passed on, were it not too short.
     return {"type": "text", "min": 1, "max": _TEXT_LENGTH}
 
@@ -98,7 +94,7 @@ def _wrong(name: str, value: Any, meaning: str) -> NpuError:
     return NpuError("npu_awx_survey_defaults.%s is %r; it must be %s" % (name, value, meaning))
 
 
-def _description(option: Option) -> str:
+def _description(option: specs.Option) -> str:
     """What the role says first, and what an unanswered question means."""
     text = option["description"]
     text = text if isinstance(text, str) else text[0]

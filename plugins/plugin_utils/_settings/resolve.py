@@ -18,13 +18,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import is_empty
 
-# Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most, what it counts).
-_RANGES: dict[str, tuple[int, int | None]] = {
-    "npu_heal_storm_percent": (0, 100),
-    "npu_heal_watch_interval": (1, None),
-    "npu_upgrade_heartbeat_limit": (1, None),
-}
-
 
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, from the variables of a host."""
@@ -69,7 +62,7 @@ def _number(name: str, value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     number = check_type_int(value.strip() if isinstance(value, str) else value)
-    least, most = _RANGES.get(name, (0, None))
+    least, most = specs.range_of(name)
     if number < least or (most is not None and number > most):
         raise TypeError
     return number
@@ -91,5 +84,5 @@ def _meaning(name: str, option: specs.Option) -> str:
         return "true or false"
     if option["type"] != "int":
         return "text"
-    least, most = _RANGES.get(name, (0, None))
+    least, most = specs.range_of(name)
     return "a whole number, %d %s" % (least, "or more" if most is None else "to %d" % most)

@@ -15,6 +15,13 @@ from typing import Any
 
 import yaml
 
+# Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most or None).
+_RANGES: dict[str, tuple[int, int | None]] = {
+    "npu_heal_storm_percent": (0, 100),
+    "npu_heal_watch_interval": (1, None),
+    "npu_upgrade_heartbeat_limit": (1, None),
+}
+
 # An option as Ansible documents it: type, description, default, choices, elements, options.
 Option = dict[str, Any]
 
@@ -52,6 +59,11 @@ def option(variable: str) -> Option:
         if variable in options:
             return options[variable]
     raise KeyError(variable)
+
+
+def range_of(variable: str) -> tuple[int, int | None]:
+    """(least, most or None) of a variable that is a whole number."""
+    return _RANGES.get(variable, (0, None))
 
 
 def default(variable: str) -> Any:

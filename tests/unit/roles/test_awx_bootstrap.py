@@ -318,19 +318,6 @@ def test_bounds_are_those_that_are_checked():
                 guards_of({guard: beyond})
 
 
-def test_defaults_of_variables_that_no_role_documents():
-    """They are the modules' own."""
-    for variable, module, option in (
-        ("npu_wait_timeout", "npu_wait", "timeout"),
-        ("npu_validate_timeout", None, 60),
-    ):
-        if module:
-            with open(os.path.join(CHECKOUT, "plugins", "modules", module + ".py"), encoding="utf-8") as stream:
-                documented = yaml.safe_load(stream.read().split('DOCUMENTATION = r"""')[1].split('"""')[0])
-            option = documented["options"][option]["default"]
-        assert QUESTIONS[variable]["option"]["default"] == option
-
-
 # --- the workflow ---
 
 # Drawn by hand, from the guide.

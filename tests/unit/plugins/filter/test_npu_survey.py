@@ -11,12 +11,12 @@ from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_surv
 from support.awx import rules as awx_rules
 
 QUESTIONS = {
-    "npu_driver_version": {"role": "npu_driver", "question": "Driver version"},
-    "npu_upgrade_auto": {"role": "npu_upgrade", "question": "Auto?"},
-    "npu_upgrade_on_blocked": {"role": "npu_upgrade", "question": "Blocked?"},
-    "npu_upgrade_max_parallel": {"role": "npu_upgrade", "question": "How many?", "min": 0},
-    "npu_heal_storm_percent": {"role": "npu_heal", "question": "Storm?", "min": 0, "max": 100},
-    "npu_validate_timeout": {"question": "Wait?", "min": 0, "option": {"type": "int", "description": "How long.", "default": 60}},
+    "npu_driver_version": "Driver version",
+    "npu_upgrade_auto": "Auto?",
+    "npu_upgrade_on_blocked": "Blocked?",
+    "npu_upgrade_max_parallel": "How many?",
+    "npu_heal_storm_percent": "Storm?",
+    "npu_validate_timeout": "Wait?",
 }
 
 
