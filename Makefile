@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock settings format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +42,9 @@ lint: ## run shellcheck, ruff, yamllint, ansible-lint and mypy
 docs-lint: ## check documentation, changelog and links
 build: ## build the collection and check it with Galaxy's importer
 ee: ## test the requirements of the execution environment
+
+settings: venv ## update docs/settings.md
+	@dev/settings_page
 
 format: venv ## format all Python
 	@dev/format

@@ -55,9 +55,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
 
 
-def npu_survey(
-    variables: list[str], questions: dict[str, dict[str, Any]], defaults: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def npu_survey(variables: list[str], questions: dict[str, str], defaults: dict[str, Any] | None = None) -> dict[str, Any]:
     """See DOCUMENTATION."""
     defaults = defaults or {}
     unknown = awx_survey.unknown(defaults, questions)
