@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
     from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -79,7 +79,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
         resolve=lambda reference, config: NEW_DIGEST,
         size=lambda *_args: 2**30,
         support=fleet_support.judge,
-        confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets),
+        confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
     settings = asked()

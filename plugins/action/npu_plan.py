@@ -13,9 +13,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -76,7 +76,7 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
         resolve=driver_image.resolve,
         size=driver_image.size,
         support=fleet_support.judge,
-        confirm=lambda pods: drain_simulation.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
+        confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=time.time(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
         own_pod=drain_pod.own_pod_name(),

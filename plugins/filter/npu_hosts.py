@@ -58,7 +58,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given, is_empty
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given, is_empty
 
 _SECRET = ("registry_username", "registry_password")
 

@@ -51,7 +51,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import given
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
 
 
 def npu_settings(hostvars: Any, host: str, role: str = "npu_upgrade") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import RebootAnswer, Verdict, View
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.

@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import empty_answers, given, is_empty
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import empty_answers, given, is_empty
 
 HOSTS = {
     "type": "list",

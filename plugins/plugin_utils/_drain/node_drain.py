@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import (
     BUDGET,
     RETURNING,
@@ -69,7 +69,7 @@ class Drain:
 
     def simulate(self) -> list[Blocker]:
         """The Blockers there are now; nothing is changed."""
-        return drain_simulation.simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod, beat=self._beat)
+        return drain_dry_run.simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod, beat=self._beat)
 
     def wait_for_jobs(self) -> list[Pod]:
         """Let the pods of npu_upgrade_wait_for_jobs finish. Returns those that still run at the limit (Pod objects)."""
@@ -134,7 +134,7 @@ class Drain:
             gone.update(uid for uid in attempts if uid not in {pod.uid for pod in pods})
             if not pods:
                 return len(gone)
-            found = drain_simulation.objections(pods, policy, budgets, self._own_pod)
+            found = drain_dry_run.objections(pods, policy, budgets, self._own_pod)
             hopeless = [blocker for blocker in found if blocker.kind != BUDGET]
             if hopeless:
                 self._give_up(hopeless)

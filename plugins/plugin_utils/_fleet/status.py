@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
@@ -56,7 +56,7 @@ def _by_node(pods: Objects, daemonsets: Collection[str]) -> dict[str | None, Obj
 
 def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None, now: float, recovery: str | None) -> View:
     ready, why = kube_client.node_ready(node)
-    wedge = heal_wedge.of(node)
+    wedge = wedged_annotation.of(node)
     labels = kube_client.labels(node)
     return {
         "ready": ready,

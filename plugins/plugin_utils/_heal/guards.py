@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -65,14 +65,14 @@ class Guards:
 
     def _hit(self, node: Object, now: float) -> bool:
         """Whether it wedged within the window, be it that it was recovered since."""
-        wedge, begin = heal_wedge.of(node), now - self.storm_window
+        wedge, begin = wedged_annotation.of(node), now - self.storm_window
         if wedge is not None and (wedge.seconds is None or wedge.seconds >= begin):
             return True
         return any((maintenance_record.seconds_of(when) or 0) >= begin for when in attempts(node, now))
 
     def approval_not_before(self, node: Object) -> float | None:
         """Seconds since 1970 before which an approval was meant for something else, or None."""
-        wedge = heal_wedge.of(node)
+        wedge = wedged_annotation.of(node)
         return None if self.old_approvals or wedge is None else wedge.seconds
 
 

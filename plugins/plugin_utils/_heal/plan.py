@@ -26,7 +26,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
     SKIPPED,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
@@ -43,7 +43,7 @@ class UnhealthyNode:
 
     def __init__(self, host: str | None, name: str, node: Object) -> None:
         self.host, self.name, self.node = host, name, node
-        self.wedge = heal_wedge.of(node)
+        self.wedge = wedged_annotation.of(node)
         self.verdict = ""
         self.reason: str | None = None
         self.resource: str | None = None
@@ -167,7 +167,7 @@ def make(
 
 
 def _concerns(node: Object) -> bool:
-    if heal_wedge.of(node) is not None or heal_guards.left(node):
+    if wedged_annotation.of(node) is not None or heal_guards.left(node):
         return True
     try:
         return (maintenance_record.decode(node) or {}).get("reason") == maintenance_record.RECOVERY_REASON
@@ -212,7 +212,7 @@ def _judge(
 
 def _judge_wedged(
     entry: UnhealthyNode,
-    wedge: heal_wedge.Wedge,
+    wedge: wedged_annotation.Wedge,
     facts: Facts,
     guards: heal_guards.Guards,
     now: float,

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
@@ -43,7 +43,7 @@ class Adoption:
         if request.release is None:
             stays = request.reason == maintenance_record.UPGRADE_REASON
         else:
-            stays = maintenance_reboot.runs(view, request.release)
+            stays = maintenance_host_side.runs(view, request.release)
         tried, before = _driver(driver), _driver(good)
         self._slots.hold(request.node, request.run, pool=self._work.pool(tried) if stays else None)
 
@@ -94,7 +94,7 @@ class Adoption:
         request, node = self._request, self._log.node
         if request.release is None:
             raise NotDue(WITHDRAWN, "Nothing is left of its maintenance.")
-        if not maintenance_reboot.runs(view, request.release) or view["good"] != view["driver"]:
+        if not maintenance_host_side.runs(view, request.release) or view["good"] != view["driver"]:
             raise NotDue(
                 FAILED,
                 "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"

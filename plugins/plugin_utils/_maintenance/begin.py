@@ -13,8 +13,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
@@ -174,7 +174,7 @@ class Beginning:
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._identified()
-        if not self._purpose.recovers and maintenance_reboot.on_trial(view):
+        if not self._purpose.recovers and maintenance_host_side.on_trial(view):
             self._adoption.adopt_trial(view, lost=False)
             return None
         self._purpose.check_host(self._log.node, view)
@@ -197,7 +197,7 @@ class Beginning:
         if not lost and (self._purpose.recovers or maintenance_record.state(node) in _TO_BEGIN):
             return False
         view = self._identified()
-        if maintenance_reboot.on_trial(view) and not self._purpose.recovers:
+        if maintenance_host_side.on_trial(view) and not self._purpose.recovers:
             self._adoption.adopt_trial(view, lost)
             return True
         if not lost and not view["next"]:
@@ -214,7 +214,7 @@ class Beginning:
     def _adopt_unapproved(self) -> bool:
         """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
         view = None if self._purpose.recovers else self._work.host.peek()
-        if view is None or not maintenance_reboot.on_trial(view):
+        if view is None or not maintenance_host_side.on_trial(view):
             return False
         self._work.check_identity(view)
         self._adoption.adopt_trial(view, lost=False)

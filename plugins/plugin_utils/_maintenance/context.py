@@ -22,8 +22,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import Outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostSide, Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, Job, Target
 
 # The way forth.

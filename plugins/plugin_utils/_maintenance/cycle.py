@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import reboot as maintenance_reboot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
@@ -38,6 +38,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     check_skip,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     ANSWERS,
     AWAITING,
@@ -50,7 +51,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     Outcome,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import (
     INTENT,
     LEFT,
@@ -199,11 +199,11 @@ class Cycle:
             return ending.give_back(AWAITING, exc.message)
         except maintenance_slots.Halted as exc:
             return ending.give_back(HALTED, exc.message)
-        except (Blocked, Skipped, maintenance_reboot.Held, maintenance_slots.NotYet) as exc:
+        except (Blocked, Skipped, maintenance_host_side.Held, maintenance_slots.NotYet) as exc:
             if intended and isinstance(exc, Blocked):
                 return self._stuck(exc)
             return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
-        except maintenance_reboot.NotSent as exc:
+        except maintenance_host_side.NotSent as exc:
             # In a rollback the host is neither here nor there.
             return ending.halt(exc) if step == maintenance_record.ROLLBACK else ending.give_back(FAILED, exc.message)
         except WrongHost as exc:
@@ -211,7 +211,7 @@ class Cycle:
             if intended and self._purpose.recovers:
                 return self._work.outcome(FAILED, exc.message)
             return ending.halt(exc) if intended else ending.give_back(FAILED, exc.message)
-        except maintenance_reboot.HostUnreachable as exc:
+        except maintenance_host_side.HostUnreachable as exc:
             return self._stuck(exc) if intended else ending.give_back(DEFERRED, exc.message)
         except NpuError as exc:
             return self._stuck(exc) if intended else ending.give_back(FAILED, exc.message)
@@ -279,12 +279,12 @@ class Cycle:
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
         self._work.say("is back")
         record = self._log.own
-        if release is None or maintenance_reboot.runs(view, release):
+        if release is None or maintenance_host_side.runs(view, release):
             # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
             # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
             labels = self._work.components_back() if view["ready"] else {}
             self._log.step(maintenance_record.VALIDATION, labels=labels, **self._taken(view))
-        elif not maintenance_reboot.came_without_trial(view, record):
+        elif not maintenance_host_side.came_without_trial(view, record):
             return self._to_rollback("the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True)
         elif record["attempt"] >= MOST_ATTEMPTS:
             why = "the host booted %d times without trying %s; see journalctl -u npu-driver-select there"
@@ -310,16 +310,16 @@ class Cycle:
         view = self._work.host.wait_free()
         self._work.check_identity(view)
         self._work.check_unique()
-        if maintenance_reboot.trial_runs(view, self._log.own["to"].get("release")):
+        if maintenance_host_side.trial_runs(view, self._log.own["to"].get("release")):
             self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
         self._work.check_slot()
         if view["holders"] and self._purpose.recovers:
             # Most likely they hang in the kernel, and only the reboot ends them.
-            self._work.say("reboots although %s" % maintenance_reboot.held_text(view["holders"]))
+            self._work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))
         elif view["holders"]:
-            text = "Not rebooted: %s." % maintenance_reboot.held_text(view["holders"])
-            raise maintenance_reboot.Held(text, blockers=maintenance_reboot.holder_blockers(view["holders"]))
+            text = "Not rebooted: %s." % maintenance_host_side.held_text(view["holders"])
+            raise maintenance_host_side.Held(text, blockers=maintenance_host_side.holder_blockers(view["holders"]))
 
         def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
@@ -423,14 +423,14 @@ class Cycle:
                 view = self._work.host.view()
             if view["good"] is None:
                 return self._ending.fail("failed", "There is no good release to roll back to: it stays cordoned.", False)
-            if view["going_down"] or not maintenance_reboot.runs(view, view["good"]):
+            if view["going_down"] or not maintenance_host_side.runs(view, view["good"]):
                 self._empty_again()
                 self._log.step(maintenance_record.ROLLBACK, boot_id=view["boot_id"])
                 return None
         else:
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
         try:
-            good = view["driver"] if maintenance_reboot.runs(view, view["good"]) else view["good"]
+            good = view["driver"] if maintenance_host_side.runs(view, view["good"]) else view["good"]
             self._check.in_order(record["to" if turned else "from"]["version"], good)
         except Invalid as exc:
             if turned:

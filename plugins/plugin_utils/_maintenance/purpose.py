@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -121,7 +121,7 @@ class Recovery:
         self.most_at_once = guards.max_parallel
 
     def check_due(self, node: Object, now: float) -> None:
-        if heal_wedge.of(node) is None:
+        if wedged_annotation.of(node) is None:
             if heal_guards.left(node):
                 return  # only its cordon is to be given back
             raise NotDue(maintenance_outcome.ANSWERS, "Its chips respond again.")
@@ -135,7 +135,7 @@ class Recovery:
             raise NotDue(maintenance_outcome.HALTED, storm)
 
     def check_host(self, node: Object, view: View) -> None:
-        wedge = heal_wedge.of(node)
+        wedge = wedged_annotation.of(node)
         if wedge is None:
             return
         # Without a driver the node agent has nothing to look at, and what it said before the reboot stays.
@@ -148,12 +148,12 @@ class Recovery:
             raise NotDue(maintenance_outcome.TOO_SOON, why)
 
     def check_still_due(self, node: Object) -> None:
-        if self.needs_reboot(node) and heal_wedge.of(node) is None:
+        if self.needs_reboot(node) and wedged_annotation.of(node) is None:
             raise Recovered()
 
     @staticmethod
     def needs_reboot(node: Object) -> bool:
-        return heal_wedge.of(node) is not None or not heal_guards.left(node)
+        return wedged_annotation.of(node) is not None or not heal_guards.left(node)
 
     def begin(self, record: Record, node: Object, view: View, now: str) -> Record:
         record["due"] = maintenance_record.state(node)

@@ -10,7 +10,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 

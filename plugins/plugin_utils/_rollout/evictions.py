@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.room import Room
@@ -32,7 +32,7 @@ def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, se
         }
         # Jobs are waited for; what their budgets say now does not matter.
         pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
-        blockers = drain_simulation.objections(pods, policy, snapshot.budgets, lookups.own_pod)
+        blockers = drain_dry_run.objections(pods, policy, snapshot.budgets, lookups.own_pod)
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
         open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]

@@ -16,7 +16,7 @@ from typing import Any
 from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.given import is_empty
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
 
 
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:

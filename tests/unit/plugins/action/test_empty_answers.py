@@ -14,7 +14,7 @@ import sys
 import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import given, specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import empty_answers, specs
 
 PLACE = os.path.abspath(next(iter(collection.__path__)))
 ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
@@ -86,7 +86,7 @@ class HostVars:
 def test_ansible_goes_on_with_its_own_variables():
     ours = Manager("loader", {"npu_driver_version": "", "npu_namespace": "npu"})
     whole = HostVars("inventory", ours, "loader")
-    view = given.given(whole)
+    view = empty_answers.given(whole)
     assert view._variable_manager._extra_vars == {"npu_namespace": "npu"} and view._variable_manager._loader == "loader"
     assert ours._extra_vars == {"npu_driver_version": "", "npu_namespace": "npu"} and ours._hostvars is whole
 

@@ -28,7 +28,7 @@ FAR = 60
 
 ACTION = f"""
 from ansible.plugins.action import ActionBase
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_call
 
 host_call.LIMIT = {LIMIT}

@@ -14,7 +14,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_call
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 
 class Action:

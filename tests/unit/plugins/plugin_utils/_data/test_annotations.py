@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -97,7 +97,7 @@ def test_a_record_of_ours_and_one_with_more_in_it():
 def test_what_is_nested_without_end():
     with pytest.raises(NpuError, match="it is nested too deeply"):
         maintenance_record.decode(a_node(record='{"run":' * 10000))
-    assert heal_wedge.of(a_node(wedged="[" * 100000)).reason.endswith("...")
+    assert wedged_annotation.of(a_node(wedged="[" * 100000)).reason.endswith("...")
 
 
 def test_what_is_written_can_be_read():

@@ -8,9 +8,9 @@ import socket
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import simulation as drain_simulation
 
 from support.kube.eviction_stub import BUDGETS, PODS, budget, pod, violation
 
@@ -19,7 +19,7 @@ OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components
 
 def simulate(cluster, own_pod=None, **variables):
     pods = drain_pod.pods_of_node(cluster, "a")
-    return drain_simulation.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
+    return drain_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
 
 
 def test_a_users_pod_with_our_node_selector_is_evicted(api, cluster, time):

@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedge as heal_wedge
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -108,9 +108,9 @@ def test_an_approval_counts_from_the_wedge_on(given, old, expected):
 def test_a_wedge_by_hand_is_dated_by_who_wrote_it():
     """A person may ask for a reboot like that."""
     entry = {"manager": "kubectl", "time": ago(50), "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + WEDGED: {}}}}}
-    found = heal_wedge.of(node(wedged="chip 3 is slow", fields=[entry]))
+    found = wedged_annotation.of(node(wedged="chip 3 is slow", fields=[entry]))
     assert (found.since, found.reason, found.is_of("any")) == (ago(50), "chip 3 is slow", True)
-    assert heal_wedge.of(node(wedged="[]")).since is None
+    assert wedged_annotation.of(node(wedged="[]")).since is None
     assert verdict(node(wedged="chip 3 is slow"))[0] == "recover"
 
 

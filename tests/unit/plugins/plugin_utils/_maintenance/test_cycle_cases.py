@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
 from support.fleet.maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench

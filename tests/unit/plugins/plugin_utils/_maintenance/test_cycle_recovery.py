@@ -10,7 +10,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.reboot import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.fake_fleet import OLD, Fate, Killed, Pods
 from support.fleet.maintenance_bench import APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
