@@ -5,4 +5,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support import collection  # noqa: F401  pylint: disable=unused-import
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lasting_directory(tmp_path_factory):
+    """pytest makes its directory when the first test asks for one, and an API server of the tests may be the place just then."""
+    tmp_path_factory.getbasetemp()

@@ -148,7 +148,8 @@ class Parking:
                     settle(workload, exc)
             if not failed:
                 return
-            assert pause is not None  # in the last round nothing is put off
+            if pause is None:
+                raise AssertionError("in the last round nothing is put off")
             workloads = failed
             self._cluster.clock.sleep(pause)
 

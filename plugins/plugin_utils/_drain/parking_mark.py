@@ -29,7 +29,8 @@ class Mark:
 
     @classmethod
     def of(cls, workload: Workload, run: str, now: float) -> Mark:
-        assert workload.kind.field is not None  # or it could not be stopped
+        if workload.kind.field is None:
+            raise AssertionError("or it could not be stopped")
         restore = nested(workload.kind.field, workload.value())
         return cls(run, maintenance_record.rfc3339(now), workload.item["metadata"]["uid"], restore)
 

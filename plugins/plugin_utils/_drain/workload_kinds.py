@@ -163,7 +163,8 @@ class Workload:
     def value(self, path: Path | None = None) -> Any:
         """What is at ``path``, by default in the kind's field; None when there is nothing."""
         path = path or self.kind.field
-        assert path is not None  # of a kind that is not completed, only what its Mark names is asked for
+        if path is None:
+            raise AssertionError("of a kind that is not completed, only what its Mark names is asked for")
         return dig(self.item, path)
 
     @property

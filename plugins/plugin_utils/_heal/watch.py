@@ -148,7 +148,8 @@ def run(command: list[str], say: Callable[[str], None]) -> int:
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    assert process.stdout is not None  # it is a pipe
+    if process.stdout is None:
+        raise AssertionError("it is a pipe")
     with process.stdout, _ends_with(process):
         for line in process.stdout:
             say(line.rstrip("\n"))

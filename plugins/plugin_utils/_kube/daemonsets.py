@@ -147,7 +147,8 @@ class DaemonSetSnapshot:
             node = self.nodes.get(name)
             if node is None:
                 return "no such node in the cluster"
-            assert daemonset.object is not None  # otherwise no node would be unfinished
+            if daemonset.object is None:
+                raise AssertionError("otherwise no node would be unfinished")
             events = self._events_of(daemonset.namespace, daemonset.object["metadata"]["uid"])
             return why_no_pod(daemonset.object, node, events)
         events = self._events_of(daemonset.namespace, pod["metadata"]["uid"])
@@ -256,7 +257,8 @@ class DaemonSet:
         return sorted(name for name in wanted - done if name is not None)
 
     def summary(self) -> dict[str, Any]:
-        assert self.object is not None  # of a Snapshot that is finished
+        if self.object is None:
+            raise AssertionError("of a Snapshot that is finished")
         return {
             "namespace": self.namespace,
             "name": self.name,

@@ -329,7 +329,8 @@ class NodeLog:
     @property
     def own(self) -> Record:
         """``record``, for whoever is called only where there is one."""
-        assert self.record is not None
+        if self.record is None:
+            raise AssertionError("no record, where there must be one")
         return self.record
 
     def open(self) -> Record | None:

@@ -103,7 +103,7 @@ class Checkout:
 
     def run(self, **options) -> tuple[int, str]:
         process = self.start(**options)
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, _unused = process.communicate(timeout=PATIENCE)
         return process.returncode, output
 
     def lines(self, name: str = "events") -> list[str]:
@@ -150,10 +150,10 @@ def test_the_whole_of_it(checkout):
         ["molecule-default", "molecule-workload", "molecule-heal", "molecule-awx"] + ["maintenance-test"] * 2 + ["lab-test"] * 3
     )
     events = [line.split(maxsplit=4) for line in checkout.lines()]
-    assert [lab for name, lab, *_ in events if name == "lab-up"] == ["61", "62", "63"]
-    assert [lab for name, lab, *_ in events if name == "lab-down"] == ["61", "62", "63"]
+    assert [lab for name, lab, *_rest in events if name == "lab-up"] == ["61", "62", "63"]
+    assert [lab for name, lab, *_rest in events if name == "lab-down"] == ["61", "62", "63"]
     # The last one of all need not restore its lab.
-    assert [name for name, _, goes, *_ in events if goes == "1"] == ["lab-test"]
+    assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"]
     assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
     assert output.splitlines()[-4] == "12 passed, 0 failed, 6 skipped"  # of six files
     assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
@@ -201,7 +201,7 @@ def test_a_test_on_a_lab_fails(checkout):
 
 def test_a_summary_is_shown(checkout):
     checkout.does("unit", "echo '=== 7 passed, 1 skipped in 3 s ==='; echo bye")
-    _, output = checkout.run()
+    _unused, output = checkout.run()
     assert re.search(r"  ok    unit +\d+ s  7 passed, 1 skipped in 3 s\n", output)
 
 
@@ -247,7 +247,7 @@ def test_a_lab_that_runs_stays(checkout):
     assert status == 0, output
     assert "lab-down-62" in output and "lab-down-61" not in output and "lab-down-63" not in output
     events = [line.split(maxsplit=3) for line in checkout.lines()]
-    assert {lab for _, lab, goes, *_ in events if goes == "1"} <= {"62"}
+    assert {lab for _unused, lab, goes, *_rest in events if goes == "1"} <= {"62"}
 
 
 def test_a_lab_that_does_not_go(checkout):
@@ -259,7 +259,7 @@ def test_a_lab_that_does_not_go(checkout):
 
 def test_signs_of_life(checkout):
     checkout.does("unit", "echo first; echo second; sleep 1")
-    _, output = checkout.run()
+    _unused, output = checkout.run()
     assert re.search(r"  \.\.\.\.  unit +\d+ s  second\n", output)
 
 
@@ -276,7 +276,7 @@ def test_a_signal_ends_all_of_it(checkout, signum, background):
     process = checkout.start(preexec_fn=as_a_script_starts_what_it_does_not_wait_for)
     checkout.wait_for("pids", 6)
     process.send_signal(signum)
-    output, _ = process.communicate(timeout=PATIENCE)
+    output, _unused = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     # First the way that lets them put back what they changed.
     assert checkout.begun().count("asked") == 3 and "told" not in checkout.begun()
@@ -329,7 +329,7 @@ def test_ci_ends_it_with_a_signal(checkout):
     with subprocess.Popen([checkout.root / ".ci/run"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         checkout.wait_for("pids", 2)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, _unused = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, output
     assert checkout.left() == []
     assert "asked unit" in checkout.lines()

@@ -101,5 +101,5 @@ def test_facts_for_an_upgrade_that_nobody_could_read(upgrade, why):
 def test_a_host_where_everything_is_wrong():
     """Nineteen failed checks with what to do about each are more than a sentence."""
     check = {"name": "chips", "ok": False, "expected": "x" * 200, "seen": "x" * 200, "message": "x" * 200}
-    failed = [dict(check) for _ in range(19)]
+    failed = [dict(check) for _index in range(19)]
     assert host_answers.why_not({}, {"valid": False, "checks": failed, "msg": host_checks.summary(failed)}) is None
