@@ -78,7 +78,7 @@ def subresource(request):
 def test_plugin_changes_no_other_node(api, subresource):
     plugin = api(PLUGIN)
     for body in (meta(annotations={"npu.openfuyao.com/approve-reboot": "true"}), meta(labels={"servertype": "x"})):
-        refused(lambda body=body: plugin.patch(NODE % ELSEWHERE + subresource, body), "its own node only")
+        refused(lambda body=body: plugin.patch(NODE % ELSEWHERE + subresource, body), "may only change its own node")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_plugin_changes_no_other_node(api, subresource):
     ],
 )
 def test_plugin_changes_nothing_of_ours_on_its_node(api, subresource, change):
-    refused(lambda: api(PLUGIN).patch(NODE % HERE + subresource, meta(**change)), "a device plugin may change")
+    refused(lambda: api(PLUGIN).patch(NODE % HERE + subresource, meta(**change)), "a device plugin may only change")
 
 
 def test_plugin_changes_neither_spec_nor_status_of_its_node(api):
@@ -143,15 +143,17 @@ def pods(lab):
 def test_plugin_changes_pods_of_its_node_only_and_little_of_them(lab, api, pods):
     plugin = api(PLUGIN)
     chips = meta(annotations={"huawei.com/AscendReal": "Ascend910-7"})
-    refused(lambda: plugin.patch(pods[ELSEWHERE], chips), "pods of its own node only")
+    refused(lambda: plugin.patch(pods[ELSEWHERE], chips), "may only change pods of its own node")
     for change in (
         {"labels": {"app": "other"}},
         {"finalizers": ["example.com/never"]},
         {"annotations": {"npuops.ascend/skip": "true"}},
     ):
-        refused(lambda change=change: plugin.patch(pods[HERE], meta(**change)), "a device plugin may change")
+        refused(lambda change=change: plugin.patch(pods[HERE], meta(**change)), "a device plugin may only change")
     image = {"op": "replace", "path": "/spec/containers/0/image", "value": "example.com/other"}
-    refused(lambda: plugin.request("PATCH", pods[HERE], [image], "application/json-patch+json"), "annotations of pods only")
+    refused(
+        lambda: plugin.request("PATCH", pods[HERE], [image], "application/json-patch+json"), "may only change annotations of pods"
+    )
     # What it is there for, on both nodes.
     for node in pods:
         lab.wait_for(
@@ -169,11 +171,15 @@ def test_plugin_writes_no_config_map_but_its_own(lab, api):
     path = "/api/v1/namespaces/%s/configmaps"
     other = lab.api.get(path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE)
     refused(
-        lambda: plugin.request("PUT", path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE, other), "of its own node only"
+        lambda: plugin.request("PUT", path % "kube-system" + "/mindx-dl-deviceinfo-" + ELSEWHERE, other),
+        "may only write the ConfigMap mindx-dl-deviceinfo of its own node",
     )
     for namespace, name in (("kube-system", "kube-root"), ("default", "mindx-dl-deviceinfo-" + HERE)):
         new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
-        refused(lambda new=new, namespace=namespace: plugin.request("POST", path % namespace, new), "of its own node only")
+        refused(
+            lambda new=new, namespace=namespace: plugin.request("POST", path % namespace, new),
+            "may only write the ConfigMap mindx-dl-deviceinfo of its own node",
+        )
 
 
 def test_plugin_asks_for_no_reboot(api):
@@ -192,8 +198,8 @@ def test_plugin_asks_for_no_reboot(api):
 
     assert event(HERE, "FaultOccur")
     refused(lambda: event(HERE, "RebootRequired"), "may not request a reboot")
-    refused(lambda: event(HERE, "RebootRequired", "default"), "own node only")
-    refused(lambda: event(ELSEWHERE, "FaultOccur"), "its own node only")
+    refused(lambda: event(HERE, "RebootRequired", "default"), "its own node")
+    refused(lambda: event(ELSEWHERE, "FaultOccur"), "may only create events")
 
 
 def test_plugin_asks_kubelets_for_pods_and_nothing_else(lab, token):
@@ -238,9 +244,13 @@ def test_plugin_does_its_work(lab):
 @pytest.mark.parametrize(
     "node, change, words",
     [
-        (ELSEWHERE, {"annotations": {"npuops.ascend/wedged": "{}"}}, "its own node only"),
-        (HERE, {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}}, "the annotation npuops.ascend/wedged only"),
-        (HERE, {"labels": {"npuops.ascend/components": "paused"}}, "the label npu.openfuyao.com/reboot-required only"),
+        (ELSEWHERE, {"annotations": {"npuops.ascend/wedged": "{}"}}, "may only change its own node"),
+        (
+            HERE,
+            {"annotations": {"npu.openfuyao.com/approve-reboot": "true"}},
+            "may only change the annotation npuops.ascend/wedged",
+        ),
+        (HERE, {"labels": {"npuops.ascend/components": "paused"}}, "may only change the label npu.openfuyao.com/reboot-required"),
         (HERE, {"finalizers": ["example.com/never"]}, "labels and annotations"),
         (
             HERE,

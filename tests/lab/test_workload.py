@@ -342,12 +342,12 @@ def test_an_agent_may_change_its_own_node_only(lab):
     assert "annotated" in as_agent(lab, bound, "annotate", "node", "npu-a", f"{annotation}=x")
     assert "annotated" in as_agent(lab, bound, "annotate", "node", "npu-a", f"{annotation}-")
     for token in (bound, loose):
-        assert "its own node only" in as_agent(lab, token, "label", "node", "npu-b", f"{label}=true")
-    assert "its own node only" in as_agent(lab, loose, "label", "node", "npu-a", f"{label}=true")
+        assert "may only change its own node" in as_agent(lab, token, "label", "node", "npu-b", f"{label}=true")
+    assert "may only change its own node" in as_agent(lab, loose, "label", "node", "npu-a", f"{label}=true")
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "mine=true")
     assert "the label" in as_agent(lab, bound, "label", "node", "npu-a", "npuops.ascend/components-")
     assert "the annotation" in as_agent(lab, bound, "annotate", "node", "npu-a", "npu.openfuyao.com/approve-reboot=true")
-    assert "labels and annotations of its node only" in as_agent(
+    assert "may only change labels and annotations of its node" in as_agent(
         lab, bound, "patch", "node", "npu-a", "-p", '{"spec":{"unschedulable":true}}'
     )
     assert "forbidden" in as_agent(lab, bound, "get", "nodes")
