@@ -174,7 +174,7 @@ def test_missing_tag(node, stage, token, tmp_path):
     publish(token, tmp_path, tag="25.5.0-910b-other")
     failed(
         stage(token)[0],
-        f"{token.address}/{REPOSITORY}:{TAG} does not exist. The registry has for the same version: 25.5.0-910b-other",
+        f"{token.address}/{REPOSITORY}:{TAG} does not exist. For the same version, the registry has: 25.5.0-910b-other",
     )
 
 
