@@ -103,7 +103,7 @@ def test_build_and_again(build, package, registry):
     "change, text",
     [
         ({"password": "wr0ng-one"}, "does not let user 'alice' read mlops/ascend-driver"),
-        ({"kernel": "5.10.0", "os": "oe2203"}, f"no kernel modules for 5.10.0: the package has them for {KERNEL}"),
+        ({"kernel": "5.10.0", "os": "oe2203"}, f"no kernel modules for 5.10.0: the package has modules for {KERNEL}"),
         ({"package": "/nowhere.run"}, "/nowhere.run does not exist"),
         ({"package_sha256": "0" * 64}, "it is another file, or damaged"),
         ({"chip": "910B/x"}, "cannot be an image tag"),

@@ -119,7 +119,7 @@ REFUSED = {
         "npu_heal_service_inventory: this host has no inventory /etc/$HOME/hosts.yml",
     ),
     "unreadable-inventory": ({"inventory": f"{PLACE}/secret.yml"}, f"the account {USER} may not read {PLACE}/secret.yml"),
-    "no-command": ({"command": ""}, "This host has no ansible-playbook where a shell looks for programs"),
+    "no-command": ({"command": ""}, "This host has no ansible-playbook in PATH"),
     "command-is-no-program": ({"command": "/etc/hosts"}, f"the account {USER} may not run /etc/hosts"),
     "name": ({"name": "npuops-heal.service"}, 'npu_heal_service_name is "npuops-heal.service"'),
     "other-service": ({"name": "systemd-journald"}, "This host has a service systemd-journald that is not ours"),

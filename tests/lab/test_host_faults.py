@@ -32,9 +32,9 @@ def broken(lab):
 
 # What is broken -> the check that must say so, what it saw, and a part of what it advises.
 FAULTS = {
-    "wedge": ("npu_smi", "no answer", "-8005"),
-    "smi-fails": ("npu_smi", "no answer", "-8020"),
-    "smi-garbage": ("npu_smi", "no answer", "cannot read"),
+    "wedge": ("npu_smi", "no response", "-8005"),
+    "smi-fails": ("npu_smi", "no response", "-8020"),
+    "smi-garbage": ("npu_smi", "no response", "cannot parse"),
     "fewer-chips": ("npu_smi", f"{CHIPS - 1} chips listed", "dmesg"),
     "alarm": ("health", "NPU 0 chip 0: Alarm", "reset or a reboot"),
     "no-dev-node": ("device_nodes", f"{CHIPS - 1} x /dev/davinciN, no /dev/davinci0", "fell off the bus"),

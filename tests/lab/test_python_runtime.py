@@ -200,7 +200,7 @@ def test_a_lost_runtime_is_told_and_comes_back(lab):
     lab.ssh(HOST, f"rm -rf {TOP}")
     result = lab.playbook("status", check=False)
     told = " ".join(result.stdout.split())
-    assert re.search(rf"{HOST}.*no Python is there yet.*Run npuops\.ascend\.install", told), result.stdout
+    assert re.search(rf"{HOST}.*its Python is not installed yet.*Run npuops\.ascend\.install", told), result.stdout
     assert lab.ssh(HOST, f"test -e {INTERPRETER}", check=False).returncode != 0
     check = lab.playbook("install", "--check")
     assert f"{HOST}: has no Python: install the Python of" in " ".join(check.stdout.split()), check.stdout

@@ -183,7 +183,7 @@ def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, kernel="5.10.0-60.18.0.50.oe2203.x86_64")
     failed(
         stage(token)[0],
-        f"no kernel modules for kernel {os.uname().release}, which this host runs; it has them for 5.10.0-60",
+        f"no kernel modules for the kernel of this host, {os.uname().release}; it has modules for 5.10.0-60",
     )
     assert releases(lab, node) == []
     assert_clean(lab, node)
@@ -225,7 +225,7 @@ def test_another_version(lab, node, stage, token, tmp_path):
 def test_disk_too_small_and_noexec(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
     lab.ssh(node, f"mkdir -p {ROOT} && mount -t tmpfs -o mode=755,size=20m tmpfs {ROOT}")
-    failed(stage(token)[0], f"Not enough room at {ROOT}: 20 MiB are free")
+    failed(stage(token)[0], f"Not enough space in {ROOT}: 20 MiB are free")
     lab.ssh(node, f"mount -o remount,size=500m,noexec {ROOT}")
     failed(stage(token)[0], "mounted noexec")
     lab.ssh(node, f"mount -o remount,exec {ROOT}")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which device plugins an agent that has just started waits for before it calls itself ready."""
+"""The device plugins that a newly started agent waits for before it reports itself ready."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .files import write_json
 
 log = logging.getLogger(__name__)
 
-# Among the plugins' sockets, as the kubelet has its checkpoint among them.
+# In the directory of the plugins' sockets, like the kubelet's checkpoint.
 MEMORY = "npuops-offered.json"
 _WAIT_SECONDS = 60.0  # seconds; a plugin that died for good is not waited for longer
 
 
 class Awaited:
-    """The plugins whose devices the kubelet had from the agent before this one.
+    """The plugins whose devices the previous agent offered to the kubelet.
 
-    A plugin's socket tells, and so does a file in the same directory: a plugin that restarts at the very moment the
-    agent does has no socket. Until the kubelet has their devices again it refuses pods, although the Node's status,
-    written every 10 s, may still count them.
+    They are known from their sockets, and from a file in the same directory, because a plugin that restarts at the same time as the
+    agent has no socket. Until the kubelet has their devices again, it rejects pods, although the Node's status, which is updated
+    every 10 s, may still count the devices.
     """
 
     def __init__(self, directory: str, own: str) -> None:
@@ -41,11 +41,11 @@ class Awaited:
         self._missing = (self._sockets() | self._remembered()) - {self._own}
         self._until = time.monotonic() + _WAIT_SECONDS
         if self._missing:
-            log.info("waiting for device plugins that were here before: %s", ", ".join(sorted(self._missing)))
+            log.info("waiting for device plugins that were registered before: %s", ", ".join(sorted(self._missing)))
 
     @property
     def settled(self) -> bool:
-        """Whether the kubelet has the devices of all of them, or enough was waited."""
+        """Whether the kubelet has the devices of all of them, or the time limit has passed."""
         return not self._missing or time.monotonic() > self._until
 
     def offered(self, endpoint: str) -> None:
@@ -56,12 +56,12 @@ class Awaited:
             self._remember()
 
     def _remember(self) -> None:
-        """Those that did not come in time are forgotten with the first one that comes later."""
+        """Write the plugins to the file. After the time limit, missing plugins are dropped from it."""
         names = self._offered | (set() if time.monotonic() > self._until else self._missing)
         try:
             write_json(os.path.join(self._directory, MEMORY), sorted(names))
         except OSError as exc:
-            log.warning("cannot note which device plugins there are, the next start may be called ready too early: %s", exc)
+            log.warning("cannot save the list of device plugins, so the agent may be ready too early after a restart: %s", exc)
 
     def _remembered(self) -> set[str]:
         try:
@@ -72,7 +72,7 @@ class Awaited:
         return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
     def _sockets(self) -> set[str]:
-        """The names of the sockets in the directory, which need not exist."""
+        """The names of the sockets in the directory, which may not exist."""
         try:
             with os.scandir(self._directory) as entries:
                 return {entry.name for entry in entries if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)}

@@ -1,14 +1,14 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CDI bridge: kubelet towards the upstream device plugin, device plugin towards the kubelet.
+"""The CDI bridge: acts as kubelet for the upstream device plugin, and as device plugin for the kubelet.
 
     kubelet                                      bridge                                 upstream plugin
     <kubelet dir>/kubelet.sock         <-- Register --  --  Register -->  <plugin dir>/kubelet.sock
     ListAndWatch, Allocate, ...   -->  <kubelet dir>/npuops-*.sock   ...   <plugin dir>/Ascend910.sock
 
-Both directories are /var/lib/kubelet/device-plugins to the program that uses them; the plugin's is a
-directory of ours on the host. One Session is one registration of one plugin, from there to its end.
+Each program sees its directory as /var/lib/kubelet/device-plugins; that of the plugin is a separate directory on the host. A
+Session is one registration of one plugin, until it ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .rpc import Client, PeerGone, Server, describe, socket_identity
 log = logging.getLogger(__name__)
 
 KUBELET_SOCKET = "kubelet.sock"
-# sun_path holds 108 bytes with its final zero.
+# sun_path has 108 bytes, including the final zero.
 _LONGEST_PATH = 107
 
 
@@ -45,14 +45,14 @@ class Limits:
 
     connect: float = 5  # a plugin that registers is listening already
     options: float = 10
-    register: float = 30  # the kubelet connects back and asks for options meanwhile
+    register: float = 30  # includes the kubelet's connection back and its request for options
     stream_opens: float = 2  # from a successful registration to the kubelet's ListAndWatch; more at each retry
-    allocate: float = 300  # a wedged plugin was seen to take over 120
+    allocate: float = 300  # more than 120 was observed with a wedged plugin
     other_calls: float = 60
     quiet: float = 1.0  # between the end of one stream to the kubelet and the next registration, see _offer
     retry_first: float = 1.0
     retry_longest: float = 10.0
-    drain: float = 2.0  # for streams to end by themselves before their connection is dropped
+    drain: float = 2.0  # for streams to end on their own before their connection is dropped
     poll: float = 0.5
 
 
@@ -84,7 +84,7 @@ class Bridge:
         self.awaited = Awaited(plugin_dir, KUBELET_SOCKET)
 
     async def run(self) -> None:
-        """Serve until cancelled; then streams end, sockets disappear, and nothing of the workload notices."""
+        """Serve until cancelled. Then end the streams and remove the sockets, which does not affect workloads."""
         self.kubelet_identity = socket_identity(self.kubelet_socket)
         self.awaited.begin()
         server: Optional[Server] = None
@@ -98,38 +98,38 @@ class Bridge:
                 except OSError as exc:
                     if str(exc) != complaint:
                         complaint = str(exc)
-                        log.error("cannot listen for device plugins, trying again: %s", exc)
+                        log.error("cannot listen for device plugins, retrying: %s", exc)
                 self._look()
                 await asyncio.sleep(self.limits.poll)
         finally:
             if server is not None:
                 server.close()
             for session in self._sessions.values():
-                session.end("the agent stops")
+                session.end("the agent is stopping")
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self.limits.drain + 1)
 
     def _look(self) -> None:
-        """Notice a new kubelet.sock and changed markers."""
+        """Detect a new kubelet.sock and changed markers."""
         self.markers.poll()
         if self._generation != self.markers.generation:
             self._generation = self.markers.generation
-            log.info("driver is %s", "ready" if self.markers.ready else "not ready: devices are Unhealthy")
+            log.info("driver is %s", "ready" if self.markers.ready else "not ready, so all devices are Unhealthy")
             self.count_devices()
         self.see_kubelet()
 
     def see_kubelet(self) -> Optional[tuple]:
-        """Which kubelet socket is there now."""
+        """The identity of the current kubelet socket, or None."""
         identity = socket_identity(self.kubelet_socket)
         if identity != self.kubelet_identity:
             self.kubelet_identity = identity
-            log.info("kubelet socket %s", "is new" if identity else "is gone")
+            log.info("kubelet socket %s", "is new" if identity else "was removed")
             self.changed.notify()
         return identity
 
     async def _listen(self, old: Optional[Server]) -> Server:
         if old is not None:
-            log.warning("our socket %s was removed, listening again", old.path)
+            log.warning("the agent's socket %s was removed, listening again", old.path)
             old.close()
         os.makedirs(self.plugin_dir, mode=0o750, exist_ok=True)
         server = Server(os.path.join(self.plugin_dir, KUBELET_SOCKET), {api.REGISTER: self._register}, {})
@@ -139,11 +139,11 @@ class Bridge:
 
     @property
     def kubelet_socket(self) -> str:
-        """The real kubelet's registration socket."""
+        """The registration socket of the kubelet."""
         return os.path.join(self.kubelet_dir, KUBELET_SOCKET)
 
     async def _register(self, request: bytes) -> bytes:
-        """Registration.Register, called by a plugin. As in the kubelet, an error here makes it try again."""
+        """Registration.Register, called by a plugin. As with the kubelet, the plugin retries after an error."""
         try:
             registration = api.Registration.decode(request)
         except ValueError as exc:
@@ -159,7 +159,7 @@ class Bridge:
             options = await plugin.call(api.GET_OPTIONS, b"", self.limits.options)
         except (GRPCError, PeerGone) as exc:
             plugin.close()
-            log.warning("refused the registration of %s: no plugin options: %s", registration.resource, describe(exc))
+            log.warning("refused the registration of %s: cannot get the plugin options: %s", registration.resource, describe(exc))
             raise GRPCError(Status.UNKNOWN, "failed to get device plugin options: %s" % describe(exc)) from exc
         log.info("plugin registered %s", registration.resource, extra={"resource": registration.resource})
         self.metrics.plugin_registrations.inc(resource=registration.resource)
@@ -185,11 +185,11 @@ class Bridge:
             self.changed.notify()
 
     def stream_ended(self, resource: str) -> None:
-        """The kubelet's stream of this resource is over."""
+        """Record that the kubelet's stream of this resource has ended."""
         self._stream_ended[resource] = time.monotonic()
 
     def quiet_for(self, resource: str) -> float:
-        """Seconds until this resource may be registered at the kubelet again."""
+        """Seconds until this resource may be registered with the kubelet again."""
         ended = self._stream_ended.get(resource)
         return 0.0 if ended is None else max(0.0, ended + self.limits.quiet - time.monotonic())
 
@@ -225,12 +225,12 @@ class Session:
             self._bridge.changed.notify()
 
     def count(self, health: str) -> int:
-        """How many devices the kubelet is told to have this health."""
+        """The number of devices with this health, as offered to the kubelet."""
         offered = self._offered()
         return 0 if offered is None else list(api.devices(offered).values()).count(health)
 
     async def run(self, old: Optional[Session]) -> None:
-        """From the plugin's first list to the end of its stream, or of the agent."""
+        """Run from the plugin's first list until its stream, or the agent, ends."""
         watch = asyncio.create_task(self._watch_plugin())
         try:
             if old is not None:
@@ -244,7 +244,7 @@ class Session:
             self._done = True
 
     async def _watch_plugin(self) -> None:
-        """Read the plugin's lists, always at once: a plugin that cannot send blocks its whole health check."""
+        """Read the plugin's lists immediately, because a plugin that cannot send blocks its health check."""
         try:
             async with contextlib.aclosing(self._plugin.stream(api.LIST_AND_WATCH, b"")) as lists:
                 async for message in lists:
@@ -255,14 +255,14 @@ class Session:
                     self._bridge.changed.notify()
             self.end("the plugin ended its stream")
         except wire.WireError as exc:
-            self.end("the plugin sent a list that cannot be read: %s" % exc)
+            self.end("the plugin sent an invalid list: %s" % exc)
         except (GRPCError, PeerGone) as exc:
             self.end("the plugin's stream broke: %s" % describe(exc))
         finally:
-            self.end("nobody reads the plugin's stream any more")  # never leave healthy devices behind
+            self.end("the plugin's stream is no longer read")  # never leave healthy devices behind
 
     def _offered(self) -> Optional[bytes]:
-        """The list as the kubelet shall see it now."""
+        """The list to send to the kubelet now."""
         if self._list is None or self._bridge.markers.ready:
             return self._list
         return api.all_unhealthy(self._list)
@@ -270,11 +270,11 @@ class Session:
     # Towards the kubelet
 
     async def _offer(self) -> None:
-        """Keep the resource registered at whatever kubelet is there, until the session ends.
+        """Keep the resource registered with the current kubelet until the session ends.
 
-        A registration while the previous stream is open, or just ended, is lost: when a stream ends, the kubelet
-        disconnects the *newest* client of that resource. Hence the quiet time; and should it happen all the same,
-        the stream that ends too early leads to the next round.
+        A registration while the previous stream is open, or has just ended, is lost: when a stream ends, the kubelet disconnects
+        the *newest* client of that resource. Hence the quiet time. If it happens nevertheless, the stream ends early, which leads
+        to the next round.
         """
         bridge = self._bridge
         await bridge.changed.until(lambda: self._ended is not None or self._list is not None)
@@ -286,7 +286,7 @@ class Session:
                 continue
             if await self._sleep(bridge.quiet_for(self.resource)):
                 break
-            # Not what the last poll saw: registering at a new kubelet unknowingly would be done again, and calls break off.
+            # Not the identity from the last poll: otherwise a new kubelet would be registered with twice, which interrupts calls.
             kubelet = bridge.see_kubelet()
             endpoint = self._endpoint()
             try:
@@ -295,7 +295,7 @@ class Session:
                 if not await bridge.changed.until(
                     lambda: self._ended is not None or self._streams > 0, self._limits.stream_opens * delay
                 ):
-                    raise PeerGone("the kubelet took the registration and did not ask for devices")
+                    raise PeerGone("the kubelet accepted the registration, but did not request the devices")
                 delay, complaint = self._limits.retry_first, None
                 await bridge.changed.until(
                     lambda: self._ended is not None or self._streams == 0 or bridge.kubelet_identity != kubelet
@@ -303,14 +303,14 @@ class Session:
             except (OSError, GRPCError, PeerGone) as exc:
                 if describe(exc) != complaint:
                     complaint = describe(exc)
-                    log.warning("cannot register at the kubelet, trying again: %s", complaint, extra={"resource": self.resource})
+                    log.warning("cannot register with the kubelet, retrying: %s", complaint, extra={"resource": self.resource})
                 await bridge.changed.until(lambda: self._ended is not None or bridge.kubelet_identity != kubelet, delay)
                 delay = min(delay * 2, self._limits.retry_longest)
             finally:
                 await self._close(endpoint)
 
     async def _sleep(self, seconds: float) -> bool:
-        """Sleep, but not past the end of the session; True when it has ended."""
+        """Sleep, at most until the session ends; returns whether it has ended."""
         return await self._bridge.changed.until(lambda: self._ended is not None, seconds)
 
     async def _register(self, endpoint: Server) -> None:
@@ -320,11 +320,11 @@ class Session:
             await kubelet.call(api.REGISTER, request, self._limits.register)
         finally:
             kubelet.close()
-        log.info("registered at the kubelet", extra={"resource": self.resource})
+        log.info("registered with the kubelet", extra={"resource": self.resource})
         self._bridge.metrics.kubelet_registrations.inc(resource=self.resource)
 
     async def _close(self, endpoint: Server) -> None:
-        """Let the kubelet's streams end in order where the session ended; then drop every connection."""
+        """If the session has ended, let the kubelet's streams end cleanly; then drop all connections."""
         if self._ended is not None:
             await self._bridge.changed.until(lambda: self._streams == 0, self._limits.drain)
         endpoint.close()
@@ -373,7 +373,7 @@ class Session:
             translated, names = translate.allocate(answer, self._bridge.spec.provided_by)
         except ValueError as exc:
             self._bridge.metrics.allocations.inc(resource=self.resource, result="error")
-            raise GRPCError(Status.INTERNAL, "cannot translate the answer of the device plugin: %s" % exc) from exc
+            raise GRPCError(Status.INTERNAL, "cannot translate the response of the device plugin: %s" % exc) from exc
         except GRPCError:
             self._bridge.metrics.allocations.inc(resource=self.resource, result="error")
             raise
@@ -388,15 +388,15 @@ class Session:
         return await self._call(api.PRE_START, request, self._limits.other_calls)
 
     async def _call(self, method: str, request: bytes, timeout: float) -> bytes:
-        """The plugin's answer; its errors as they are."""
+        """The plugin's response; its errors are passed on."""
         try:
             return await self._plugin.call(method, request, timeout)
         except PeerGone as exc:
-            raise GRPCError(Status.UNAVAILABLE, "the device plugin of %s is gone: %s" % (self.resource, exc)) from exc
+            raise GRPCError(Status.UNAVAILABLE, "the device plugin of %s is not running: %s" % (self.resource, exc)) from exc
 
 
 def endpoint_path(directory: str, resource: str) -> str:
-    """Our socket for a resource; a name that does not fit into a socket address is shortened to its hash."""
+    """The agent's socket for a resource. A name that is too long for a socket address is replaced with its hash."""
     path = os.path.join(directory, "npuops-%s.sock" % resource.replace("/", "_"))
     if len(os.fsencode(path)) > _LONGEST_PATH:
         path = os.path.join(directory, "npuops-%s.sock" % hashlib.sha256(resource.encode()).hexdigest()[:16])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does the CDI spec fit this host? Read and reported here; only the collection's module writes the spec."""
+"""Check that the CDI spec fits this host. The agent only reports problems; only the collection's module writes the spec."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DEVICE = re.compile(r"v?davinci([0-9]+)")
 
 
 class HostPaths(NamedTuple):
-    """Where the agent sees the host's device nodes and its driver tree (through the link)."""
+    """The paths at which the agent sees the host's device nodes and its driver tree (through the link)."""
 
     dev_dir: str
     driver_tree: str
 
 
 def problems(spec: SpecFile, host: HostPaths, marker: Optional[dict]) -> list:
-    """What is wrong, as sentences; empty when the spec fits the chips and the driver that is ready (``marker``)."""
+    """What is wrong, as sentences; empty if the spec fits the chips and the ready driver (``marker``)."""
     found = list(_others(spec))
     try:
         document = spec.load()
@@ -32,17 +32,17 @@ def problems(spec: SpecFile, host: HostPaths, marker: Optional[dict]) -> list:
     except OSError as exc:
         return [*found, "it cannot be checked: %s" % exc]
     except (ValueError, TypeError, AttributeError, KeyError) as exc:
-        return [*found, "%s is no CDI spec: %s" % (spec.path, exc)]
+        return [*found, "%s is not a CDI spec: %s" % (spec.path, exc)]
 
 
 def _others(spec: SpecFile) -> Iterator[str]:
-    """One bad file beside ours takes every CDI device of the host away."""
+    """One invalid file in the directory makes all CDI devices of the host unusable."""
     directories = cdi_spec.directories_of(spec.path)
     for path in cdi_spec.unreadable(directories):
         if path != spec.path:
-            yield "%s beside it cannot be read, and with that no CDI device can be resolved" % path
+            yield "%s in the same directory is invalid, so containerd cannot resolve any CDI device: remove it" % path
     for path in cdi_spec.other_writers(spec.path, directories):
-        yield "%s describes devices of the same kind, and containerd uses neither" % path
+        yield "%s describes devices of the same kind, so containerd resolves neither: remove it" % path
 
 
 def _kind(document: dict) -> Iterator[str]:
@@ -54,13 +54,13 @@ def _devices(document: dict, host: HostPaths) -> Iterator[str]:
     chips = {match.group(1) for match in map(_DEVICE.fullmatch, os.listdir(host.dev_dir)) if match}
     names = {str(device["name"]) for device in document["devices"] if str(device["name"]).isdigit()}
     for chip in sorted(chips - names, key=int):
-        yield "chip %s has a device node and no entry" % chip
+        yield "chip %s has a device node, but no entry" % chip
     for name in sorted(names - chips, key=int):
-        yield "it names chip %s, which has no device node" % name
+        yield "chip %s has an entry, but no device node" % name
 
 
 def _mounts(document: dict, host: HostPaths) -> Iterator[str]:
-    """Only what lies in the driver tree can be seen from here."""
+    """Checks only paths in the driver tree, because the agent sees no others."""
     tree = host.driver_tree.rstrip("/") + "/"
     edits = [
         document.get("containerEdits") or {},
@@ -73,10 +73,10 @@ def _mounts(document: dict, host: HostPaths) -> Iterator[str]:
 
 
 def _release(host: HostPaths, marker: Optional[dict]) -> Iterator[str]:
-    """The spec goes through the link, so it is the link that must name what is loaded."""
+    """The spec goes through the link, so the link must point to the loaded release."""
     release = (marker or {}).get("release")
     if not release or not os.path.islink(host.driver_tree):
         return
     named = os.path.basename(os.path.dirname(os.readlink(host.driver_tree)))
     if named != release:
-        yield "it leads to the release %s, but %s is loaded" % (named, release)
+        yield "it points to the release %s, but %s is loaded" % (named, release)

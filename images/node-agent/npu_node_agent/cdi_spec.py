@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's CDI spec, read only: what a container gets from it."""
+"""The host's CDI spec, read-only: what a container gets from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .translate import NOTHING, Provided
 
 
 class SpecFile:
-    """The spec at ``path``, read again whenever the file was replaced."""
+    """The spec at ``path``, which is read again when the file was replaced."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -21,21 +21,21 @@ class SpecFile:
         self._spec: dict = {}
 
     def load(self) -> dict:
-        """The spec; raises OSError or ValueError with the reason why there is none."""
+        """The spec; raises OSError or ValueError if it cannot be read."""
         found = os.stat(self.path)
         identity = (found.st_ino, found.st_mtime_ns, found.st_size)
         if identity != self._identity:
             with open(self.path, encoding="utf-8") as stream:
                 spec = json.load(stream)
             if not isinstance(spec, dict) or not isinstance(spec.get("devices"), list):
-                raise ValueError("%s is no CDI spec" % self.path)
+                raise ValueError("%s is not a CDI spec" % self.path)
             self._identity, self._spec = identity, spec
         return self._spec
 
     def provided_by(self, names: list) -> Provided:
-        """What the devices ``names`` give; NOTHING while the spec cannot be read.
+        """What the devices ``names`` provide; NOTHING if the spec cannot be read.
 
-        A container that names CDI devices does not start without a spec, and starts by itself once there is one.
+        A container with CDI devices does not start without a spec, and starts without intervention when there is one.
         """
         try:
             spec = self.load()

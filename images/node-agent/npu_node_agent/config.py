@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent's settings: a flag each, or the environment variable of the same name."""
+"""The agent's settings: each is a flag or an environment variable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 < value < 86400:
-        raise argparse.ArgumentTypeError("%s is not between 0 and a day of seconds" % text)
+        raise argparse.ArgumentTypeError("%s is not a number of seconds between 0 and 86400 (a day)" % text)
     return value
 
 
@@ -37,39 +37,39 @@ def _address(text: str) -> tuple:
 
 # name, default, type, help
 _SETTINGS = (
-    ("node-name", "", str, "this node's name in the cluster; empty: nothing is reported to the API server"),
-    ("kubelet-dir", "/var/lib/kubelet/device-plugins", str, "the kubelet's directory of device plugin sockets"),
-    ("plugin-dir", "/var/lib/npuops/device-plugins", str, "the directory the device plugin has in its place"),
+    ("node-name", "", str, "name of this node in the cluster; if empty, nothing is reported to the API server"),
+    ("kubelet-dir", "/var/lib/kubelet/device-plugins", str, "the kubelet's directory for sockets of device plugins"),
+    ("plugin-dir", "/var/lib/npuops/device-plugins", str, "the directory that the device plugin uses instead"),
     ("run-dir", "/run/npuops", str, "directory of the markers"),
-    ("boot-id-file", "/proc/sys/kernel/random/boot_id", str, "file with the host's boot ID"),
-    ("cdi-spec", "/etc/cdi/huawei.com-npu.json", str, "the host's CDI spec"),
-    ("driver-tree", "/var/lib/Ascend/driver", str, "the driver's tree, through its link"),
+    ("boot-id-file", "/proc/sys/kernel/random/boot_id", str, "file with the boot ID of the host"),
+    ("cdi-spec", "/etc/cdi/huawei.com-npu.json", str, "the CDI spec of the host"),
+    ("driver-tree", "/var/lib/Ascend/driver", str, "the driver tree, through its link"),
     (
         "npu-smi",
         "/usr/local/sbin/npu-smi:/usr/local/bin/npu-smi",
         str,
-        "where npu-smi may be if not in the driver's tree, separated by colons",
+        "paths of npu-smi if it is not in the driver tree, separated by colons",
     ),
     ("pci-devices", "/sys/bus/pci/devices", str, "sysfs directory of PCI functions"),
     ("dev-dir", "/dev", str, "directory of the device nodes"),
     ("probe-interval", "60", _seconds, "seconds between two probes"),
-    ("probe-timeout", "30", _seconds, "seconds after which a probe counts as hanging"),
-    ("probe-failures", "3", _count, "failures in a row that make a driver wedged"),
-    ("metrics-address", "0.0.0.0:9461", _address, "where /metrics, /healthz and /readyz are served"),
-    ("api-server", "", str, "URL of the API server; empty: the cluster the agent runs in"),
-    ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "bearer token, read again for every request"),
-    ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "CA of the API server's certificate"),
+    ("probe-timeout", "30", _seconds, "seconds after which a probe is considered hung"),
+    ("probe-failures", "3", _count, "consecutive failures after which the driver is considered wedged"),
+    ("metrics-address", "0.0.0.0:9461", _address, "address (host:port) for /metrics, /healthz and /readyz"),
+    ("api-server", "", str, "URL of the API server; if empty, that of the cluster in which the agent runs"),
+    ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "file with the bearer token, read for every request"),
+    ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "file with the CA of the API server's certificate"),
     ("log-level", "info", str, "debug, info, warning or error"),
 )
 
 
 def parse(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> argparse.Namespace:
-    """The settings; a flag wins over its variable, the variable over the default. Exits with 2 on a wrong one."""
+    """The settings. A flag takes precedence over its variable, and that over the default. Exits with 2 on an invalid value."""
     environment = os.environ if environment is None else environment
     parser = argparse.ArgumentParser(
         prog="npu-node-agent",
-        description="CDI bridge and health watch for Ascend NPUs. Every flag is also read from the environment: "
-        "--probe-interval from %sPROBE_INTERVAL." % ENVIRONMENT_PREFIX,
+        description="CDI bridge and health watch for Ascend NPUs. Every flag can also be set in the environment, for example "
+        "--probe-interval as %sPROBE_INTERVAL." % ENVIRONMENT_PREFIX,
         allow_abbrev=False,
     )
     for name, default, kind, text in _SETTINGS:
@@ -77,7 +77,7 @@ def parse(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = N
         parser.add_argument("--" + name, default=environment.get(variable, default), type=kind, help=text)
     settings = parser.parse_args(arguments)
     if settings.log_level.lower() not in ("debug", "info", "warning", "error"):
-        parser.error("--log-level: %s is none of debug, info, warning, error" % settings.log_level)
+        parser.error("--log-level: %s is not one of debug, info, warning, error" % settings.log_level)
     if settings.probe_timeout >= settings.probe_interval:
-        parser.error("--probe-timeout must be below --probe-interval: one probe at a time")
+        parser.error("--probe-timeout must be less than --probe-interval, because only one probe runs at a time")
     return settings

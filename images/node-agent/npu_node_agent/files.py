@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writing files that others, or the next agent, read: there completely or not at all."""
+"""Write files for other programs and for the next agent atomically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 
 
 def write_json(path: str, value: object) -> None:
-    """Replace ``path`` by ``value``, readable by all. Raises OSError. Nothing is synced: a power cut may take it back."""
+    """Replace ``path`` with ``value``, readable by all. Raises OSError. Does not sync, so a power failure may undo it."""
     directory, name = os.path.split(path)
     fd, temporary = tempfile.mkstemp(prefix="." + name + ".", dir=directory)
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many connections strangers may hold, and for how long."""
+"""A limit for the number of connections from other pods."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import resource
 from collections import Counter
 from typing import Iterator
 
-# A kubelet's probe or a scrape takes milliseconds; a second or third Prometheus still has room.
+# A probe of the kubelet or a scrape takes milliseconds, so this suffices for several Prometheus servers.
 MOST = 64
-# More than every file the agent itself ever needs, and not so many that a program which closes them all takes long.
+# More than the agent ever needs, but few enough for programs that close all file descriptors.
 _FILES = 65536
 
 
 class Guests:
-    """The connections being served, at most ``most``.
+    """The open connections, at most ``most``.
 
-    One more is let in, and the oldest one of the address that holds most is thrown out: who keeps connections open is in the
-    way of nobody but himself.
+    When another one arrives, the oldest connection of the address with the most connections is closed, so that a client that keeps
+    connections open affects only itself.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -31,9 +31,9 @@ class Guests:
 
     @contextlib.contextmanager
     def admit(self, transport: asyncio.WriteTransport) -> Iterator[None]:
-        """Count ``transport`` in, and at the end of the block out again; by then its connection is gone."""
+        """Register ``transport`` for the duration of the block, and close it at the end."""
         if len(self._inside) >= self._most:
-            self._throw_one_out()
+            self._close_oldest()
         peer = transport.get_extra_info("peername")
         self._inside[transport] = str(peer[0]) if peer else ""
         try:
@@ -42,16 +42,16 @@ class Guests:
             self._inside.pop(transport, None)
             transport.abort()
 
-    def _throw_one_out(self) -> None:
+    def _close_oldest(self) -> None:
         ((address, _),) = Counter(self._inside.values()).most_common(1)
         oldest = next(transport for transport, holder in self._inside.items() if holder == address)
         del self._inside[oldest]
-        self.thrown_out += 1
+        self.closed += 1
         oldest.abort()
 
 
 def raise_file_limit() -> None:
-    """Let the agent open as many files as it may: the soft limit is a default from times of fewer."""
+    """Raise the soft limit for open files, whose default is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:

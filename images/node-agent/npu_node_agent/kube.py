@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The few calls to the Kubernetes API, with the standard library: the official client alone needs twice our memory."""
+"""Calls to the Kubernetes API with the standard library. The official client alone needs twice the memory of the agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST_ANSWER = 8 << 20
 
 
 class ApiError(Exception):
-    """The API server was reached and refused; ``status`` is the HTTP status."""
+    """The API server rejected the request; ``status`` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__("%d: %s" % (status, message))
@@ -25,7 +25,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """The API server at ``server`` (URL). Token and CA are read for every request, as both are renewed in place."""
+    """The API server at ``server`` (URL). Token and CA are read for every request, because both are rotated in place."""
 
     def __init__(self, server: str, token_file: str, ca_file: str, timeout: float = 10) -> None:
         self._url = urllib.parse.urlsplit(server)
@@ -34,7 +34,7 @@ class Api:
         self._timeout = timeout
 
     def request(self, method: str, path: str, body: Optional[dict] = None, kind: str = "application/json") -> dict:
-        """One call. Raises ApiError; OSError or ValueError when there is no usable answer."""
+        """One call. Raises ApiError, and OSError or ValueError if there is no valid response."""
         connection = self._connect()
         try:
             headers = {"Accept": "application/json", "User-Agent": "npuops-node-agent", **self._authorization()}
@@ -44,7 +44,7 @@ class Api:
             answer = connection.getresponse()
             content = answer.read(_LARGEST_ANSWER)
         except http.client.HTTPException as exc:
-            raise OSError("no HTTP answer: %r" % exc) from exc
+            raise OSError("no valid HTTP response: %r" % exc) from exc
         finally:
             connection.close()
         if answer.status >= 300:
@@ -59,7 +59,7 @@ class Api:
         return http.client.HTTPConnection(host, port, timeout=self._timeout)
 
     def _authorization(self) -> dict:
-        # A token never travels in the clear: plain HTTP is for a proxy on this host that adds its own.
+        # The token is never sent unencrypted: plain HTTP is for a proxy on this host that adds its own.
         if self._url.scheme != "https":
             return {}
         with open(self._token_file, encoding="ascii") as stream:
@@ -67,7 +67,7 @@ class Api:
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> str:
-    """The URL of the API server as every pod is told it; "" outside of a cluster."""
+    """The URL of the API server from the environment of the pod; "" outside of a cluster."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         return ""

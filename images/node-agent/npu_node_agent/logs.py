@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Log lines: one JSON object each, on standard output."""
+"""Log to standard output, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class _Json(logging.Formatter):
 
 
 def setup(level: str) -> None:
-    """Send everything from ``level`` up (a name as in logging) to standard output."""
+    """Log everything from ``level`` (a name as in logging) to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_Json())
     logging.basicConfig(level=logging.ERROR, handlers=[handler], force=True)
-    # Only ours: grpclib also reports peers that disappear in the middle of a call, which is ordinary here.
+    # Only the agent's own messages: grpclib also reports peers that disconnect during a call, which is normal here.
     logging.getLogger(__package__).setLevel(level.upper())

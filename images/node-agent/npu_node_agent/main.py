@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One process: the parts, started side by side and stopped by SIGTERM."""
+"""The process of the agent: starts its parts and stops them on SIGTERM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .watch import Watch
 
 log = logging.getLogger(__name__)
 
-_PAUSE = 10  # seconds before a part that failed starts again
+_PAUSE = 10  # seconds before a part that failed is restarted
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(settings: argparse.Namespace) -> None:
-    log.info("node agent %s starts", __version__, extra={"node": settings.node_name})
+    log.info("node agent %s is starting", __version__, extra={"node": settings.node_name})
     raise_file_limit()
     metrics = Metrics()
     changed = Changed()
@@ -78,7 +78,7 @@ async def _run(settings: argparse.Namespace) -> None:
         "notices": notices.run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }
-    # What is here now stays; not looking through it again keeps the garbage collector's pauses out of calls.
+    # Excludes the objects that exist now from garbage collection, to avoid pauses during calls.
     gc.collect()
     gc.freeze()
     stop = asyncio.Event()
@@ -90,14 +90,14 @@ async def _run(settings: argparse.Namespace) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    log.info("node agent stops")
+    log.info("node agent has stopped")
 
 
 async def _keep_running(name: str, part: Callable[[], Awaitable[None]]) -> None:
-    """Run a part, and again when it fails: no defect in one may take the node's devices away with another."""
+    """Run a part, and restart it when it fails, so that a bug in one part does not affect the others."""
     while True:
         try:
             await part()
         except Exception:
-            log.exception("the part %s failed, it starts again in %d s", name, _PAUSE)
+            log.exception("part %s failed; restarting it in %d s", name, _PAUSE)
         await asyncio.sleep(_PAUSE)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The markers in /run/npuops: is the driver of this boot ready, suspended by us, under maintenance?"""
+"""The markers in /run/npuops: whether the driver of this boot is ready, suspended by the agent, or under maintenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .files import write_json
 READY = "driver-ready"
 SUSPENDED = "driver-suspended"
 MAINTENANCE = "maintenance"
-# What suspending adds to the marker, and taking it back removes.
+# The keys that a suspension adds to the marker, and that its end removes.
 SINCE, REASON, OUTPUT, PROBES = "since", "reason", "output", "probes"
 _ADDED = (SINCE, REASON, OUTPUT, PROBES)
 _NAMES = (READY, SUSPENDED, MAINTENANCE)
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class Markers:
-    """The markers of this boot, as last seen by poll().
+    """The markers of this boot, as of the last poll().
 
-    A marker with another boot ID, or with content that is none, counts as absent. One that this process cannot look at just
-    now (no file to be had, no memory) is as it was, and is looked at again at the next poll.
+    A marker with another boot ID or with invalid content is treated as absent. A marker that cannot be read at the moment (too many
+    open files, no memory) keeps its last state, and is read again at the next poll.
     """
 
     def __init__(self, directory: str, boot_id_file: str, changed: Changed) -> None:
@@ -43,16 +43,16 @@ class Markers:
         self.ready: Optional[dict] = None
         self.suspended: Optional[dict] = None
         self.maintenance = False
-        self.generation = 0  # counts the changes of the three, also those made here
+        self.generation = 0  # counts changes of the three, including those by this class
 
     def poll(self) -> None:
-        """Look again, and ring when something is different. Costs three stat calls when nothing is."""
+        """Read the markers again, and notify if anything changed. Costs three stat calls if nothing did."""
         before = (self.ready, self.suspended, self.maintenance)
         for name in _NAMES:
             try:
                 self._look(name)
             except OSError as exc:
-                self._complain("cannot look at %s, it counts as it was: %s" % (self._path(name), exc.strerror))
+                self._complain("cannot read %s, using its last state: %s" % (self._path(name), exc.strerror))
                 break
         else:
             self._complain("")
@@ -63,21 +63,21 @@ class Markers:
             self._changed.notify()
 
     def suspend(self) -> None:
-        """driver-ready becomes driver-suspended. Raises OSError; FileNotFoundError when the driver is not ready.
+        """Rename driver-ready to driver-suspended. Raises OSError; FileNotFoundError if the driver is not ready.
 
-        Dying between this and explain() leaves a suspended driver that nobody has explained yet.
+        If the agent dies between this and explain(), the suspended driver has no explanation yet.
         """
         os.rename(self._path(READY), self._path(SUSPENDED))
         self.poll()
 
     def explain(self, since: str, reason: str, output: str, probes: int) -> None:
-        """Write down in driver-suspended what happened. Raises OSError."""
+        """Record in driver-suspended what happened. Raises OSError."""
         if self.suspended is not None:
             write_json(self._path(SUSPENDED), {**self.suspended, SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes})
             self.poll()
 
     def resume(self) -> None:
-        """driver-suspended becomes driver-ready as it was. Raises OSError."""
+        """Rename driver-suspended to driver-ready, with its original content. Raises OSError."""
         try:
             marker, _ = self._read(SUSPENDED)
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Markers:
         self.poll()
 
     def drop_suspended(self) -> None:
-        """Remove driver-suspended: a newer driver-ready, or another boot, has overtaken it."""
+        """Remove driver-suspended, which is obsolete after a newer driver-ready or a reboot."""
         if os.path.lexists(self._path(SUSPENDED)):
             os.unlink(self._path(SUSPENDED))
         self.poll()
@@ -97,7 +97,7 @@ class Markers:
         return os.path.join(self._directory, name)
 
     def _look(self, name: str) -> None:
-        """Read the marker again if it is another file than the last one that was read. Raises OSError, and nothing changed."""
+        """Read the marker if the file differs from the last one that was read. Raises OSError without any change."""
         found: Optional[tuple]
         content: Optional[dict]
         try:
@@ -105,14 +105,14 @@ class Markers:
             if name in self._seen and found == self._seen[name]:
                 return
             content = None
-            if name != MAINTENANCE:  # which is one by being there
+            if name != MAINTENANCE:  # for which only its existence matters
                 content, found = self._read(name)
         except (FileNotFoundError, NotADirectoryError):
             found = content = None
         self._contents[name], self._seen[name] = content, found
 
     def _read(self, name: str) -> tuple[Optional[dict], tuple]:
-        """What the marker says (None: nothing of this boot), and of which file. Raises OSError."""
+        """The content of the marker (None: not of this boot), and the identity of the file. Raises OSError."""
         boot_id = self._boot()
         with open(self._path(name), "rb") as stream:
             identity = _identity(os.fstat(stream.fileno()))
@@ -125,7 +125,7 @@ class Markers:
         return marker if of_this_boot else None, identity
 
     def _boot(self) -> str:
-        """This boot's ID, which stays as long as this process can live. "" where there is none. Raises OSError."""
+        """The ID of this boot, which cannot change while this process runs; "" if there is none. Raises OSError."""
         if not self._boot_id:
             try:
                 with open(self._boot_id_file, "rb") as stream:
@@ -135,7 +135,7 @@ class Markers:
         return self._boot_id
 
     def _complain(self, text: str) -> None:
-        """Log it once for as long as it lasts."""
+        """Log the text once as long as it does not change."""
         if text and text != self._complaint:
             log.error("%s", text)
         self._complaint = text

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Numbers for Prometheus, in its text format."""
+"""Metrics in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Metric:
         self._values[key] = self._values.get(key, 0) + 1
 
     def clear(self) -> None:
-        """Forget every sample."""
+        """Remove all samples."""
         self._values.clear()
 
     def lines(self) -> Iterator[str]:
-        """This metric as Prometheus reads it."""
+        """The metric in the text format."""
         yield "# HELP %s %s" % (self.name, self.text)
         yield "# TYPE %s %s" % (self.name, self.kind)
         for labels, value in sorted(self._values.items()):
@@ -40,38 +40,46 @@ class Metric:
 
 
 class Metrics:
-    """Everything the agent publishes."""
+    """All metrics of the agent."""
 
     def __init__(self) -> None:
         self.driver_state = Metric(
-            "gauge", "driver_state", "1 for the state the driver is in: ready, suspended, maintenance or absent."
+            "gauge",
+            "driver_state",
+            "State of the driver: 1 for the current state (ready, suspended, maintenance or absent), 0 for the others.",
         )
-        self.driver_info = Metric("gauge", "driver_info", "1; version and release of the driver that is ready.")
-        self.probe_failures = Metric("gauge", "probe_failures", "Failures of npu-smi in a row, 0 after a success.")
-        self.probes = Metric("counter", "probes_total", "Probes by result: ok, failed, occupied or undecided.")
+        self.driver_info = Metric("gauge", "driver_info", "Version and release of the driver that is ready or suspended; always 1.")
+        self.probe_failures = Metric("gauge", "probe_failures", "Number of consecutive failed probes, 0 after a success.")
+        self.probes = Metric("counter", "probes_total", "Total number of probes by result: ok, failed, occupied or undecided.")
         self.undecided = Metric(
-            "gauge", "probes_undecided", "Probes in a row that trouble of the node itself prevented, 0 after a verdict."
+            "gauge",
+            "probes_undecided",
+            "Number of consecutive probes that a problem of the node itself prevented, 0 after a probe with a result.",
         )
         self.last_success = Metric(
-            "gauge", "probe_last_success_timestamp_seconds", "When npu-smi last listed every chip, in Unix time."
+            "gauge", "probe_last_success_timestamp_seconds", "Unix time at which npu-smi last listed all chips."
         )
-        self.chips = Metric("gauge", "chips", "Chips by who counts them: pci or npu-smi.")
-        self.cdi_valid = Metric("gauge", "cdi_spec_valid", "1 when the CDI spec fits the chips and the loaded driver.")
+        self.chips = Metric("gauge", "chips", "Number of chips by source: pci or npu-smi.")
+        self.cdi_valid = Metric("gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, 0 otherwise.")
         self.reports_pending = Metric(
-            "gauge", "report_pending", "1 while the API server does not know yet what it should about this node."
+            "gauge", "report_pending", "1 while the current state of the node is not yet reported to the API server."
         )
-        self.devices = Metric("gauge", "devices", "Devices as the kubelet is told, by resource and health.")
-        self.allocations = Metric("counter", "allocations_total", "Allocate calls by resource and result.")
+        self.devices = Metric("gauge", "devices", "Number of devices offered to the kubelet, by resource and health.")
+        self.allocations = Metric("counter", "allocations_total", "Total number of Allocate calls by resource and result.")
         self.connections_refused = Metric(
-            "counter", "connections_refused_total", "Connections to this page ended early, for others to have their turn."
+            "counter",
+            "connections_refused_total",
+            "Total number of connections to this server that were closed because there were too many.",
         )
-        self.plugin_registrations = Metric("counter", "plugin_registrations_total", "Registrations taken from device plugins.")
+        self.plugin_registrations = Metric(
+            "counter", "plugin_registrations_total", "Total number of registrations by device plugins."
+        )
         self.kubelet_registrations = Metric(
-            "counter", "kubelet_registrations_total", "Registrations the kubelet took from the bridge."
+            "counter", "kubelet_registrations_total", "Total number of successful registrations with the kubelet."
         )
 
     def render(self) -> str:
-        """The page."""
+        """All metrics in the text format."""
         metrics = [value for value in vars(self).values() if isinstance(value, Metric)]
         return "".join(line + "\n" for metric in metrics for line in metric.lines())
 

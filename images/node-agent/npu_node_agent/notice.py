@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Events that somebody should see and nobody acts upon: what keeps the agent from its work."""
+"""Informational Events about problems that prevent the agent from working."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIMIT = 60  # seconds for one round of calls
 
 
 class Notices:
-    """Brings the newest notice to the API server. Does nothing without ``api`` or ``node``."""
+    """Sends the newest notice to the API server. Does nothing without ``api`` or ``node``."""
 
     def __init__(self, api: Optional[Api], node: str, changed: Changed) -> None:
         self._api = api
@@ -32,12 +32,12 @@ class Notices:
         self._background = Background("notice")
 
     def tell(self, reason: str, message: str) -> None:
-        """Make an Event of ``reason`` (a word) and ``message``. One that is not out yet is replaced."""
+        """Create an Event with ``reason`` (a word) and ``message``. Replaces one that has not been sent yet."""
         self._pending = (reason, message, rfc3339_now())
         self._changed.notify()
 
     async def run(self) -> None:
-        """Tell until cancelled."""
+        """Send notices until cancelled."""
         while True:
             await self._changed.until(lambda: bool(self._api and self._node and self._pending))
             api, told = self._api, self._pending
@@ -45,7 +45,7 @@ class Notices:
             try:
                 await self._background.call(functools.partial(self._post, api, *told), _LIMIT)
             except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:
-                log.warning("cannot make an Event, trying again: %s", exc)
+                log.warning("cannot create an Event, retrying: %s", exc)
                 await self._changed.until(lambda: self._pending != told, _RETRY)
                 continue
             if self._pending == told:
@@ -57,5 +57,5 @@ class Notices:
         try:
             api.request("POST", EVENTS, new_event(node, name, reason, message, since))
         except ApiError as exc:
-            if exc.status != 409:  # it is there already: only its answer was lost
+            if exc.status != 409:  # it already exists: only the response was lost
                 raise

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One look at the chips: does npu-smi answer, and does it list as many as the PCI bus shows?"""
+"""Probe the chips: npu-smi must respond, and list as many chips as the PCI bus has."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OK, FAILED, OCCUPIED, UNDECIDED = "ok", "failed", "occupied", "undecided"
 
 # The chip answered that somebody else holds it: neither a success nor a reason to reboot under that somebody.
 _DEVICE_OCCUPIED = -8020
-_LOCK_WAIT = 5  # seconds for an npu-smi of a host module to end
-_SLACK = 5  # seconds for reading, killing and starting, beyond what NpuSmi itself allows
+_LOCK_WAIT = 5  # seconds to wait for the npu-smi of a host module
+_SLACK = 5  # seconds for starting, reading and killing, in addition to the time limits of NpuSmi
 _LONGEST_OUTPUT = 1000
 
 
 class Result(NamedTuple):
-    """``outcome``: OK, FAILED, OCCUPIED, or UNDECIDED when the node itself is in trouble and the chips were not asked.
+    """``outcome``: OK, FAILED, OCCUPIED, or UNDECIDED if a problem of the node itself prevented the probe.
 
     ``reason`` and ``output`` are empty after a success.
     """
@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 
 class Probe:
-    """npu-smi of the driver tree ``tree``, or at one of ``fallbacks``, with at most ``timeout`` seconds for its answer."""
+    """Runs npu-smi of the driver tree ``tree``, or one of ``fallbacks``, for at most ``timeout`` seconds."""
 
     def __init__(self, tree: str, fallbacks: Sequence[str], pci_devices: str, lock: str, timeout: float) -> None:
         self._npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT, fallbacks=fallbacks)
@@ -45,11 +45,11 @@ class Probe:
         self._background = Background("probe")
 
     def on_pci(self) -> int:
-        """How many chips the PCI bus shows. Raises OSError when that cannot be told now."""
+        """The number of chips on the PCI bus. Raises OSError if it cannot be determined at the moment."""
         return pci.chip_count(pci.chip_functions(self._pci_devices))
 
     async def run(self) -> Result:
-        """Never raises, and never takes much longer than the time limit."""
+        """Probe once. Never raises, and never takes much longer than the time limit."""
         try:
             info = await self._background.call(self._npu_smi.info, self._limit)
             expected = self.on_pci()
@@ -60,9 +60,9 @@ class Probe:
             outcome = OCCUPIED if details.get("dcmi_code") == _DEVICE_OCCUPIED else FAILED
             return Result(outcome, exc.message, str(details.get("output") or "")[:_LONGEST_OUTPUT])
         except TimeoutError:
-            return Result(FAILED, "npu-smi could not even be started or ended: it hangs in the kernel")
+            return Result(FAILED, "npu-smi could not be started or killed: it hangs in the kernel")
         except Exception as exc:
-            # No file, thread or memory to be had: that is this node's trouble, and a reboot of its chips no answer.
+            # A shortage of files, threads or memory is a problem of the node that a reboot for the chips does not solve.
             return Result(UNDECIDED, "npu-smi cannot be run: %s" % (exc or type(exc).__name__))
         listed = len(info["chips"])
         if listed < expected:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster is told about this node: annotation, label and Event of a wedge, and their end."""
+"""Report a wedged node to the cluster with an annotation, a label and an Event, and remove them afterwards."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ EVENTS = "/api/v1/namespaces/default/events"
 HEALTHY = "healthy"
 _NOT_FOUND = 404
 _EVENT_REFRESH = 15 * 60  # seconds; API servers drop Events after an hour
-_LONGEST_MESSAGE = 1024  # what the API server takes
+_LONGEST_MESSAGE = 1024  # the API server's limit
 _RETRY_FIRST, _RETRY_LONGEST = 2.0, 60.0
 _LIMIT = 120  # seconds for one round of calls
 
 
 class Reporter:
-    """Brings the API server to the wanted state, however long that takes. Does nothing without ``api`` or ``node``."""
+    """Reports the wanted state to the API server, and retries until it succeeds. Does nothing without ``api`` or ``node``."""
 
     def __init__(self, api: Optional[Api], node: str, changed: Changed, metrics: Metrics, retry: float = _RETRY_FIRST):
         self._api = api
@@ -51,7 +51,7 @@ class Reporter:
         self._background = Background("report")
 
     def want(self, state: Union[str, dict]) -> None:
-        """HEALTHY, or the driver-suspended marker. Until the first call the Node is left as it is."""
+        """Set the state to report: HEALTHY, or the driver-suspended marker. Before the first call, the Node is not changed."""
         if state != self._wanted:
             self._wanted = state
             self._changed.notify()
@@ -74,24 +74,24 @@ class Reporter:
             try:
                 await self._background.call(functools.partial(self._report, api, wanted), _LIMIT)
                 if wanted != self._done:
-                    log.info("the cluster knows: %s", "wedged" if isinstance(wanted, dict) else wanted)
+                    log.info("reported to the cluster: %s", "wedged" if isinstance(wanted, dict) else wanted)
                 self._done, delay, complaint = wanted, self._retry, None
                 self._metrics.reports_pending.set(0)
-            except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # also: no answer in time, no thread
+            except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # including timeouts and missing threads
                 self._metrics.reports_pending.set(1)
                 if str(exc) != complaint:
                     complaint = str(exc)
-                    log.warning("cannot report to the API server, trying again: %s", exc)
-                # Not "until something is wanted": it is the API server that has to change.
+                    log.warning("cannot report to the API server, retrying: %s", exc)
+                # A new state would not help, because the problem is the API server.
                 await self._changed.until(lambda: False, delay)
                 delay = min(delay * 2, _RETRY_LONGEST)
 
     def _report(self, api: Api, wanted: Union[str, dict]) -> None:
-        """All calls of one report; blocking."""
+        """Make all calls of one report; blocking."""
         node = api.request("GET", "/api/v1/nodes/" + self._node)
         patch = node_patch(node, wanted)
         if patch:
-            # Somebody else's write in between is a conflict, and the next try starts from what they wrote.
+            # A concurrent write causes a conflict, and the retry starts from the new object.
             patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
             api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
         if isinstance(wanted, dict):
@@ -114,26 +114,26 @@ class Reporter:
             api.request("PATCH", "%s/%s" % (EVENTS, name), patch, MERGE_PATCH)
 
     def _remove_event(self, api: Api, annotation: str) -> None:
-        """Nobody shall approve a reboot for a chip that works."""
+        """Remove the Event, so that no reboot is approved for chips that work."""
         try:
             since = str(json.loads(annotation)[SINCE])
             api.request("DELETE", "%s/%s" % (EVENTS, event_name(self._node, since)))
         except (ValueError, KeyError, TypeError):
-            pass  # not written by us: then there is no Event of ours
+            pass  # not written by this agent, so there is no Event of it
         except ApiError as exc:
             if exc.status != _NOT_FOUND:
                 raise
 
 
 def node_patch(node: dict, wanted: Union[str, dict]) -> dict:
-    """The merge patch that brings ``node`` to ``wanted``; {} when it is there already."""
+    """The merge patch that changes ``node`` to ``wanted``; {} if no change is necessary."""
     annotations, labels = _annotations(node), node["metadata"].get("labels") or {}
     value: Optional[str]
     reboot: Optional[str]
     if isinstance(wanted, dict):
         value, reboot = wedged_annotation(wanted), "true"
     elif WEDGED not in annotations:
-        return {}  # no reason of ours: the label is somebody else's business
+        return {}  # this agent did not set the label
     else:
         value, reboot = None, "true" if _approval_pending(annotations, labels) else None
     metadata = {}
@@ -145,7 +145,7 @@ def node_patch(node: dict, wanted: Union[str, dict]) -> dict:
 
 
 def wedged_annotation(marker: dict) -> str:
-    """The annotation's value: since, probes, reason, output and the boot it happened in."""
+    """The value of the annotation: since, probes, reason, output and the boot ID."""
     return json.dumps({key: marker.get(key) for key in (SINCE, PROBES, REASON, OUTPUT, "boot_id")}, sort_keys=True)
 
 
@@ -180,7 +180,7 @@ def new_event(node: dict, name: str, reason: str, message: str, now: str) -> dic
 
 
 def _approval_pending(annotations: dict, labels: dict) -> bool:
-    """Does a maintenance wait for its approval? That is the label's other reason."""
+    """Whether a maintenance waits for approval, which also requires the label."""
     if labels.get(UPGRADE_STATE) == APPROVAL_REQUIRED:
         return True
     try:

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""gRPC over unix sockets with messages as bytes: the little of it the bridge needs, on top of grpclib.
+"""gRPC over Unix sockets with messages as bytes, based on grpclib.
 
-grpclib is pure Python on the one event loop: no threads beside the probes' own, one image recipe for both
-machine architectures, and a third of the installed size of the C library.
+grpclib is pure Python and runs in the event loop: it needs no threads, no builds per architecture, and a third of the installed
+size of the C library.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Handle = Callable[[Stream], Awaitable[None]]
 
 
 class PeerGone(Exception):
-    """The connection failed or the peer answered something that is no gRPC."""
+    """The connection failed, or the peer does not speak gRPC."""
 
 
 # What grpclib raises when the other side breaks off or breaks the rules.
@@ -41,7 +41,7 @@ _BROKEN = (OSError, StreamTerminatedError, ProtocolError, AssertionError, NotImp
 
 
 def describe(error: Exception) -> str:
-    """An error of this module, or of the peer, for a person."""
+    """The text of an error of this module or of the peer."""
     if isinstance(error, GRPCError):
         return "%s: %s" % (error.status.name, error.message or "no message")
     return str(error) or type(error).__name__
@@ -58,7 +58,7 @@ class _Raw(CodecBase):
 
 
 class Client:
-    """One connection to the server behind a unix socket. It is never made a second time."""
+    """One connection to the server on a Unix socket, without reconnects."""
 
     def __init__(self, channel: grpclib.client.Channel) -> None:
         self._channel = channel
@@ -72,22 +72,22 @@ class Client:
                 await channel.__connect__()
         except (OSError, TimeoutError) as exc:
             channel.close()
-            raise PeerGone("cannot connect to %s: %s" % (path, str(exc) or "no answer in %g s" % timeout)) from exc
+            raise PeerGone("cannot connect to %s: %s" % (path, str(exc) or "no response within %g s" % timeout)) from exc
         return cls(channel)
 
     async def call(self, method: str, request: bytes, timeout: Optional[float]) -> bytes:
-        """One answer. Raises GRPCError as the server said it, DEADLINE_EXCEEDED past ``timeout`` s, or PeerGone."""
+        """One response. Raises the server's GRPCError, DEADLINE_EXCEEDED after ``timeout`` seconds, or PeerGone."""
         try:
             self._check()
             return await grpclib.client.UnaryUnaryMethod(self._channel, method, bytes, bytes)(request, timeout=timeout)
         except TimeoutError:
-            text = "no answer" if timeout is None else "no answer in %g s" % timeout
+            text = "no response" if timeout is None else "no response within %g s" % timeout
             raise GRPCError(Status.DEADLINE_EXCEEDED, text) from None
         except _BROKEN as exc:
             raise PeerGone(str(exc) or "connection lost") from exc
 
     async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
-        """The answers until the server ends the stream; then it returns. Raises GRPCError, PeerGone."""
+        """The responses, until the server ends the stream. Raises GRPCError, PeerGone."""
         try:
             self._check()
             call = grpclib.client.UnaryStreamMethod(self._channel, method, bytes, bytes)
@@ -99,17 +99,17 @@ class Client:
             raise PeerGone(str(exc) or "connection lost") from exc
 
     def close(self) -> None:
-        """Drop the connection; what is under way ends with PeerGone."""
+        """Drop the connection. Calls in progress end with PeerGone."""
         self._channel.close()
 
     def _check(self) -> None:
-        # The channel would quietly connect again, to whoever listens on that path by now.
+        # The channel would silently reconnect, possibly to another process that listens on that path now.
         if not self._channel._connected:
             raise PeerGone("connection lost")
 
 
 class Server:
-    """A gRPC server on a unix socket that only root reaches.
+    """A gRPC server on a Unix socket to which only root can connect.
 
     ``unary`` and ``streaming`` map method names to coroutine functions and async generator functions.
     """
@@ -120,7 +120,7 @@ class Server:
         self._identity: Optional[tuple] = None
 
     async def start(self) -> None:
-        """Listen, in the place of whatever socket was there. Raises OSError."""
+        """Listen, and replace an existing socket. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         mask = os.umask(0o177)
@@ -131,11 +131,11 @@ class Server:
         self._identity = socket_identity(self.path)
 
     def in_place(self) -> bool:
-        """Is the file at our path still our socket? A starting kubelet removes every socket in its directory."""
+        """Whether the file at the path is still this socket. A starting kubelet removes all sockets in its directory."""
         return self._identity is not None and socket_identity(self.path) == self._identity
 
     def close(self) -> None:
-        """Stop listening, end what is under way, drop the connections, remove the socket."""
+        """Stop listening, cancel calls in progress, drop the connections, and remove the socket."""
         if self._identity is None:
             return
         if self.in_place():
@@ -146,7 +146,7 @@ class Server:
 
 
 def socket_identity(path: str) -> Optional[tuple]:
-    """What tells one socket file at ``path`` from the next; None when there is none. Inode numbers alone are reused."""
+    """The identity of the socket file at ``path``; None if there is none. The inode number is not enough, because it is reused."""
     try:
         found = os.stat(path)
     except OSError:

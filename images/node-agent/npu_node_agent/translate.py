@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An Allocate answer of the upstream plugin, as CDI device names."""
+"""Translate an Allocate response of the upstream plugin to CDI device names."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from . import api, wire
 VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
 _CHIP_PATH = re.compile(r"/dev/v?davinci([0-9]+)")
-# What the plugin writes is "0,3"; ascend-docker-runtime also reads ranges and names, so they are accepted here.
+# The plugin writes "0,3"; ascend-docker-runtime also accepts ranges and names, so they are accepted here.
 _CHIP_ENTRY = re.compile(r"(?:Ascend[0-9A-Za-z]*-)?([0-9]+)(?:-([0-9]+))?")
 _LARGEST_RANGE = 1024
 
 
 class TranslateError(ValueError):
-    """The answer names its chips in a way that is not known; starting the container would leave it without them."""
+    """The response specifies its chips in an unknown format. The container would start without them."""
 
 
 class Provided(NamedTuple):
-    """What CDI gives a container: host paths of device nodes, and (host path, container path) of mounts."""
+    """What CDI provides to a container: host paths of device nodes, and (host path, container path) of mounts."""
 
     devices: frozenset
     mounts: frozenset
@@ -37,7 +37,7 @@ NOTHING = Provided(frozenset(), frozenset())
 def allocate(answer: bytes, provided_by: Callable[[list], Provided]) -> tuple[bytes, list]:
     """Translate an AllocateResponse.
 
-    ``provided_by`` says what the CDI devices with these names ("0", "100") give a container.
+    ``provided_by`` returns what the CDI devices with the given names ("0", "100") provide to a container.
     Returns the new message and the qualified CDI names per container. Raises WireError, TranslateError.
     """
     fields, names = [], []
@@ -54,7 +54,7 @@ def _container(message: bytes, provided_by: Callable[[list], Provided]) -> tuple
     fields = wire.decode(message)
     own = [wire.text(wire.decode(device), api.CDI_NAME) for device in wire.messages(fields, api.CDI_DEVICES)]
     if own:
-        return message, own  # a plugin that names CDI devices itself knows what it wants
+        return message, own  # the plugin already uses CDI devices
     chips = _chips(fields)
     if not chips:
         return message, []
@@ -66,7 +66,7 @@ def _container(message: bytes, provided_by: Callable[[list], Provided]) -> tuple
 
 
 def _chips(fields: list) -> list:
-    """Chip numbers as text, each once, in the order of the answer."""
+    """Chip numbers as text, without duplicates, in the order of the response."""
     chips = []
     for spec in wire.messages(fields, api.DEVICE_SPECS):
         match = _CHIP_PATH.fullmatch(wire.text(wire.decode(spec), api.HOST_PATH))
@@ -87,16 +87,16 @@ def _visible(value: str) -> Iterable[str]:
     for entry in value.split(","):
         match = _CHIP_ENTRY.fullmatch(entry.strip())
         if not match:
-            raise TranslateError("%s=%r: %r names no chip" % (VISIBLE_DEVICES, value, entry))
+            raise TranslateError("%s=%r: %r is not a chip" % (VISIBLE_DEVICES, value, entry))
         first, last = int(match.group(1)), int(match.group(2) or match.group(1))
         if not first <= last < first + _LARGEST_RANGE:
-            raise TranslateError("%s=%r: %r is no range of chips" % (VISIBLE_DEVICES, value, entry))
+            raise TranslateError("%s=%r: %r is not a range of chips" % (VISIBLE_DEVICES, value, entry))
         chips.extend(str(chip) for chip in range(first, last + 1))
     return chips
 
 
 def _superfluous(field: wire.Field, provided: Provided) -> bool:
-    """Would the container get this twice? The variable counts too: it is what another runtime hook acts on."""
+    """Whether the container would get this twice. This includes the variable, because another runtime hook acts on it."""
     if field.number == api.ENVS:
         return wire.text(wire.decode(wire.content(field)), api.MAP_KEY) == VISIBLE_DEVICES
     if field.number == api.DEVICE_SPECS:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The health watch: a driver that was ready and stops answering is suspended, and back when it answers again."""
+"""The health watch: suspends a ready driver that stops responding, and resumes it when it responds again."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _STATES = (READY, SUSPENDED, MAINTENANCE, ABSENT)
 
 
 class Watch:
-    """Probes every ``interval`` seconds; ``limit`` failures in a row make a wedge. What is no verdict on the chips, because
-    the node itself could not look, neither counts nor ends such a row.
+    """Probes every ``interval`` seconds; after ``limit`` consecutive failures, the driver is wedged. Probes that a problem of the
+    node itself prevented are ignored.
 
-    The host's markers come first and do not depend on anybody; the API server is told through ``reporter``.
+    The host's markers are changed first, independently of the cluster. ``reporter`` reports to the API server.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Watch:
         self._cdi_problems: list = []
 
     async def run(self) -> None:
-        """Watch until cancelled. A marker that somebody else changes is looked at right away."""
+        """Watch until cancelled. Reacts immediately when another program changes a marker."""
         while True:
             started = time.monotonic()
             self._markers.poll()
             if self._generation != self._markers.generation:
-                self._failures = 0  # whatever was seen before belongs to another state
+                self._failures = 0  # earlier failures belong to another state
             try:
                 await self._look()
             except OSError as exc:
@@ -84,7 +84,7 @@ class Watch:
 
     async def _look(self) -> None:
         if self._markers.ready is not None and self._markers.suspended is not None:
-            log.info("the driver was made ready anew, the suspension is over")
+            log.info("the driver was loaded again, so the suspension has ended")
             self._markers.drop_suspended()
         state = self._state()
         if state in (MAINTENANCE, ABSENT):
@@ -94,7 +94,7 @@ class Watch:
         result = await self._probe.run()
         self._markers.poll()
         if self._markers.generation != before:
-            return  # the same; the next round comes at once
+            return  # the state changed during the probe; the next round starts immediately
         self._metrics.probes.inc(result=result.outcome)
         self._undecided = self._undecided + 1 if result.outcome == probe.UNDECIDED else 0
         if result.outcome == probe.OK:
@@ -102,18 +102,18 @@ class Watch:
         elif result.outcome == probe.FAILED:
             self._failed(result, state)
         else:
-            log.warning("probe without a verdict: %s", result.reason, extra={"undecided": self._undecided})
+            log.warning("probe without a result: %s", result.reason, extra={"undecided": self._undecided})
             if self._undecided == self._limit:
                 self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
 
     def _succeeded(self, result: probe.Result, state: str) -> None:
         if self._failures:
-            log.info("npu-smi answers again after %d failures", self._failures)
+            log.info("npu-smi responds again after %d failures", self._failures)
         self._failures = 0
         self._metrics.last_success.set(time.time())
         self._metrics.chips.set(result.listed, source="npu-smi")
         if state == SUSPENDED:
-            log.warning("the chips answer again: the driver is ready again")
+            log.warning("the chips respond again, so the driver is ready again")
             self._markers.resume()
         self._reporter.want(HEALTHY)
 
@@ -121,7 +121,7 @@ class Watch:
         self._failures += 1
         log.warning("probe failed: %s", result.reason, extra={"failures": self._failures, "output": result.output})
         if state == READY and self._failures >= self._limit:
-            log.error("wedged: %d probes in a row failed; the driver is suspended", self._failures)
+            log.error("wedged: %d consecutive probes failed, so the driver is suspended", self._failures)
             self._markers.suspend()
         suspended = self._markers.suspended
         if suspended is not None and SINCE not in suspended:
@@ -136,7 +136,7 @@ class Watch:
             for problem in problems:
                 log.error("CDI spec: %s", problem)
             if not problems:
-                log.info("CDI spec: in order again")
+                log.info("CDI spec: valid again")
             self._cdi_problems = problems
         self._metrics.cdi_valid.set(0 if problems else 1)
 

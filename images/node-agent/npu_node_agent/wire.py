@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Protocol Buffers at wire level: a message as a list of fields, unknown ones included.
+"""Protocol Buffers at wire level: a message as a list of fields, including unknown ones.
 
-The bridge changes single fields of messages that two other programs exchange. Working on the fields
-themselves, everything it does not know passes through byte for byte, also fields of later API versions.
+The bridge changes single fields of messages between two other programs. Unknown fields, such as those of later API versions, pass
+through unchanged.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class WireError(ValueError):
-    """The bytes are no Protocol Buffers message."""
+    """The bytes are not a Protocol Buffers message."""
 
 
 class Field(NamedTuple):
-    """One field as it was on the wire: ``value`` is an int for VARINT, bytes for every other kind."""
+    """One field as on the wire: ``value`` is an int for VARINT, bytes for all other kinds."""
 
     number: int
     kind: int
@@ -83,12 +83,12 @@ def content(field: Field) -> bytes:
 
 
 def text(fields: Iterable[Field], number: int) -> str:
-    """The string field ``number``, "" where it is absent; the last one counts, as the format says. Raises WireError."""
+    """The string field ``number``, "" if absent; of several, the last, as the format requires. Raises WireError."""
     values = messages(fields, number)
     try:
         return values[-1].decode("utf-8") if values else ""
     except UnicodeDecodeError as exc:
-        raise WireError("field %d is no UTF-8" % number) from exc
+        raise WireError("field %d is not UTF-8" % number) from exc
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

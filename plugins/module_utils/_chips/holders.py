@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which processes of a host hold an NPU, in a container or not."""
+"""The processes on a host that have an NPU open, inside or outside of containers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MAX_COMMAND = 120
 
 
 def holders(fs=""):
-    """The processes that have a chip, /dev/davinciN or /dev/davinci_manager, open or mapped, but for this one.
+    """The processes, except this one, that have a chip (/dev/davinciN or /dev/davinci_manager) open or mapped.
 
-    Returns [{pid, command, device}] by pid; command: program and first argument; device: names without /dev/, with
-    commas. A process that ends meanwhile is left out; one of which nothing may be read, too.
+    Returns [{pid, command, device}] sorted by pid; command: program and first argument; device: names without /dev/, separated by
+    commas. Omits processes that end in the meantime, and processes that may not be read.
     """
     proc = fs + "/proc"
     chips = _Chips(fs)
@@ -44,10 +44,11 @@ def holders(fs=""):
 
 
 class _Chips:
-    """Tells chips from what is only called like one.
+    """Tells chips from files that only have the name of one.
 
-    In a mount namespace of its own, any user's process can have a /dev/davinci0: a plain file, a link, another device that is
-    open to everybody. What it is does not depend on the namespace: a character device with the number of the driver's.
+    In a mount namespace of its own, a process of any user can have a /dev/davinci0 that is a plain file, a link, or another device
+    that is open to all users. The device number does not depend on the namespace: a chip is a character device with a number of
+    the driver.
     """
 
     def __init__(self, fs):
@@ -59,14 +60,14 @@ class _Chips:
                 if info and stat.S_ISCHR(info.st_mode):
                     self._names[info.st_rdev] = entry.name
         self._majors = {os.major(device) for device in self._names}
-        # The numbers of all others; nodes may be gone while somebody still has them open.
+        # The numbers of all other drivers. A device node may be removed while a process still has it open.
         self._others = set()
         for number, name in re.findall(r"^ *([0-9]+) (.+)$", _characters(fs), re.MULTILINE):
             if not _DRIVER.match(name):
                 self._others.add(int(number))
 
     def name(self, called, path):
-        """The chip's name, or None. ``called``: what the kernel calls the file; ``path``: where it can be looked at."""
+        """The chip's name, or None. ``called``: the kernel's name of the file; ``path``: where to stat it."""
         if self.fs and called.startswith(self.fs):
             called = called[len(self.fs) :]
         if not called.startswith("/dev/") or called.startswith(_COMMON):
@@ -85,13 +86,13 @@ class _Chips:
 
 
 def _characters(fs):
-    """The part of /proc/devices that tells of character devices."""
+    """The character devices in /proc/devices."""
     return (read_text(fs + "/proc/devices") or "").partition("Block devices:")[0]
 
 
 def _devices(process, chips):
     try:
-        # The kernel's own threads, which hold nothing, are most of the processes of a quiet host. They have no program.
+        # Skips kernel threads, which have no program. They are most of the processes of an idle host.
         os.readlink(process + "/exe")
         with os.scandir(process + "/fd") as entries:
             paths = [entry.path for entry in entries]
@@ -104,7 +105,7 @@ def _devices(process, chips):
         except OSError:
             continue
     devices.discard(None)
-    # A mapping outlives its file descriptor. To read maps is dearer, so only where descriptors do not tell.
+    # A mapping outlives its file descriptor. Reading maps is expensive, so only if the descriptors show nothing.
     return devices or _mapped(process, chips)
 
 
@@ -112,11 +113,11 @@ def _mapped(process, chips):
     devices = set()
     try:
         with open(process + "/maps", "rb") as stream:
-            # Line by line: a process may have as many as it likes.
+            # Line by line, because the number of mappings has no limit.
             for line in stream:
                 match = _MAPPED.match(line) if b" /dev/" in line else None
                 if match:
-                    # The link to what is mapped has no zeros in front.
+                    # The names in map_files have no leading zeros.
                     first, last = (int(number, 16) for number in match.groups()[:2])
                     path = "%s/map_files/%x-%x" % (process, first, last)
                     devices.add(chips.name(match.group(3).decode("utf-8", "replace"), path))
@@ -127,7 +128,7 @@ def _mapped(process, chips):
 
 
 def _command(process):
-    """Program and first argument, or the kernel's name of the process. Not more: arguments may be secrets."""
+    """Program and first argument, or the kernel's name of the process. No further arguments: they may be secrets."""
     try:
         with open(process + "/cmdline", "rb") as stream:
             words = stream.read(4096).decode("utf-8", "replace").split("\0")[:2]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules: what a .ko says about itself, in which order to load, what is loaded, are signatures demanded.
+"""Kernel modules: metadata of .ko files, load order, loaded modules, and whether the kernel requires signatures.
 
-Reads ELF itself, because modinfo is not on every host, nor where images are built.
+Parses ELF itself, because modinfo is not available on every host, nor where images are built.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SUFFIXES = (".ko", ".ko.xz", ".ko.gz")
 UNREADABLE_SUFFIX = ".ko.zst"
 _SIGNATURE = b"~Module signature appended~\n"
 
-# A module has a few MiB, with what debuggers want to know some ten.
+# Modules have a few MiB, with debug information some tens of MiB.
 _MAX_MODULE = 256 * 2**20
 _MAX_MODINFO = 2**20
-# What xz may take to unpack: 65 MiB are needed for the strongest packing that it has.
+# Memory limit for xz: its highest compression level requires 65 MiB.
 _XZ_MEMORY = 128 * 2**20
 
-# What the kernel, modprobe and the load plan can do with: one word, and no option.
+# Valid for the kernel, modprobe and the load plan: one word that is not an option.
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,127}\Z")
 _KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")
 
@@ -38,17 +38,17 @@ MACHINES = {3: "i686", 62: "x86_64", 183: "aarch64", 243: "riscv64", 258: "loong
 
 
 def is_module(path):
-    """Whether ``path`` is called as kernel modules are."""
+    """Whether ``path`` has the suffix of a kernel module."""
     return path.endswith(SUFFIXES)
 
 
 def module_name(path):
-    """The name the kernel gives the module in ``path``: no directory, no suffix, "_" for "-"."""
+    """The kernel's name of the module in ``path``: without directory and suffix, and with "_" instead of "-"."""
     return os.path.basename(path).partition(".ko")[0].replace("-", "_")
 
 
 def read_module(path):
-    """The bytes of the module in ``path``, decompressed; raises NpuError when that is impossible, or never ends."""
+    """The decompressed bytes of the module in ``path``; raises NpuError if that fails or exceeds the limit."""
     content = image_files.read(path, _MAX_MODULE)
     try:
         if path.endswith(".xz"):
@@ -63,18 +63,16 @@ def read_module(path):
 def _unpack(decompressor, content, path):
     unpacked = decompressor.decompress(content, _MAX_MODULE + 1)
     if len(unpacked) > _MAX_MODULE:
-        raise NpuError(
-            "Kernel module %s unpacks to more than %d MiB; no module is that large" % (printable(path), _MAX_MODULE // 2**20)
-        )
+        raise NpuError("Kernel module %s unpacks to more than %d MiB, which is the limit" % (printable(path), _MAX_MODULE // 2**20))
     if not decompressor.eof:
-        raise EOFError("its end is missing")
+        raise EOFError("it is truncated")
     return unpacked
 
 
 def modinfo(path):
     """What ``modinfo`` prints for ``path``: a dict of lists of strings, e.g. {"depends": ["a,b"], ...}.
 
-    Raises NpuError when ``path`` is no kernel module.
+    Raises NpuError if ``path`` is not a kernel module.
     """
     return parse_modinfo(read_module(path), path)
 
@@ -90,7 +88,7 @@ def parse_modinfo(content, path):
 
 
 def vermagic_kernel(path):
-    """The kernel release (``uname -r``) the module in ``path`` was built for."""
+    """The kernel release (``uname -r``) that the module in ``path`` was built for."""
     return _vermagic_kernel(modinfo(path), path)
 
 
@@ -98,8 +96,8 @@ def _vermagic_kernel(fields, path):
     words = fields.get("vermagic", [""])[0].split()
     if not words or not _KERNEL.match(words[0]):
         raise NpuError(
-            "Kernel module %s does not say for which kernel it was built (%s)"
-            % (printable(path), "its vermagic is no name of a kernel" if words else "no vermagic")
+            "Kernel module %s does not state the kernel that it was built for (%s)"
+            % (printable(path), "its vermagic is not a kernel release" if words else "no vermagic")
         )
     return words[0]
 
@@ -113,7 +111,7 @@ class Module:
         self.path = path
         self.name = module_name(path)
         if not _NAME.match(self.name):
-            raise NpuError("Kernel module %s: its file's name is no module's name" % printable(path))
+            raise NpuError("Kernel module %s: its file name is not a valid module name" % printable(path))
         self.kernel = _vermagic_kernel(fields, path)
         self.depends = _depends(fields, path)
         self.signed = content.endswith(_SIGNATURE)
@@ -125,24 +123,24 @@ def _depends(fields, path):
     # They become arguments of modprobe.
     for name in names:
         if not _NAME.match(name):
-            raise NpuError("Kernel module %s depends on %s, which is no module's name" % (printable(path), printable(name)))
+            raise NpuError("Kernel module %s depends on %s, which is not a valid module name" % (printable(path), printable(name)))
     return names
 
 
 def load_order(paths):
-    """(names of in-tree modules the others need, sorted; ``paths`` in the order in which they can be loaded).
+    """(sorted names of the kernel's own modules that the others need; ``paths`` in load order).
 
-    Raises NpuError naming the modules when they depend on each other in a circle, or one name comes twice.
+    Raises NpuError that names the modules if there is a dependency cycle or a duplicate name.
     """
     return order({path: _depends(modinfo(path), path) for path in paths})
 
 
 def order(depends):
-    """``load_order`` for what is already read: a dict path -> names of the modules it depends on."""
+    """``load_order`` for a dict path -> names of the modules that it depends on."""
     own = {}
     for path in sorted(depends):
         if module_name(path) in own:
-            raise NpuError("Kernel module %s is there twice: %s, %s" % (module_name(path), own[module_name(path)], path))
+            raise NpuError("Kernel module %s exists twice: %s, %s" % (module_name(path), own[module_name(path)], path))
         own[module_name(path)] = path
     foreign = set()
     done = []
@@ -152,8 +150,8 @@ def order(depends):
         if own[name] in done:
             return
         if name in above:
-            circle = above[above.index(name) :] + [name]
-            raise NpuError("Kernel modules depend on each other in a circle: %s" % " -> ".join(circle))
+            cycle = above[above.index(name) :] + [name]
+            raise NpuError("Kernel modules have a dependency cycle: %s" % " -> ".join(cycle))
         above.append(name)
         for needed in sorted(depends[own[name]]):
             if needed in own:
@@ -169,7 +167,7 @@ def order(depends):
 
 
 def loaded(sysfs="/sys/module"):
-    """The loaded modules as a dict name -> version (None for those that have none). What is built in is left out."""
+    """The loaded modules as a dict name -> version (None if a module has none). Built-in modules are omitted."""
     modules = {}
     try:
         names = os.listdir(sysfs)
@@ -183,7 +181,7 @@ def loaded(sysfs="/sys/module"):
 
 
 def signature_demand(sys="/sys"):
-    """Why this kernel loads signed modules only, as a phrase, or None when it loads others as well."""
+    """Why this kernel loads only signed modules, as a phrase, or None if it also loads unsigned modules."""
     enforce = (read_text(os.path.join(sys, "module/module/parameters/sig_enforce")) or "").strip()
     if enforce in ("Y", "1"):
         return "module.sig_enforce is on"
@@ -194,7 +192,7 @@ def signature_demand(sys="/sys"):
 
 
 def elf_machine(content):
-    """The ``uname -m`` of the machine an ELF file (its first 20 bytes suffice) is for; None when it is no ELF file."""
+    """The machine (``uname -m``) of an ELF file, from its first 20 bytes; None if it is not an ELF file."""
     if len(content) < 20 or content[:4] != b"\x7fELF":
         return None
     number = struct.unpack_from("<H" if content[5:6] == b"\x01" else ">H", content, 18)[0]
@@ -225,5 +223,5 @@ def _section(content, wanted, path):
                     raise ValueError
                 return content[offset : offset + size]
     except (struct.error, IndexError, ValueError, OverflowError):
-        raise NpuError("%s is no kernel module, or damaged" % printable(path)) from None
-    raise NpuError("%s is no kernel module: it has no %s section" % (printable(path), wanted))
+        raise NpuError("%s is damaged or not a kernel module" % printable(path)) from None
+    raise NpuError("%s is not a kernel module: it has no %s section" % (printable(path), wanted))

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calling npu-smi and reading what it prints.
+"""Run npu-smi and parse its output.
 
-npu-smi can hang in the kernel, where even SIGKILL does not end it. So a call has a time limit, and at most one
-npu-smi of ours exists on a host: it inherits a lock, which lasts as long as the process does and says since when. Errors are on its
-standard output; its exit status is a negative DCMI code modulo 256.
+npu-smi can hang in the kernel, where even SIGKILL does not end it. So each call has a time limit, and this collection runs at most
+one npu-smi on a host: it inherits a lock that is held as long as the process exists and records since when. npu-smi prints errors
+on standard output; its exit status is a negative DCMI code modulo 256.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import m
 
 LOCK = "/run/npuops/npu-smi.lock"
 
-# Seconds past its limit in which an npu-smi is ended.
+# Seconds that it takes to kill an npu-smi that exceeds its time limit.
 _TO_BE_KILLED = 2
 
-_REBOOT = "if it stays, reboot the host"
+_REBOOT = "if this persists, reboot the host"
 # code: (meaning, what to do)
 DCMI_CODES = {
-    -8001: ("invalid parameter", "npu-smi and driver are of different versions, or the card ID is wrong"),
-    -8002: ("permission denied", "run it as root, or as a member of HwHiAiUser"),
-    -8003: ("out of memory", "look at the host's free memory"),
+    -8001: ("invalid parameter", "npu-smi and the driver have different versions, or the card ID is wrong"),
+    -8002: ("permission denied", "run it as root, or as a member of the group HwHiAiUser"),
+    -8003: ("out of memory", "check the free memory of the host"),
     -8004: ("a secure function failed", _REBOOT),
     -8005: (
         "inner error",
-        "this code alone says little: a reboot missing after a driver or firmware upgrade, libraries of another "
-        "version than the loaded driver, no permission on /dev/davinci*, or a wedged chip; see dmesg",
+        "possible causes are a driver or firmware upgrade without a reboot, libraries of another version than the loaded driver, "
+        "missing permissions on /dev/davinci*, and a wedged chip; check dmesg",
     ),
-    -8006: ("time-out", "the chip does not answer; %s" % _REBOOT),
+    -8006: ("timeout", "the chip does not respond; %s" % _REBOOT),
     -8007: ("invalid device ID", "list the cards with npu-smi info -l"),
     -8008: ("the device does not exist", "compare lspci -d 19e5: with /dev/davinci*"),
-    -8009: ("ioctl failed", "libraries and loaded driver may be of different versions; see dmesg"),
+    -8009: ("ioctl failed", "the libraries and the loaded driver may have different versions; check dmesg"),
     -8010: ("sending to the chip failed", _REBOOT),
     -8011: ("receiving from the chip failed", _REBOOT),
-    -8012: ("the chip is not ready", "it may still be starting: wait a minute; %s" % _REBOOT),
+    -8012: ("the chip is not ready", "it may still be starting: try again in a minute; %s" % _REBOOT),
     -8013: ("not available in a container", "run it on the host"),
     -8014: ("a file could not be read or written", "check the driver tree and the disk"),
     -8015: ("the chip is being reset", "wait for the reset to end"),
-    -8016: ("aborted", "repeat"),
-    -8017: ("an upgrade is under way", "wait for it to end"),
-    -8020: ("the device is occupied", "another process holds it exclusively: stop that one"),
-    -8255: ("not supported", "this chip or driver does not offer it"),
-    -9001: ("no argument", "the call is wrong"),
-    -9005: ("unknown command", "this npu-smi is of another version"),
+    -8016: ("aborted", "try again"),
+    -8017: ("an upgrade is in progress", "wait for it to end"),
+    -8020: ("the device is busy", "another process has exclusive use of it: stop that process"),
+    -8255: ("not supported", "this chip or driver does not support the command"),
+    -9001: ("missing argument", "the command is incomplete"),
+    -9005: ("unknown command", "this version of npu-smi does not support the command"),
 }
-# npu-smi could not get memory: the host's trouble, not the chip's.
+# A shortage of memory is a problem of the host, not of the chip.
 _OUT_OF_MEMORY = -8003
 
-# What exec says of a program that can never be started. Everything else may be different in a moment.
+# Errors of exec for a program that can never be started. All other errors may be temporary.
 _BROKEN_PROGRAM = (
     errno.ENOENT,
     errno.ENOTDIR,
@@ -70,7 +70,7 @@ _BROKEN_PROGRAM = (
     errno.ELOOP,
     errno.EINVAL,
 )
-# What the loader prints, in the C locale, when the machine ran short of something while it loaded good libraries.
+# What the dynamic loader prints, in the C locale, if intact libraries cannot be loaded because of a shortage.
 _SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to map segment")
 _STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
 
@@ -81,8 +81,8 @@ _BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-
 class NpuSmi:
     """npu-smi of the driver tree ``tree``; ``timeout`` in seconds for one call (default 30).
 
-    A call waits up to ``lock_wait`` seconds (default 40) for another one of ours to end. ``fallbacks`` are the places
-    where packages install the program.
+    A call waits up to ``lock_wait`` seconds (default 40) for another call of this collection to end. ``fallbacks`` are the paths
+    at which packages install the program.
     """
 
     def __init__(
@@ -100,18 +100,18 @@ class NpuSmi:
         self.fallbacks = tuple(fallbacks)
 
     def program(self):
-        """The path of npu-smi; NpuError when there is none."""
+        """The path of npu-smi; raises NpuError if there is none."""
         places = (os.path.join(self.tree, "tools", "npu-smi"),) + self.fallbacks
         for path in places:
             if _is_file(path):
                 return path
-        raise NpuError("There is no npu-smi on this host (looked for %s)" % ", ".join(places))
+        raise NpuError("This host has no npu-smi (searched for %s). Run npuops.ascend.install" % ", ".join(places))
 
     def run(self, *arguments):
-        """What ``npu-smi <arguments>`` prints.
+        """The output of ``npu-smi <arguments>``.
 
-        Raises NpuError when there is no npu-smi, it hangs, fails or cannot be started, or one still hangs; NoVerdict
-        when this machine kept it from running. The exception's details hold ``npu_smi``: {command, status, dcmi_code, output}.
+        Raises NpuError if there is no npu-smi, if it hangs, fails or cannot be started, or if another one still hangs; NoVerdict if
+        the machine prevented it from running. The details of the exception have ``npu_smi``: {command, status, dcmi_code, output}.
         """
         program = self.program()
         command = "npu-smi " + " ".join(arguments)
@@ -121,15 +121,15 @@ class NpuSmi:
         try:
             result = host_command.run([program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,))
         except OSError as exc:
-            # Without the program's name it is the fork, or the file for the output, that failed.
+            # Without the program's name, the fork or the file for the output failed.
             broken = exc.filename == program and exc.errno in _BROKEN_PROGRAM
             raise (NpuError if broken else NoVerdict)("%s cannot be started: %s" % (program, exc.strerror or exc)) from None
         finally:
             os.close(fd)
         if result.timed_out:
             raise NpuError(
-                "%s gave no answer within %d s: it hangs in the driver. Look at dmesg; a chip that does this needs a "
-                "reboot of the host" % (command, self.timeout),
+                "%s did not end within %d s: it hangs in the driver. Check dmesg; the chip does not recover without a reboot of "
+                "the host" % (command, self.timeout),
                 npu_smi={"command": command, "status": None, "dcmi_code": None, "output": result.text},
             )
         if result.rc != 0:
@@ -137,15 +137,15 @@ class NpuSmi:
         return result.stdout
 
     def info(self):
-        """``npu-smi info`` as ``parse_info`` gives it."""
+        """The output of ``npu-smi info``, parsed by ``parse_info``."""
         return parse_info(self.run("info"))
 
     def board(self, npu_id):
-        """``npu-smi info -t board -i <npu_id>`` as a dict; it has "Firmware Version" and "Software Version"."""
+        """The output of ``npu-smi info -t board -i <npu_id>`` as a dict, with "Firmware Version" and "Software Version"."""
         return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id)))
 
     def _lock(self):
-        """A file descriptor that holds the lock; NpuError when an npu-smi hangs with it, NoVerdict when one is just at work."""
+        """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""
         deadline = time.monotonic() + self.lock_wait
         while True:
             try:
@@ -160,21 +160,20 @@ class NpuSmi:
             details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
             if age >= limit + _TO_BE_KILLED:
                 raise NpuError(
-                    "Another npu-smi on this host has been running for %d s, which is longer than the %d s that it may take, and "
-                    "no second one is started beside it. If it hangs in the driver (ps shows state D), the host needs a reboot"
-                    % (age, limit),
+                    "Another npu-smi on this host has been running for %d s, which exceeds its limit of %d s, so no second one is "
+                    "started. If it hangs in the driver (ps shows state D), reboot the host" % (age, limit),
                     npu_smi=details,
                 )
             if time.monotonic() >= deadline:
                 raise NoVerdict(
-                    "Another npu-smi on this host is at work for %d s, and may be for %d s; no second one is started beside it. "
-                    "Repeat in a minute" % (age, limit),
+                    "Another npu-smi on this host has been running for %d s, its limit is %d s; no second one is started. "
+                    "Try again in a minute" % (age, limit),
                     npu_smi=details,
                 )
             time.sleep(0.1)
 
     def _sign(self, fd):
-        """Write down since when the lock is held, in seconds since the boot, and for how long an npu-smi may hold it."""
+        """Record in the lock since when it is held, in seconds since the boot, and for how many seconds it may be held."""
         text = b"%.2f %.2f\n" % (_since_boot(), self.timeout)
         try:
             os.ftruncate(fd, 0)
@@ -184,29 +183,29 @@ class NpuSmi:
             raise
 
     def _holder(self):
-        """How long the lock has been held, and how long an npu-smi may hold it, in seconds."""
+        """(seconds for which the lock has been held, seconds for which it may be held)."""
         fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             since, limit = os.pread(fd, 64, 0).split()
             return max(0.0, _since_boot() - float(since)), float(limit)
         except ValueError:
-            # It has just got the lock, or is of a version that signed with the time of the file.
+            # The holder has not written it yet, or is of an older version, which used the time of the file.
             return max(0.0, time.time() - os.fstat(fd).st_mtime), float(self.timeout)
         finally:
             os.close(fd)
 
 
 def _since_boot():
-    """By the clock of /proc/uptime, which nobody sets."""
+    """Seconds by the clock of /proc/uptime, which cannot be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def failure(command, status, output):
-    """The NpuError for an npu-smi that ended with ``status`` (negative: by that signal) and printed ``output``."""
+    """The NpuError for an npu-smi with the exit status ``status`` (negative: killed by that signal) and the output ``output``."""
     killed = _signal(status)
     if killed:
         return NoVerdict(
-            "%s was killed by %s. Look at dmesg: if the host was out of memory, it says so" % (command, killed),
+            "%s was killed by %s. Check dmesg, which shows whether the host was out of memory" % (command, killed),
             npu_smi={"command": command, "status": status, "dcmi_code": None, "output": output[:4000]},
         )
     shown = re.search(r"\bret(?: is |=)(-[0-9]{4})\b", output)
@@ -214,25 +213,25 @@ def failure(command, status, output):
     message = "%s failed with status %d" % (command, status)
     short = status == 127 and _SHORTAGE.search(output)
     if short:
-        message += ": the host is short of memory or of open files"
+        message += ": the host is short of memory or open files"
     elif status == 127 and "libraries" in output:
-        message += ": its libraries do not load. The driver tree is damaged or incomplete"
+        message += ": its libraries cannot be loaded. The driver tree is damaged or incomplete"
     elif code in DCMI_CODES:
         meaning, advice = DCMI_CODES[code]
         message += " (DCMI %d, %s). %s" % (code, meaning, _sentence(advice))
     elif code is not None:
         message += " (DCMI %d)" % code
     if output:
-        message += ". It printed: %s" % _excerpt(output)
+        message += ". Its output: %s" % _excerpt(output)
     kind = NoVerdict if short or code == _OUT_OF_MEMORY else NpuError
     return kind(message, npu_smi={"command": command, "status": status, "dcmi_code": code, "output": output[:4000]})
 
 
 def _signal(status):
-    """The name of the signal that ended a program with ``status``, also as a shell around it says it; else None."""
+    """The name of the signal for ``status``, also in the form in which shells return it (128 + number); otherwise None."""
     number = -status if status < 0 else status - 128
     if status >= 0 and number not in (signal.SIGKILL, signal.SIGTERM):
-        return None  # DCMI codes are in the same range, but not at these two
+        return None  # DCMI codes are in the same range, but do not include these two
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -240,22 +239,22 @@ def _signal(status):
 
 
 def _is_file(path):
-    """Like os.path.isfile, which takes a shortage of memory for a file that is not there."""
+    """Like os.path.isfile, which however treats a shortage of memory as a missing file."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError as exc:
         if exc.errno in (errno.ENOMEM, errno.ENFILE, errno.EMFILE):
-            raise NoVerdict("%s cannot be looked for: %s" % (path, exc.strerror)) from None
+            raise NoVerdict("%s cannot be checked: %s" % (path, exc.strerror)) from None
         return False
 
 
 def parse_info(text):
-    """The table of ``npu-smi info``, in any of its layouts.
+    """Parse the table of ``npu-smi info``, in any of its layouts.
 
-    Returns {npu_smi_version, version, layout, chips, warnings}. ``version`` is the driver's; ``layout`` is ``hbm``
+    Returns {npu_smi_version, version, layout, chips, warnings}. ``version`` is that of the driver; ``layout`` is ``hbm``
     (910A, 910B), ``hbm-phy`` (910C), ``device`` (310, 310P) or ``950``. Each chip is {npu, chip, phy_id, name, health,
-    bus_id}; ``phy_id`` is None where the layout has none. Names are not to be trusted. Raises NpuError for anything
-    that is not such a table to its end.
+    bus_id}; ``phy_id`` is None if the layout does not have it. Names are unreliable. Raises NpuError for anything that is not a
+    complete table.
     """
     versions = layout = heading = first = None
     chips = []
@@ -275,7 +274,7 @@ def parse_info(text):
         if any(cell.startswith("Process id") for cell in cells):
             break
         if layout is None:
-            # Two lines of headings; the first cells tell the layout.
+            # The first cells of the two heading lines identify the layout.
             if heading is None:
                 heading = cells[0]
             else:
@@ -288,7 +287,7 @@ def parse_info(text):
             chips.append(_chip(layout, first, cells, text))
             first = None
     if versions is None or layout is None or first is not None:
-        raise _unreadable("a table that breaks off" if versions else _excerpt(text) or "nothing", text)
+        raise _unreadable("an incomplete table" if versions else _excerpt(text) or "nothing", text)
     return {
         "npu_smi_version": versions[0],
         "version": versions[1],
@@ -299,7 +298,7 @@ def parse_info(text):
 
 
 def parse_fields(text):
-    """The ``name : value`` lines of ``npu-smi info -t ...`` as a dict; the first one of a name counts."""
+    """The ``name : value`` lines of ``npu-smi info -t ...`` as a dict; of several with the same name, the first."""
     fields = {}
     for line in text.splitlines():
         name, separator, value = line.partition(" : ")
@@ -318,9 +317,9 @@ _LAYOUTS = {
 
 
 def _chip(layout, first, second, text):
-    """One chip from the cells of its two lines; NpuError when they do not look like one."""
+    """One chip from the cells of its two lines; raises NpuError if they are not those of a chip."""
     if layout == "950":
-        # The card has a cell of its own, and there is one chip on it.
+        # The card has a separate cell, and exactly one chip.
         first = [" ".join(first[:2])] + first[2:]
         second = ["0"] + second[2:]
     card = re.match(r"([0-9]+) (.+)\Z", first[0])
@@ -339,7 +338,7 @@ def _chip(layout, first, second, text):
 
 def _unreadable(what, text):
     return NpuError(
-        "npu-smi info printed something this version of npuops.ascend cannot read: %s" % what,
+        "npu-smi info printed something that this version of npuops.ascend cannot parse: %s" % what,
         npu_smi={"command": "npu-smi info", "status": 0, "dcmi_code": None, "output": text[:4000]},
     )
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ascend chips from PCI IDs, and what their families are called elsewhere.
+"""Identify Ascend chips by their PCI IDs, and map their families to the names used elsewhere.
 
-Names that npu-smi prints lie (a 910A calls itself 910B); the PCI device ID does not. Chips are the physical functions
+The names that npu-smi prints are unreliable (it lists a 910A as 910B); the PCI device ID is not. Chips are the physical functions
 of vendor 19e5 and class 0x1200xx (processing accelerator). Virtual functions belong to a physical one and are skipped.
 """
 
@@ -27,7 +27,7 @@ Function.__doc__ = """One PCI function: ``address`` as in sysfs, IDs as lower-ca
 Family = collections.namedtuple("Family", "name key resource accelerator")
 Family.__doc__ = """A chip family.
 
-``name``: Huawei's name; ``key``: the word in driver image tags; ``resource``: what pods ask for;
+``name``: Huawei's name; ``key``: the name in driver image tags; ``resource``: what pods request;
 ``accelerator``: value of the node label ``accelerator`` that the device plugin's DaemonSets select.
 """
 
@@ -45,7 +45,7 @@ FAMILIES = {
 def read_functions(sysfs="/sys/bus/pci/devices"):
     """All PCI functions of the host as a list of Function, sorted by address; empty without a PCI bus.
 
-    Raises OSError when this machine cannot look: a chip that was not read is not a chip that is not there.
+    Raises OSError if the machine is short of memory or open files: a chip that could not be read is not a missing chip.
     """
     try:
         addresses = sorted(os.listdir(sysfs))
@@ -56,7 +56,7 @@ def read_functions(sysfs="/sys/bus/pci/devices"):
         directory = os.path.join(sysfs, address)
         vendor = _hex(directory, "vendor")
         if vendor != VENDOR:
-            # Everything else stays unread: hosts have hundreds of functions.
+            # Hosts have hundreds of functions, so nothing else is read.
             functions.append(Function(address, vendor, "", "", "", False))
             continue
         functions.append(
@@ -82,39 +82,39 @@ def chip_functions(sysfs="/sys/bus/pci/devices"):
 
 
 def chips_of(function):
-    """How many chips are behind one function: two on a 300I Duo, else one."""
+    """The number of chips behind one function: two on an Atlas 300I Duo, otherwise one."""
     return 2 if (function.device, function.subsystem_device) == DUO else 1
 
 
 def chip_count(functions):
-    """How many chips are behind ``functions``."""
+    """The number of chips behind ``functions``."""
     return sum(chips_of(function) for function in functions)
 
 
 def family_of(functions):
-    """The one Family of ``functions``, or None when the list is empty.
+    """The Family of ``functions``, or None if the list is empty.
 
-    Raises NpuError for a device ID that is not in the table and for two families on one host.
+    Raises NpuError for an unknown device ID, and for different families on one host.
     """
     found = {}
     for function in functions:
         if function.device not in FAMILIES:
             raise NpuError(
-                "The Ascend device %s has the PCI device ID %s, which this version of npuops.ascend does not know "
-                "(it knows %s). Update the collection"
+                "The Ascend device %s has the PCI device ID %s, which this version of npuops.ascend does not support "
+                "(it supports %s). Update the collection"
                 % (function.address, function.device or "(unreadable)", ", ".join(sorted(FAMILIES)))
             )
         found.setdefault(FAMILIES[function.device], []).append(function.address)
     if len(found) > 1:
         raise NpuError(
-            "Chips of different families are in one host: %s. One driver serves one family: take one of them out"
+            "This host has chips of different families: %s. A driver supports only one family: remove the chips of the others"
             % " and ".join("%s (%s)" % (family.name, ", ".join(addresses)) for family, addresses in sorted(found.items()))
         )
     return next(iter(found), None)
 
 
 def _hex(directory, name):
-    """The hexadecimal digits in a sysfs file, lower-case and without 0x; empty when it cannot be read."""
+    """The hexadecimal digits in a sysfs file, lower-case and without 0x; empty if it cannot be read."""
     try:
         with open(os.path.join(directory, name), encoding="ascii", errors="replace") as stream:
             text = stream.read().strip().lower()

@@ -1,12 +1,13 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CDI spec of a host: what a container that asks for huawei.com/npu=N gets.
+"""The CDI spec of a host: what a container with the device huawei.com/npu=N gets.
 
-Version 0.5.0 of the format, which every containerd with CDI reads. Device numbers are left to containerd, which
-looks at the nodes when a container starts: majors change with every boot. Mounts go through the link ``driver``, so
-that the spec stays right when another release comes into effect. ASCEND_VISIBLE_DEVICES is never set: the exporter
-maps chips to pods by the devices a container has, and any value of that variable would win over them.
+Version 0.5.0 of the format, which every containerd with CDI supports
+(https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md). The spec has no device numbers, because majors change
+with every boot; containerd reads them from the device nodes when a container starts. Mounts go through the link ``driver``, so that
+the spec stays valid when another release is activated. ASCEND_VISIBLE_DEVICES is never set: the exporter maps chips to pods by the
+devices of a container, and any value of that variable would take precedence.
 """
 
 from __future__ import annotations
@@ -24,34 +25,34 @@ VERSION = "0.5.0"
 PATH = "/etc/cdi/huawei.com-npu.json"
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 
-# Where programs built with CANN look for the driver inside a container.
+# The path at which programs built with CANN expect the driver inside a container.
 TARGET = "/usr/local/Ascend/driver"
 LIBRARY_PATH = ":".join(TARGET + "/lib64" + name for name in ("/driver", "/common", ""))
 
-# The hook: what it is told, and an environment, because without one a runtime gives it that of the image.
+# The hook and its environment. Without one, the runtime would pass that of the image.
 HOOK = "/var/lib/npuops/bin/npu-cdi-hook"
 _HOOK_ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
 _HOOK_SECONDS = 20
-# What the hook calls on the host, besides a shell.
+# The programs on the host that the hook runs, besides a shell.
 HOOK_PROGRAMS = ("ldconfig", "unshare", "umount", "sed")
 _PROGRAM_PATHS = ("/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/")
 
 MOUNT_OPTIONS = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
 
-# Nodes that all containers with a chip get: these with every driver, and the family's others if its driver makes them.
+# Device nodes for all containers with a chip: the required ones with every driver, the others if the family's driver creates them.
 _REQUIRED = ("davinci_manager", "hisi_hdc")
 _NODES = {
     "950": _REQUIRED + ("asdrv_svm",),
     None: _REQUIRED + ("devmm_svm", "dvpp_cmdlist"),
 }
 
-# What else containers get where the host has it: DCMI as packages install it, and the network set-up of the chips.
+# Further mounts, if they exist on the host: DCMI as installed by packages, and the network configuration of the chips.
 _HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 
 class HostDevices:
-    """What the spec depends on: the ``numbers`` of the chips, those of them without a node (``missing``), ``chips``
-    on PCI, the family's name, the common nodes, and the numbers of the virtual NPUs that the driver made of chips."""
+    """What the spec depends on: the ``numbers`` of the chips, those without a device node (``missing``), the number of ``chips`` on
+    the PCI bus, their family, the common device nodes, and the numbers of virtual NPUs that the driver created from chips."""
 
     def __init__(self, chips, family, numbers, missing, nodes, virtual=()):
         self.chips = chips
@@ -63,7 +64,7 @@ class HostDevices:
 
 
 def look(fs=""):
-    """The HostDevices below ``fs``. Raises NpuError for chips of two families."""
+    """The HostDevices below ``fs``. Raises NpuError for chips of different families."""
     functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
     family = pci.family_of(functions)
     chips = pci.chip_count(functions)
@@ -77,7 +78,7 @@ def look(fs=""):
 
 
 def chip_nodes(fs="", prefix="davinci"):
-    """The numbers N of the nodes /dev/davinciN, sorted. Virtual NPUs are vdavinciN; their numbers begin at 100."""
+    """The numbers N of the nodes /dev/davinciN, sorted. Virtual NPUs are vdavinciN; their numbers start at 100."""
     try:
         names = os.listdir(fs + "/dev")
     except OSError:
@@ -87,10 +88,9 @@ def chip_nodes(fs="", prefix="davinci"):
 
 
 def chip_numbers(chips, present):
-    """The numbers of the devices to describe: those that have nodes, and while there are fewer than ``chips``, the
-    lowest free ones too.
+    """The numbers of the devices to describe: those with nodes, and if these are fewer than ``chips``, the lowest free numbers.
 
-    The driver makes the nodes some time after it is loaded; the spec is the same before and after.
+    The driver creates the nodes some time after it is loaded. The spec is the same before and after.
     """
     numbers = list(present)
     candidate = 0
@@ -104,9 +104,9 @@ def chip_numbers(chips, present):
 def spec(host, root, library_path="hook", fs=""):
     """The CDI spec as a dict.
 
-    ``root``: the directory with ``driver`` in it. ``library_path``: how containers find the driver's libraries:
-    "hook" writes them into the container's loader cache, "env" sets LD_LIBRARY_PATH (an image's own value is lost),
-    "none" leaves it to the image.
+    ``root``: the directory that contains ``driver``. ``library_path``: how containers find the driver's libraries:
+    "hook" adds them to the container's loader cache, "env" sets LD_LIBRARY_PATH (the image's own value is lost),
+    "none" does neither.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
     devices.extend({"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual)
@@ -120,7 +120,7 @@ def spec(host, root, library_path="hook", fs=""):
 
 
 def hook():
-    """The edits that have the hook called before a container starts. Its arguments are paths in the container."""
+    """The edits that run the hook before a container starts. Its arguments are paths in the container."""
     arguments = [os.path.basename(HOOK)] + LIBRARY_PATH.split(":")
     return {
         "hooks": [
@@ -135,7 +135,7 @@ def hook():
     }
 
 
-# What is added for each value of library_path.
+# The edits for each value of library_path.
 _LIBRARY_PATHS = {
     "hook": hook(),
     "env": {"env": ["LD_LIBRARY_PATH=" + LIBRARY_PATH]},
@@ -144,17 +144,17 @@ _LIBRARY_PATHS = {
 
 
 def hook_reason(script, fs=""):
-    """Why the hook has to be written with the content ``script`` or, with None, removed; None when it need not be.
+    """Why the hook has to be written with the content ``script``, or removed (``script`` None); None if it is up to date.
 
-    Raises NpuError where it cannot work.
+    Raises NpuError if the hook cannot work on this host.
     """
     path = fs + HOOK
     if script is None:
-        return "%s is not wanted" % HOOK if os.path.lexists(path) else None
+        return "%s is not needed" % HOOK if os.path.lexists(path) else None
     missing = missing_programs(fs)
     if missing:
         raise NpuError(
-            "the host has no %s, which the hook for the driver's libraries calls; set npu_runtime_library_path: env"
+            "This host has no %s, which the hook for the driver's libraries runs. Install it, or set npu_runtime_library_path: env"
             % " and no ".join(missing)
         )
     if not os.path.lexists(path):
@@ -165,7 +165,7 @@ def hook_reason(script, fs=""):
 
 
 def write_hook(script, fs=""):
-    """Put the hook in place, or remove it (``script`` None). A container that is being started gets the old or the new."""
+    """Write the hook, or remove it (``script`` None). A container that starts meanwhile uses the old or the new one."""
     path = fs + HOOK
     if script is None:
         remove_file(path)
@@ -177,18 +177,18 @@ def write_hook(script, fs=""):
 
 
 def missing_programs(fs=""):
-    """The programs that the hook calls and the host lacks."""
+    """The programs that the hook runs and that the host does not have."""
     return [name for name in HOOK_PROGRAMS if not any(os.access(fs + path + name, os.X_OK) for path in _PROGRAM_PATHS)]
 
 
 def mounts(root, fs=""):
-    """(path on the host, path in the container) of what is mounted, outer directories first.
+    """(path on the host, path in the container) of all mounts, parent directories first.
 
-    The tree as a whole, not the parts of it that one release has: a container must start with the next release, too.
+    Mounts the tree as a whole, not parts that only some releases have, so that containers also start with the next release.
     """
     tree = root.rstrip("/") + "/driver"
     found = [(tree, TARGET)]
-    # Packages keep these outside of the tree; driver images have npu-smi in it.
+    # Packages install npu-smi outside of the tree; driver images have it inside.
     program = next(
         (
             path
@@ -209,7 +209,7 @@ def mount_sources(document):
 
 
 def hooks(document):
-    """The host paths of the programs that ``document`` has called."""
+    """The host paths of the hooks in ``document``."""
     listed = (document.get("containerEdits") or {}).get("hooks") or []
     return [str(entry.get("path")) for entry in listed if isinstance(entry, dict)]
 
@@ -220,7 +220,7 @@ def text(document):
 
 
 def read(path):
-    """The spec in ``path`` as a dict; None when there is no such file or it is no JSON object."""
+    """The spec in ``path`` as a dict; None if there is no such file or it is not a JSON object."""
     try:
         document = json.loads(read_text(path) or "")
     except ValueError:
@@ -229,17 +229,17 @@ def read(path):
 
 
 def reason(path, wanted):
-    """Why the file ``path`` has to be written or, with ``wanted`` None, removed; None when it is as it should be.
+    """Why the file ``path`` has to be written, or removed (``wanted`` None); None if it is up to date.
 
-    Raises NpuError when another file describes the same kind of device.
+    Raises NpuError if another file describes devices of the same kind.
     """
     if wanted is None:
-        return "%s describes chips that are not to be used" % path if os.path.lexists(path) else None
+        return "%s is not needed" % path if os.path.lexists(path) else None
     others = other_writers(path, directories_of(path))
     if others:
         raise NpuError(
-            "%s: devices of the kind %s are described there, too, and containerd uses none that two files describe. "
-            "Remove it, or the software that writes it" % (" and ".join(others), KIND)
+            "%s also describes devices of the kind %s, and containerd does not resolve devices that two files describe. Remove it, "
+            "or the software that writes it" % (" and ".join(others), KIND)
         )
     if not os.path.lexists(path):
         return "%s does not exist" % path
@@ -247,7 +247,7 @@ def reason(path, wanted):
 
 
 def write(path, wanted):
-    """Write the file, or remove it (``wanted`` None). containerd does not notice a file moved in from elsewhere."""
+    """Write the file, or remove it (``wanted`` None). containerd does not notice a file that is moved from another directory."""
     if wanted is None:
         remove_file(path)
         return
@@ -258,12 +258,12 @@ def write(path, wanted):
 
 
 def directories_of(path):
-    """Where containerd looks for specs, with the directory of ``path`` first."""
+    """The directories from which containerd reads specs, with the directory of ``path`` first."""
     return [os.path.dirname(path)] + list(DIRECTORIES[1:])
 
 
 def problem(document, host, root, library_path, fs=""):
-    """Why ``document`` (as ``read`` gives it) is not the spec of this host, as a sentence; None when it is."""
+    """Why ``document`` (a result of ``read``) is not the spec of this host, as a sentence; None if it is."""
     wanted = spec(host, root, library_path, fs)
     if document is None:
         return "there is no CDI spec"
@@ -275,15 +275,15 @@ def problem(document, host, root, library_path, fs=""):
         return "the CDI spec describes %s instead of %s" % (_list(names), _list(expected))
     for key in ("cdiVersion", "kind", "devices"):
         if document.get(key) != wanted[key]:
-            return "the CDI spec has another %s" % key
+            return "the CDI spec has the wrong %s" % key
     edits = document.get("containerEdits") or {}
     parts = sorted(set(edits) | set(wanted["containerEdits"]))
     differing = [key for key in parts if edits.get(key) != wanted["containerEdits"].get(key)]
-    return "the CDI spec has other %s" % (" and ".join(differing) or "content")
+    return "the CDI spec has the wrong %s" % (" and ".join(differing) or "content")
 
 
 def other_writers(path, directories=DIRECTORIES):
-    """Other spec files than ``path`` that describe devices of our kind. containerd then resolves none of them."""
+    """Spec files other than ``path`` that describe devices of the same kind, which prevents containerd from resolving them."""
     found = []
     for other in spec_files(directories):
         kind = re.search(r"""["']?\bkind["']?\s*:\s*["']?([^\s"',}#]+)""", read_text(other) or "")
@@ -293,7 +293,7 @@ def other_writers(path, directories=DIRECTORIES):
 
 
 def unreadable(directories=DIRECTORIES):
-    """Spec files that are empty or no JSON: one of them makes every CDI device of the host unresolvable."""
+    """Spec files that are empty or not JSON. One of them prevents containerd from resolving any CDI device on the host."""
     found = []
     for path in spec_files(directories):
         content = read_text(path)
@@ -303,7 +303,7 @@ def unreadable(directories=DIRECTORIES):
 
 
 def spec_files(directories=DIRECTORIES):
-    """The files containerd reads as CDI specs."""
+    """The files that containerd reads as CDI specs."""
     found = []
     for directory in directories:
         try:
@@ -323,7 +323,7 @@ def _node(number):
 
 
 def _virtual_node(number):
-    """In a container, a virtual NPU has the name of a chip."""
+    """Inside a container, a virtual NPU has the name of a chip."""
     return {"path": "/dev/davinci%d" % number, "hostPath": "/dev/vdavinci%d" % number, "permissions": "rw"}
 
 

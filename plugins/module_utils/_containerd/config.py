@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd's configuration as text: where CDI is switched, the smallest edits for it, what a dump says.
+"""containerd's configuration as text: where CDI is enabled, the smallest edits that enable it, and parsing a dump.
 
-What a file means is for containerd itself to say (``config dump``): releases differ in how they merge imported files
-(1.7 replaces a plugin's whole section, 2.x merges key by key) and in what they call the section. So this proposes
-edits in a sensible order, and the caller takes the first one whose dump differs in CDI alone.
+Only containerd itself (``config dump``) can tell what a file means: releases differ in how they merge imported files (1.7 replaces
+the whole section of a plugin, 2.x merges key by key) and in the name of the section. So this module proposes edits in a sensible
+order, and the caller takes the first one whose dump differs only in CDI.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 DEFAULT_PATH = "/etc/containerd/config.toml"
 SPEC_DIR = "/etc/cdi"
 
-# The CRI plugin's name in configuration versions 3, 2 and 1, as a path and as people write the header.
+# The name of the CRI plugin in configuration versions 3, 2 and 1, as a path and as the usual header.
 V3 = (("plugins", "io.containerd.cri.v1.runtime"), "plugins.'io.containerd.cri.v1.runtime'")
 V2 = (("plugins", "io.containerd.grpc.v1.cri"), 'plugins."io.containerd.grpc.v1.cri"')
 V1 = (("plugins", "cri"), "plugins.cri")
 
-# What a host without any file gets: containerd 1.7 runs on its defaults then, with CDI off.
+# For a host without a configuration file: containerd 1.7 then uses its defaults, with CDI disabled.
 MINIMAL = "version = 2\n\n[%s]\n  enable_cdi = true\n" % V2[1]
 
-# All that edits of ours ever touch.
+# All keys that this collection edits.
 KEYS = ("enable_cdi", "cdi_spec_dirs", "version")
 
-# Larger than any configuration of containerd; what is larger is something else.
+# Limits; real configurations of containerd are much smaller.
 _MAX_BYTES = 4 << 20
 _MAX_FILES = 1000
 
 
 class ConfigFile:
-    """One file of the configuration: ``path`` as containerd was told, its ``text``, what its key ``imports`` names as absolute
-    ``patterns``, and the paths that these are: ``imports``.
+    """One file of the configuration: its ``path`` as passed to containerd, its ``text``, the values of its key ``imports`` as
+    absolute ``patterns``, and the paths that match them: ``imports``.
     """
 
     def __init__(self, path, text):
@@ -49,12 +49,12 @@ class ConfigFile:
             self.imports.extend(go_glob.expand(pattern) if "*" in pattern else [pattern])
 
     def names(self, path):
-        """Whether its imports name ``path``, if there were such a file."""
+        """Whether its imports would include ``path`` if that file existed."""
         return any(go_glob.match(pattern, path) if "*" in pattern else pattern == path for pattern in self.patterns)
 
 
 class Edit:
-    """``path`` would go from ``before`` (None: no such file) to ``after``."""
+    """A change of the content of ``path`` from ``before`` (None: no such file) to ``after``."""
 
     def __init__(self, path, before, after):
         self.path = path
@@ -62,12 +62,12 @@ class Edit:
         self.after = after
 
     def diff(self):
-        """The changed lines, and of these only the keys of ours: others may hold a registry's password."""
+        """The changed lines, with only the keys in KEYS: other keys may contain a registry's password."""
         return config_secrets.diff(self.path, self.before, self.after, KEYS)
 
 
 def read(path):
-    """The text of ``path`` with its line ends; None when there is no such file. OSError or ValueError name the file."""
+    """The text of ``path`` with its line endings; None if there is no such file. OSError and ValueError name the file."""
     try:
         data = _bytes(path)
     except FileNotFoundError:
@@ -76,13 +76,13 @@ def read(path):
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        raise ValueError("%s, line %d: it is not UTF-8, which TOML demands" % (path, line)) from None
+        raise ValueError("%s, line %d: not UTF-8, which TOML requires" % (path, line)) from None
 
 
 def load(path):
-    """The configuration that starts at ``path``: a list of ConfigFile in the order containerd merges them.
+    """The configuration with the main file ``path``: a list of ConfigFile in the order in which containerd merges them.
 
-    Empty when there is no such file. Raises OSError, ValueError (TomlError with file and line).
+    Empty if there is no such file. Raises OSError, ValueError (TomlError with file and line).
     """
     files = []
     pending = [path]
@@ -107,7 +107,7 @@ def load(path):
 
 
 def texts(path):
-    """The texts of the configuration that starts at ``path``, as far as they can be read, whether or not they are TOML."""
+    """The readable texts of the configuration with the main file ``path``, whether or not they are valid TOML."""
     found = {}
     pending = [path]
     while pending and len(found) <= _MAX_FILES:
@@ -123,10 +123,10 @@ def texts(path):
 
 
 def _bytes(path):
-    # A pipe or a device may never begin, or never end.
+    # Reading a pipe or a device might block or never end.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise ValueError("%s is no plain file" % path)
+            raise ValueError("%s is not a regular file" % path)
         data = stream.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise ValueError("%s is larger than %d MiB" % (path, _MAX_BYTES >> 20))
@@ -134,14 +134,14 @@ def _bytes(path):
 
 
 def import_patterns(path, text):
-    """What the key ``imports`` of the file ``path`` names, from its directory on; may have wildcards."""
+    """The values of the key ``imports`` of the file ``path``, as absolute paths that may have wildcards."""
     listed = toml_edit.string_list(toml_edit.flatten(text).get(("imports",), "")) or []
-    # As Go's filepath.Clean: two slashes in front are one.
+    # Like Go's filepath.Clean, which replaces two leading slashes with one.
     return [re.sub("^//", "/", os.path.normpath(os.path.join(os.path.dirname(path), name))) for name in listed]
 
 
 def switch_on(text, section):
-    """``text`` with CDI on in ``section`` (one of V1, V2, V3) and /etc/cdi among its directories."""
+    """``text`` with CDI enabled in ``section`` (one of V1, V2, V3) and /etc/cdi in its directories."""
     table, header = section
     values = toml_edit.flatten(text)
     if values.get(table + ("enable_cdi",)) != "true":
@@ -158,9 +158,9 @@ def has_spec_dir(directories):
 
 
 def proposals(path, files):
-    """The edits worth trying, best first.
+    """The edits to try, best first.
 
-    Where CDI is said to be off, else the last file that has the CRI section, else the main file ``path``.
+    The files that disable CDI, then the files that have the CRI section, the last one first, then the main file ``path``.
     """
     if not files:
         return [Edit(path, None, MINIMAL)]
@@ -184,7 +184,7 @@ def proposals(path, files):
 
 
 def _version(text):
-    """The number in the key ``version``, which may be written as +2 or 0x2; 1 without one."""
+    """The value of the key ``version``, which may be written as +2 or 0x2; 1 without the key."""
     try:
         return int(toml_edit.flatten(text).get(("version",), "1"), 0)
     except ValueError:
@@ -192,7 +192,7 @@ def _version(text):
 
 
 def is_our_edit(before, after):
-    """Whether ``after`` is exactly what this collection makes of ``before`` (None: no file)."""
+    """Whether ``after`` is exactly the result of this collection's edit of ``before`` (None: no file)."""
     if before is None:
         return after == MINIMAL
     try:
@@ -202,10 +202,10 @@ def is_our_edit(before, after):
 
 
 def write_candidate(directory, files, edit):
-    """Write the configuration with ``edit`` below the private ``directory``; returns the path of its main file.
+    """Write the configuration with ``edit`` to the private ``directory``; returns the path of its main file.
 
-    Every file goes there with its imports spelled out, so that relative paths and patterns mean what they mean in
-    place, and the edited file is seen in its own.
+    All files are written there with absolute paths as imports, so that relative paths and patterns have the same meaning as in
+    place, and the edited file replaces the original.
     """
     if edit.before is None:
         texts = {edit.path: edit.after}
@@ -227,13 +227,13 @@ def write_candidate(directory, files, edit):
 
 
 def disables_cri(values):
-    """Whether the CRI plugin is in the key disabled_plugins of a flattened text."""
+    """Whether the key disabled_plugins of a flattened text contains the CRI plugin."""
     disabled = toml_edit.string_list(values.get(("disabled_plugins",), "")) or []
     return bool({"cri", V2[0][1], V3[0][1], "io.containerd.cri.v1.images"} & set(disabled))
 
 
 class Dump:
-    """What ``containerd config dump`` printed."""
+    """The output of ``containerd config dump``."""
 
     def __init__(self, text):
         self.values = toml_edit.flatten(text)
@@ -245,7 +245,7 @@ class Dump:
 
     @property
     def on(self):
-        """CDI is on and looks into /etc/cdi."""
+        """CDI is enabled and reads /etc/cdi."""
         return self.enabled and has_spec_dir(self.spec_dirs)
 
     @property
@@ -255,13 +255,13 @@ class Dump:
 
     @property
     def cri_disabled(self):
-        """The CRI plugin is switched off by disabled_plugins (as Docker's packages do)."""
+        """The CRI plugin is disabled by disabled_plugins (as in Docker's packages)."""
         return disables_cri(self.values)
 
     def other_differences(self, other):
-        """Paths in which the two differ apart from CDI, as text. ``imports`` lists file names and does not count."""
+        """The paths in which the dumps differ apart from CDI, as text. Ignores ``imports``, which lists file names."""
         ours: set = {s[0] + (key,) for s in (V3, V2, V1) for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
         paths = set(self.values) | set(other.values)
-        # A section that holds nothing but CDI appears with it.
+        # A section that contains only CDI settings is new as well.
         ours |= {s[0] for s in (V3, V2, V1)} | {("plugins",)}
         return [".".join(path) for path in sorted(paths) if path not in ours and self.values.get(path) != other.values.get(path)]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of containerd's configuration: where their originals are kept, and replacing them, or saying why not."""
+"""The files of containerd's configuration: where backups are kept, and replacing a file, or why that is impossible."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 
 BACKUP_SUFFIX = ".npuops-backup"
 
-# For what cannot lie beside the main file.
+# For backups that cannot be kept beside the main file.
 BACKUPS = "/var/lib/npuops/containerd"
 
 
 def backup_path(main, path, files):
-    """Where the original of the file ``path`` is kept: never where containerd, started with ``main``, reads it as one more file.
+    """The path of the backup of the file ``path``: never one that containerd, started with ``main``, would import.
 
     ``files``: the whole configuration, as a list of _containerd.config.ConfigFile.
     """
     beside = path + BACKUP_SUFFIX
     if os.path.dirname(path) == os.path.dirname(main) and not any(file.names(beside) for file in files):
         return beside
-    # Two files may have one name. A place is encoded so that no two become the same.
+    # Files in different directories may have the same name, so the whole path is encoded unambiguously.
     return os.path.join(BACKUPS, path.strip("/").replace("%", "%25").replace("/", "%2F") + BACKUP_SUFFIX)
 
 
 def private_place():
-    """Where copies of a file that may hold passwords go: memory, gone at the next boot."""
+    """The directory for copies of files that may contain passwords: in memory, so that they do not survive a reboot."""
     return "/run" if os.access("/run", os.W_OK) else None
 
 
 def unwritable(path):
-    """Why the file ``path`` (maybe a link) cannot be replaced, as a sentence; None when it probably can."""
+    """Why the file ``path`` (possibly a link) cannot be replaced, as a sentence; None if it probably can."""
     path = os.path.realpath(path)
     if path in host_mounts.points():
         return (
-            "%s is a mount point of its own (it is bind-mounted), so it cannot be replaced. Change enable_cdi in the file that "
-            "is mounted there, then run again" % path
+            "%s is a mount point (it is bind-mounted), so it cannot be replaced. Set enable_cdi = true in the file that is mounted "
+            "there, then run again" % path
         )
     if "ro" in host_mounts.options(os.path.dirname(path)):
         return (
-            "%s is on a file system mounted read-only. Change enable_cdi where this file comes from, for example in the "
-            "host's image, then run again" % path
+            "%s is on a file system mounted read-only. Set enable_cdi = true in the source of this file, for example in the OS "
+            "image, then run again" % path
         )
     return None
 
 
 def write(path, text, like, files=()):
-    """Replace what ``path`` (maybe a link) names; owner, mode and SELinux label are those of ``like``.
+    """Replace the file ``path`` (possibly a link); owner, mode and SELinux label are those of ``like``.
 
-    ``files``: whose imports must not name the new file while it is being written.
+    ``files``: their imports must not include the temporary file.
     """
     path = os.path.realpath(path)
     directory, name = os.path.split(path)
@@ -61,7 +61,7 @@ def write(path, text, like, files=()):
     try:
         if not os.path.isdir(directory):
             os.makedirs(directory, 0o700 if directory == BACKUPS else 0o755)
-        # What a killed run leaves there would be read in at the next start.
+        # containerd would import a temporary file that a killed run left there.
         aside = os.path.dirname(directory) if any(file.names(beside) for file in files) else None
         if aside and os.stat(aside).st_dev != os.stat(directory).st_dev:
             aside = None
@@ -71,7 +71,7 @@ def write(path, text, like, files=()):
 
 
 def remove(path):
-    """Remove what ``path`` (maybe a link) names."""
+    """Remove the file ``path`` (possibly a link)."""
     try:
         remove_file(os.path.realpath(path))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Showing an edit of a TOML file, or a complaint about one, without what else is in it: passwords of registries."""
+"""Show an edit of a TOML file, or an error message about one, without other content such as passwords of registries."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
 
-# In a key, or anywhere in a line: what follows may be a secret.
+# After such a word, in a key or anywhere in a line, there may be a secret.
 _WORD = re.compile(r"""(?:pass|auth|token|secret|credential|header|\bkey)[\w-]*["']?""", re.IGNORECASE)
-# What follows is no secret, and complaints need it.
+# Values that are not secrets and that error messages need.
 _HARMLESS = re.compile(r"true|false|/(?:etc|opt|run|usr|var)/.*")
 _TOKENS = re.compile(r'"(?:[^"\\\r\n]|\\.)*"?|\'[^\'\r\n]*\'?|[^\s"\'=,\[\]{}#]+')
 
-# A complaint quotes long strings in part; shorter ones than this are words of the complaint itself.
+# Error messages quote only the beginning of long strings; strings shorter than this may be words of the message itself.
 _QUOTED = 10
 _SHORTEST = 4
 _MASK = "***"
 
 
 def diff(path, before, after, keys):
-    """The lines that differ, with their numbers and no context; of each, only the keys named in ``keys``.
+    """The lines that differ, with their numbers and without context, and with only the keys in ``keys``.
 
-    ``before``: None when there is no such file. What shares a line with such a key becomes "...".
+    ``before``: None if there is no such file. Other content of such a line is replaced with "...".
     """
     old, new = (before or "").splitlines(True), after.splitlines(True)
     shown_old, shown_new = _shown(before or "", keys), _shown(after, keys)
@@ -40,7 +40,7 @@ def diff(path, before, after, keys):
 
 
 def mask(text, sources):
-    """``text`` with each secret that may be in one of the TOML texts ``sources``, well-formed or not, made unreadable."""
+    """``text`` without the secrets that may be in the TOML texts ``sources``, whether those are valid or not."""
     secrets = set()
     for source in sources:
         secrets.update(_secrets(source))
@@ -52,7 +52,7 @@ def mask(text, sources):
 
 
 def _secrets(source):
-    """What stands after a word such as password on its line, or under such a key anywhere, in pieces."""
+    """Everything after a word such as password on the same line, or under such a key, in pieces."""
     found = set()
     for line in source.splitlines():
         match = _WORD.search(line)
@@ -90,7 +90,7 @@ def _line(text, line, start, entries, keys):
         return entry.kind == "key" and entry.path[-1] in keys and not entry.braces
 
     if not any(entry.inline or not (ours(entry) or entry.kind != "key") for entry in entries):
-        # A comment beside it may be anything.
+        # A comment on the line may contain a secret.
         last = max([entry.end for entry in entries] + [start])
         rest = line[max(last - start, 0) :]
         return line[: last - start] + " # ..." if _WORD.search(rest) else line
@@ -103,6 +103,6 @@ def _line(text, line, start, entries, keys):
 
 
 def _range(start, end):
-    """As in a unified diff without context: an empty range names the line before it."""
+    """A range as in a unified diff without context: an empty range has the number of the line before it."""
     count = end - start
     return "%d" % (start + 1) if count == 1 else "%d,%d" % (start + 1 if count else start, count)

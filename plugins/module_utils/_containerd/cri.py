@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking a container runtime about itself over its CRI socket: does it answer, and is CDI on in the process that runs.
+"""Query a container runtime over its CRI socket: whether it responds, and whether CDI is enabled in the running process.
 
-Only the daemon knows what it runs with: its file may be newer, and a file's time says nothing after a copy or a clock
-change. crictl, which asks the same question, is missing on many hosts. So this is the one call runtime.v1.Status: one
-gRPC request (HTTP/2 with literal headers), its answer's data frames, and the few protobuf fields that matter.
+Only the daemon knows its active configuration: the file may be newer, and its timestamp is meaningless after a copy or a clock
+change. crictl, which can query the same, is missing on many hosts. So this module implements one call, runtime.v1.Status: one gRPC
+request (HTTP/2 with literal headers), the data frames of the response, and the few protobuf fields that matter.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _METHOD = "/runtime.v1.RuntimeService/Status"
 _VERBOSE = b"\x08\x01"  # field 1, true
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
-_WINDOW = 1 << 24  # bytes; an answer is some kilobytes
-_MAX_FRAMES = 10000  # one of a few bytes may never end an answer
+_WINDOW = 1 << 24  # bytes; a response has some kilobytes
+_MAX_FRAMES = 10000  # a limit for responses of tiny frames without end
 _FRAME_HEADER = struct.Struct(">IBI")
 
 
 class CriError(Exception):
-    """The runtime does not answer; says how it failed."""
+    """The runtime does not respond; the text says why."""
 
 
 class CriStatus:
-    """``ready``: the condition RuntimeReady; ``cdi``: CDI is on in the running process, with ``cdi_spec_dirs``."""
+    """``ready``: the condition RuntimeReady; ``cdi``: whether CDI is enabled in the running process, with ``cdi_spec_dirs``."""
 
     def __init__(self, ready, cdi, cdi_spec_dirs):
         self.ready = ready
@@ -38,7 +38,7 @@ class CriStatus:
 
 
 def status(address, timeout=5):
-    """The CriStatus of the runtime at the Unix socket ``address``; CriError after ``timeout`` seconds at the latest."""
+    """The CriStatus of the runtime at the Unix socket ``address``; raises CriError after at most ``timeout`` seconds."""
     try:
         answer = _call(address, _METHOD, _VERBOSE, timeout)
     except (OSError, struct.error) as exc:
@@ -46,7 +46,7 @@ def status(address, timeout=5):
     try:
         return parse_status(answer)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise CriError("%s: what answers there is no container runtime: its status cannot be read" % address) from None
+        raise CriError("%s: the process that listens there is not a container runtime: its status is invalid" % address) from None
 
 
 def parse_status(answer):
@@ -63,7 +63,7 @@ def parse_status(answer):
             pair = dict(_fields(value))
             if pair.get(1) == b"config":
                 config = json.loads(pair.get(2, b"{}").decode("utf-8"))
-    # The rest of the configuration may hold registry passwords: it goes no further than here.
+    # The rest of the configuration may contain registry passwords, so it is not returned.
     return CriStatus(ready, bool(config.get("enableCDI", False)), list(config.get("cdiSpecDirs") or []))
 
 
@@ -91,13 +91,13 @@ def _call(address, method, message, timeout):
         )
         answer = _answer(connection, deadline)
     if len(answer) < 5:
-        # gRPC says why in compressed headers; in practice there is one reason.
-        raise OSError("containerd answers, but its CRI plugin does not: it is not loaded")
+        # The reason is in compressed headers; in practice there is only one.
+        raise OSError("containerd responds, but its CRI plugin is not loaded")
     return answer[5 : 5 + struct.unpack(">I", answer[1:5])[0]]
 
 
 def _answer(connection, deadline):
-    """The data of our request's stream, up to its end."""
+    """The data of the request's stream, up to its end."""
     answer = b""
     for dummy in range(_MAX_FRAMES):
         length_type, flags, stream_id = _FRAME_HEADER.unpack(_exactly(connection, 9, deadline))
@@ -106,7 +106,7 @@ def _answer(connection, deadline):
         if kind == _SETTINGS and not flags & 1:
             connection.sendall(_frame(_SETTINGS, 1, 0, b""))
         elif kind == _GOAWAY:
-            raise OSError("the runtime ended the connection")
+            raise OSError("the runtime closed the connection")
         elif stream_id == 1 and kind == _DATA:
             if flags & _PADDED:
                 payload = payload[1 : len(payload) - payload[0]]
@@ -114,10 +114,10 @@ def _answer(connection, deadline):
             if len(answer) > _WINDOW:
                 break
         elif stream_id == 1 and kind == _RST_STREAM:
-            raise OSError("the runtime gave up on the request")
+            raise OSError("the runtime cancelled the request")
         if stream_id == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
             return answer
-    raise OSError("the answer does not end")
+    raise OSError("the response exceeds the limit")
 
 
 def _frame(kind, flags, stream_id, payload):
@@ -129,7 +129,7 @@ def _string(text):
 
 
 def _exactly(connection, count, deadline):
-    """The next ``count`` bytes, before the deadline as a whole: one that sends a byte now and then gains nothing."""
+    """The next ``count`` bytes, all before the deadline, however slowly they arrive."""
     parts = []
     while count:
         left = deadline - time.monotonic()
@@ -138,14 +138,14 @@ def _exactly(connection, count, deadline):
         connection.settimeout(left)
         data = connection.recv(min(count, 1 << 16))
         if not data:
-            raise OSError("the connection ended")
+            raise OSError("the connection was closed")
         parts.append(data)
         count -= len(data)
     return b"".join(parts)
 
 
 def _fields(message):
-    """(number, value) of each field of a protobuf message; an int for numbers, bytes for everything else."""
+    """(number, value) of each field of a protobuf message; an int for numbers, bytes for all other types."""
     position = 0
     while position < len(message):
         tag, position = _varint(message, position)

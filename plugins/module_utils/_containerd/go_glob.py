@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patterns of paths as programs written in Go understand them (filepath.Match and filepath.Glob).
+"""Path patterns with the semantics of Go's filepath.Match and filepath.Glob (https://pkg.go.dev/path/filepath#Match).
 
-Python's own differ: there * does not match a leading dot, a negated class is written [!a], nothing is escaped, and
-whole paths are sorted, not the names in each directory.
+Python's glob differs: * does not match a leading dot, a negated class is written [!a], there is no escape character, and whole
+paths are sorted instead of the names in each directory.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _META = re.compile(r"[*?\[\\]")
 
 
 def match(pattern, name):
-    """Whether the whole ``name`` matches; ValueError for a pattern that Go refuses."""
+    """Whether the whole ``name`` matches; raises ValueError for a pattern that Go rejects."""
     return re.compile(_regex(pattern), re.DOTALL).fullmatch(name) is not None
 
 
 def expand(pattern):
-    """The paths that match, in Go's order; what cannot be read does not match. ValueError as for ``match``."""
+    """The paths that match, in Go's order, without those that cannot be read. Raises ValueError like ``match``."""
     _regex(pattern)
     if not _META.search(pattern):
         return [pattern] if os.path.lexists(pattern) else []
@@ -40,7 +40,7 @@ def _entries(directory):
 
 
 def _regex(pattern):
-    """``pattern`` as a regular expression of Python's."""
+    """``pattern`` as a Python regular expression."""
     parts = []
     position = 0
     while position < len(pattern):
@@ -64,7 +64,7 @@ def _regex(pattern):
 
 
 def _class(pattern, position):
-    """What stands between brackets from ``position`` on, and where it ends. It may match a slash."""
+    """The class that starts at ``position``, and the position of its end. A class may match a slash."""
     negated = pattern.startswith("^", position)
     position += negated
     ranges = []
@@ -86,11 +86,11 @@ def _char(pattern, position):
         raise _bad(pattern)
     if pattern[position] == "\\":
         position += 1
-    # At least the bracket that closes must follow.
+    # At least the closing bracket must follow.
     if position + 1 >= len(pattern):
         raise _bad(pattern)
     return pattern[position], position + 1
 
 
 def _bad(pattern):
-    return ValueError("the pattern %s is not one that Go accepts" % pattern)
+    return ValueError("%s is not a valid pattern in Go" % pattern)

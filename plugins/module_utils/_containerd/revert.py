@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking back what switching CDI on changed in the host's containerd, where it can be told that it was us, and only us."""
+"""Undo the edit that enabled CDI in the host's containerd, if it was made by this collection and the file was not changed since."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 
 
 class Revert(containerd_enable.Switch):
-    """The way back of a Switch. After ``examine``: ``edit`` (an Edit or None), ``left`` (why CDI stays on although an edit of
-    ours is there, or None), ``stale`` (a backup of ours that nothing needs any more, or None).
+    """Undoes a Switch. After ``examine``: ``edit`` (an Edit or None), ``left`` (why CDI stays enabled although an edit of this
+    collection is in place, or None), ``stale`` (a backup that is no longer needed, or None).
     """
 
     def __init__(self, daemon, timeout=30):
@@ -29,12 +29,12 @@ class Revert(containerd_enable.Switch):
         self._ours = None
 
     def examine(self):
-        """Why something has to change, as a sentence; None when nothing of ours is in place, or it has to stay."""
+        """Why a change is necessary, as a sentence; None if no edit of this collection is in place, or if it must be kept."""
         try:
             self.look()
         except NpuError as exc:
-            # Nothing is changed then, and it keeps nobody from taking back the rest.
-            self.left = "Whether CDI was switched on by npuops.ascend cannot be told. %s" % exc.message
+            # No failure, so that everything else can be removed.
+            self.left = "It is unknown whether npuops.ascend enabled CDI. %s" % exc.message
             return None
         self.address = self.daemon.address or self.before.address or containerd_runtime.DEFAULT_ADDRESS
         self._ours = self._own_edit()
@@ -42,17 +42,17 @@ class Revert(containerd_enable.Switch):
             return self._examine_backup()
         others = [path for path in cdi_spec.spec_files() if path != cdi_spec.PATH]
         if others:
-            self.left = "CDI stays on in %s, because %s needs it" % (self._ours.path, " and ".join(others))
+            self.left = "CDI stays enabled in %s, because %s needs it" % (self._ours.path, " and ".join(others))
             return None
         before = self._ours.before
         self.edit = containerd_config.Edit(self._ours.path, self._ours.after, before or "")
         problem = self._problem() or config_files.unwritable(self.edit.path)
         if problem:
             self.edit = None
-            self.left = "CDI stays on in %s: %s" % (self._ours.path, problem)
+            self.left = "CDI stays enabled in %s: %s" % (self._ours.path, problem)
             return None
         self.restart_required = True
-        return "CDI was switched on in %s by npuops.ascend" % self.edit.path
+        return "CDI was enabled in %s by npuops.ascend" % self.edit.path
 
     def would_change(self, restart=True):
         if self.restart_required and not self.edit:
@@ -60,9 +60,9 @@ class Revert(containerd_enable.Switch):
         return self.edit is not None or self.stale is not None
 
     def apply(self, restart=True):
-        """Make it so; when containerd does not come back, everything is as it was, and NpuError has what it said.
+        """Undo the edit. If containerd fails after the restart, restore the file, and raise NpuError with containerd's messages.
 
-        Without the restart the backup stays: by it the next call knows that containerd still runs with an edit of ours.
+        Without the restart, the backup is kept, so that the next call detects that containerd still runs with the edit.
         """
         if restart and self.restart_required:
             containerd_runtime.check_restartable(self.daemon)
@@ -87,23 +87,27 @@ class Revert(containerd_enable.Switch):
     def _forward_again(self, said):
         if not self.edit:
             raise NpuError(
-                "containerd's CRI did not come back after a restart of %s. Its configuration was not changed by this run. "
-                "It says:\n%s" % (self.daemon.unit, said)
+                "containerd's CRI does not respond after a restart of %s. This run did not change its configuration. containerd "
+                "reports:\n%s" % (self.daemon.unit, said)
             )
         try:
             self._write(self._ours.after)
-            place = "%s with CDI on is in place as before" % self.edit.path
+            place = "%s with CDI enabled was restored" % self.edit.path
             details = {"restored": self.edit.path}
         except NpuError as exc:
-            place = "%s stays with CDI off, because the one with CDI on could not be put back: %s" % (self.edit.path, exc.message)
+            place = "%s keeps CDI disabled, because the file with CDI enabled could not be restored: %s" % (
+                self.edit.path,
+                exc.message,
+            )
             details = {}
         try:
             containerd_runtime.restart(self.daemon, self.address, self.timeout)
-            outcome = "it answers again with that"
+            outcome = "with that, it responds again"
         except NpuError as again:
-            outcome = "even so it does not come back: %s" % again.message
+            outcome = "it still does not respond: %s" % again.message
         raise NpuError(
-            "containerd's CRI did not come back with CDI off again. So %s; %s. With CDI off it said:\n%s" % (place, outcome, said),
+            "containerd's CRI does not respond with CDI disabled again. %s; %s. With CDI disabled, it reported:\n%s"
+            % (place, outcome, said),
             **details,
         )
 
@@ -120,36 +124,36 @@ class Revert(containerd_enable.Switch):
                 self.stale = backup
             if (same or path not in texts) and self._still_on():
                 self.restart_required = True
-                return "CDI is off again in %s, but the running containerd was started before that" % path
+                return "CDI is disabled again in %s, but containerd has not been restarted since" % path
             if same:
-                return "%s is a copy of what is in place" % backup
+                return "the backup %s is identical to the current file" % backup
             if path in texts:
                 self.left = (
-                    "CDI stays as it is in %s: the file was changed after npuops.ascend switched CDI on in it. What it was "
-                    "before is in %s" % (path, backup)
+                    "CDI is not changed in %s: the file was changed after npuops.ascend enabled CDI in it. The original is in %s"
+                    % (path, backup)
                 )
         return None
 
     def _still_on(self):
-        """Whether CDI is on in the process that runs, although its configuration has it off."""
+        """Whether CDI is enabled in the running process, although its configuration disables it."""
         if self.before.on or self._ask():
             return False
         return self.status.cdi
 
     def _foreign(self, backup):
-        """Whether that is the backup of a file that was gone when we wrote ours."""
+        """Whether that is the backup of a file that no longer existed when this collection created its own."""
         return self.edit is not None and self._ours.before is None and os.path.getsize(backup) > 0
 
     def _problem(self):
-        """Why the way back would be more than that, by containerd's own word; None when it is not."""
+        """Why the revert would change more than CDI, according to containerd; None if it would not."""
         if self._ours.before is None:
-            return None  # without a file containerd runs on its defaults, which the file named but for CDI
+            return None  # without a file, containerd uses its defaults, from which the file differs only in CDI
         with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
             candidate = containerd_config.write_candidate(directory, self.files, self.edit)
             try:
                 dump = self.daemon.dump(candidate)
             except NpuError as exc:
-                return "containerd does not accept what was there before: %s" % exc.message
+                return "containerd does not accept the original file: %s" % exc.message
         others = self.before.other_differences(dump)
         return "more than CDI would change: %s" % ", ".join(others[:5]) if others else None
 

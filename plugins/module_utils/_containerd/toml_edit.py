@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where things are in a TOML text, and the smallest edit that sets one of them.
+"""Locate keys in a TOML text, and set one of them with the smallest possible edit.
 
-Not a TOML library: values are found, not converted, and what containerd itself has accepted is not judged again.
-Everything an edit does not name stays as it is, byte for byte: comments, order, indentation, line ends.
+Not a TOML library: values are located, not converted, and texts that containerd accepts are not validated again. An edit preserves
+everything else byte for byte: comments, order, indentation and line endings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", 
 
 
 class TomlError(ValueError):
-    """The text cannot be followed; says the line."""
+    """The text cannot be parsed; the message contains the line number."""
 
     def __init__(self, text, position, problem):
         super().__init__("line %d: %s" % (text.count("\n", 0, position) + 1, problem))
@@ -29,10 +29,10 @@ class TomlError(ValueError):
 class TomlEntry:
     """One table header, or one key with its value.
 
-    ``kind``: "table", "array" ([[...]]) or "key". ``path``: the whole path as a tuple; elements of an array of tables
-    are counted as "#0", "#1". ``table``: the path of the header the key stands under. ``start``, ``end``: offsets of
-    the statement; ``parts``: offsets (start, end) of each of the key's names; ``value``: offsets of the value.
-    ``braces``: the value is an inline table. ``inline``: the key stands inside of one.
+    ``kind``: "table", "array" ([[...]]) or "key". ``path``: the whole path as a tuple; elements of an array of tables are "#0",
+    "#1" and so on. ``table``: the path of the header above the key. ``start``, ``end``: offsets of the statement; ``parts``:
+    offsets (start, end) of each name in the key; ``value``: offsets of the value. ``braces``: whether the value is an inline table.
+    ``inline``: whether the key is inside an inline table.
     """
 
     def __init__(self, kind, path, table, parts, start, end, value=None, braces=False, inline=False):
@@ -53,7 +53,7 @@ def scan(text):
 
 
 def flatten(text):
-    """The whole text as one dict: path -> value as written, without blanks around. Each header counts as "{}"."""
+    """The whole text as one dict: path -> value as written, without surrounding blanks. A header has the value "{}"."""
     values = {}
     for entry in scan(text):
         if entry.kind != "key":
@@ -64,7 +64,7 @@ def flatten(text):
 
 
 def string_list(value):
-    """The strings in an array value as written, such as ``["/etc/cdi", '/var/run/cdi']``; None when it is no array."""
+    """The strings in an array value as written, such as ``["/etc/cdi", '/var/run/cdi']``; None if it is not an array."""
     if not value.startswith("["):
         return None
     found = []
@@ -82,7 +82,7 @@ def string_list(value):
 
 
 def unquote(string):
-    """The text of a TOML string as written; a bare word is returned as it is."""
+    """The content of a TOML string as written; other values are returned unchanged."""
     for quote, escapes in _STRINGS:
         if string.startswith(quote) and string.endswith(quote) and len(string) >= 2 * len(quote):
             inner = string[len(quote) : -len(quote)]
@@ -96,9 +96,9 @@ def quote(string):
 
 
 def set_key(text, table, key, value, header=None):
-    """``text`` with ``key`` of the table ``table`` (a tuple) set to ``value`` (as written), by the smallest edit.
+    """``text`` with ``key`` in the table ``table`` (a tuple) set to ``value`` (as written), with the smallest edit.
 
-    ``header``: how to write the table's name when the file does not have it yet (default: quoted where needed).
+    ``header``: how to write the name of the table if the file does not have it (default: quoted if necessary).
     """
     entries = scan(text)
     path = table + (key,)
@@ -107,7 +107,7 @@ def set_key(text, table, key, value, header=None):
             return _splice(text, entry.value[0], entry.value[1], value)
     assignment = "%s = %s" % (key, value)
 
-    # The table, or the table around it, is written in braces: only inside them can it grow.
+    # The table, or one that contains it, is an inline table, which can only be extended inside its braces.
     around = [e for e in entries if e.braces and table[: len(e.path)] == e.path]
     if around:
         innermost = max(around, key=lambda e: len(e.path))
@@ -124,7 +124,7 @@ def set_key(text, table, key, value, header=None):
             indent = _indent_of(text, inside[0].start) if inside else _indent_of(text, entry.start) + "  "
             return _insert_line_after(text, entry.end, indent + assignment)
 
-    # Written as plugins."...".other = value: a header of its own would define the table a second time.
+    # Written as plugins."...".other = value. A header would define the table a second time.
     for entry in entries:
         if entry.kind == "key" and not entry.inline and len(entry.table) < len(table) < len(entry.path):
             if entry.path[: len(table)] == table:
@@ -142,7 +142,7 @@ def set_key(text, table, key, value, header=None):
 
 
 def prepend_string(text, path, string):
-    """``text`` with ``string`` put in front in the array at ``path``; raises KeyError without that array."""
+    """``text`` with ``string`` inserted at the beginning of the array at ``path``; raises KeyError without that array."""
     for entry in scan(text):
         if entry.kind == "key" and entry.path == path:
             inside = entry.value[0] + 1
@@ -162,7 +162,7 @@ def replace_value(text, path, value):
 
 
 def newline_of(text):
-    """The line end this text uses."""
+    """The line ending of the text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -188,7 +188,7 @@ class _Scanner:
             self._expect_line_end(position)
 
     def _skip_space(self, position):
-        """Past blanks, line ends and comments."""
+        """The position after blanks, line endings and comments."""
         text = self.text
         while position < len(text):
             if text[position] in " \t\r\n":
@@ -202,7 +202,7 @@ class _Scanner:
     def _expect_line_end(self, position):
         position = _BLANK.match(self.text, position).end()
         if position < len(self.text) and self.text[position] not in "#\r\n":
-            raise TomlError(self.text, position, "something follows where the line should end")
+            raise TomlError(self.text, position, "unexpected text at the end of the line")
 
     def _header(self, position):
         start = position
@@ -224,7 +224,7 @@ class _Scanner:
         return path, end
 
     def _element(self, path):
-        """``path``, or its latest element where it is an array of tables."""
+        """``path``, or its last element if it is an array of tables."""
         return path + ("#%d" % self.arrays[path],) if path in self.arrays else path
 
     def _key(self, position):
@@ -264,7 +264,7 @@ class _Scanner:
         return end
 
     def _value(self, position, path, table):
-        """The end of the value at ``position``; keys inside braces are recorded."""
+        """The end of the value at ``position``. Records keys of inline tables."""
         text = self.text
         if position >= len(text):
             raise TomlError(text, position, "a value was expected")
@@ -322,7 +322,7 @@ def _string_end(text, position):
                 end += 2
             elif text.startswith(quote_mark, end):
                 end += len(quote_mark)
-                # Up to two more quotation marks may stand before the three that end it.
+                # There may be up to two more quotation marks before the three that end the string.
                 while multiline and text.startswith(quote_mark[0], end):
                     end += 1
                 return end
@@ -348,7 +348,7 @@ def _line_end(text, position):
 
 
 def _indent_of(text, position):
-    """The blanks in front of ``position`` on its line."""
+    """The blanks before ``position`` on its line."""
     start = text.rfind("\n", 0, position) + 1
     return _INDENT.match(text, start, position).group()
 

@@ -16,7 +16,7 @@
 | 4.19.90-vhulk2211.3.0.h1543.eulerosv2r10.x86_64 | EulerOS V2.0 SP10    | 4.19.90-vhulk2211.3.0.h1543 | eulerosv2r10 |
 | 6.6.0 (no mark of a distribution)              | openEuler 24.03 SP3   | 6.6.0                   | oe2403sp3    |
 
-Drivers are compiled per kernel, so the kernel's own mark of its distribution counts before os-release does.
+Drivers are compiled for a specific kernel, so the distribution in the kernel release takes precedence over os-release.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
-# What an RPM distribution appends to its kernel release, the machine already taken off.
+# The suffix of an RPM distribution in the kernel release, after the machine has been removed.
 _MARK = re.compile(r"\.(oe|ky|el|uelc?|ctl|an|al|tl|bclinux|eulerosv|fc|amzn|nfs|hce|kos)([0-9][0-9A-Za-z_]*)?\Z")
 _MACHINE = re.compile(r"\.(x86_64|aarch64)\Z")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -33,31 +33,31 @@ _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 
 
 def kernel_and_os(uname_release, os_release):
-    """The kernel and OS words of the profile, from ``uname -r`` and the fields of /etc/os-release (a dict)."""
+    """The kernel key and the OS key of the profile, from ``uname -r`` and the fields of /etc/os-release (a dict)."""
     kernel = _MACHINE.sub("", uname_release.strip())
     mark = _MARK.search(kernel)
     if not mark:
         return _legal(kernel), _os_key(os_release)
     os_key = mark.group(0)[1:]
     if os_key == "oe1":
-        # openEuler 20.03 marks the kernels of all its service packs alike.
+        # All service packs of openEuler 20.03 have the same suffix.
         os_key = _os_key(os_release) if os_release.get("ID", "").lower() == "openeuler" else os_key
     return _legal(kernel[: mark.start()]), _legal(os_key)
 
 
 def image_profile(version, family_key, kernel_key, os_key):
-    """``<HDK>-<chip>-<kernel>-<os>`` as an image tag; NpuError when it cannot be one."""
+    """``<HDK>-<chip>-<kernel>-<os>`` as an image tag; raises NpuError if it is not a valid tag."""
     return profile_tag(version, "%s-%s-%s" % (family_key, kernel_key, os_key))
 
 
 def profile_tag(version, profile):
-    """The tag of ``version`` for ``profile`` (``<chip>-<kernel>-<os>``); NpuError when it is not a legal tag."""
+    """The tag of ``version`` for ``profile`` (``<chip>-<kernel>-<os>``); raises NpuError if it is not a valid tag."""
     tag = "%s-%s" % (version, profile)
     if not _TAG.match(tag):
         raise NpuError(
-            "%r cannot be an image tag (at most 128 letters, digits, '_', '.' and '-', the first one none of '.-'). "
-            "Set npu_driver_profile to the <chip>-<kernel>-<os> your images are tagged with, or npu_driver_image to "
-            "a whole reference" % tag
+            "%r is not a valid image tag (at most 128 letters, digits, '_', '.' and '-', not starting with '.' or '-'). Set "
+            "npu_driver_profile to the <chip>-<kernel>-<os> in the tags of your images, or npu_driver_image to a complete reference"
+            % tag
         )
     return tag
 
@@ -76,7 +76,7 @@ def parse_os_release(text):
 
 
 def _os_key(os_release):
-    """The OS word from os-release alone, in the style of the kernel marks where a distribution has one."""
+    """The OS key from os-release alone, in the form of the distribution's kernel suffix if it has one."""
     name = os_release.get("ID", "").lower()
     version = os_release.get("VERSION_ID", "").lower()
     if name == "openeuler":
@@ -89,5 +89,5 @@ def _os_key(os_release):
 
 
 def _legal(text):
-    """``text`` with each run of characters that no tag may hold replaced by one underscore."""
+    """``text`` with each sequence of characters that are not valid in tags replaced by one underscore."""
     return _ILLEGAL.sub("_", text)

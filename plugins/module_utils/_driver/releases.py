@@ -1,15 +1,14 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The releases of the driver on a host, and the links that say which one counts.
+"""The driver releases on a host, and the links that select one.
 
     <root>/releases/<version>-<kernel>-<digest12>/driver/...     immutable once complete
     <root>/releases/<version>-<kernel>-<digest12>/manifest.json  written last: its presence means complete
     <root>/driver, good, next, previous                          relative links to releases/<name>/driver
 
-Whatever is interrupted leaves a complete release or none: a release is built in a directory whose name starts
-with ".new-", goes with one rename, and is removed through a rename to ".old-...". Leftovers of both are removed
-by the next one who holds the lock.
+After any interruption, a release is complete or absent: it is built in a directory whose name starts with ".new-" and then
+renamed, and before it is removed, it is renamed to ".old-...". The next process that holds the lock removes leftovers of both.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
 
 
 class Layout:
-    """The directory ``root`` (by default /var/lib/Ascend) and what is in it."""
+    """The directory ``root`` (by default /var/lib/Ascend) with its releases and links."""
 
     def __init__(self, root="/var/lib/Ascend"):
         if not root.startswith("/"):
-            # Empty, it would be the root directory of the host.
-            raise NpuError("npu_driver_root is %r; it must be the absolute path of a directory such as /var/lib/Ascend" % root)
+            # An empty root would be the root directory of the host.
+            raise NpuError("npu_driver_root is %r; it must be the absolute path of a directory, such as /var/lib/Ascend" % root)
         self.root = root.rstrip("/") or "/"
         self.releases_dir = os.path.join(self.root, "releases")
 
@@ -58,24 +57,24 @@ class Layout:
 
     @staticmethod
     def release_name(version, kernel, digest):
-        """``<version>-<kernel>-<first 12 digits of the digest>``; raises NpuError for what cannot be a file name."""
+        """``<version>-<kernel>-<first 12 digits of the digest>``; raises NpuError if that is not a valid name."""
         algorithm, dummy, digits = digest.rpartition(":")
         name = "%s-%s-%s" % (version, kernel, digits[:12])
         if algorithm not in ("", "sha256") or not re.match(r"[0-9a-f]{12,}\Z", digits):
             raise NpuError("%r is not a sha256 digest" % digest)
-        # The boot script takes the version to end at the first dash.
+        # For the boot script, the version ends at the first dash.
         if not _NAME.match(name) or not version or "-" in version:
-            raise NpuError("Version %r and kernel %r do not make a directory name" % (version, kernel))
+            raise NpuError("Version %r and kernel %r do not form a valid directory name" % (version, kernel))
         return name
 
     def release_path(self, name):
-        """The directory of release ``name``, there or not."""
+        """The path of release ``name``, whether it exists or not."""
         if not _NAME.match(name):
-            raise NpuError("%r is not the name of a release" % name)
+            raise NpuError("%r is not a valid release name" % name)
         return os.path.join(self.releases_dir, name)
 
     def tree(self, name):
-        """The driver tree of release ``name``: what /usr/local/Ascend/driver is on a host with a .run package."""
+        """The driver tree of release ``name``. It corresponds to /usr/local/Ascend/driver on a host with a .run package."""
         return os.path.join(self.release_path(name), "driver")
 
     # What is there
@@ -93,7 +92,7 @@ class Layout:
         return self.manifest(name) is not None
 
     def manifest(self, name):
-        """What release ``name`` was committed with, or None when it is absent or incomplete."""
+        """The manifest of release ``name``, or None if it is absent or incomplete."""
         text = read_text(os.path.join(self.release_path(name), MANIFEST))
         if text is None or not os.path.isdir(self.tree(name)):
             return None
@@ -104,9 +103,9 @@ class Layout:
         return manifest if isinstance(manifest, dict) else None
 
     def damage(self, name, thorough=False):
-        """Why release ``name`` is not what was committed, or None: a file that is gone or has another size.
+        """Why release ``name`` differs from what was committed, or None: a file is missing or has another size.
 
-        ``thorough``: or another content, for which all of it is read.
+        ``thorough``: also compare the content, which reads all files.
         """
         manifest = self.manifest(name)
         if manifest is None:
@@ -120,12 +119,12 @@ class Layout:
             if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
                 return "%s of release %s was changed" % (path, name)
         if thorough:
-            found = (self._rot(name, manifest, path) for path in manifest.get("files", {}))
+            found = (self._content_damage(name, manifest, path) for path in manifest.get("files", {}))
             return next((text for text in found if text), None)
         return None
 
-    def _rot(self, name, manifest, path):
-        """Why the file ``path`` of the release has another content than it was committed with, or None."""
+    def _content_damage(self, name, manifest, path):
+        """Why the content of the file ``path`` differs from what was committed, or None."""
         try:
             if file_digest(os.path.join(self.tree(name), path)) == manifest["files"][path]:
                 return None
@@ -136,9 +135,9 @@ class Layout:
     # Links
 
     def target(self, link):
-        """The name of the release that ``link`` ("driver", "good", "next", "previous") names, or None.
+        """The name of the release that ``link`` ("driver", "good", "next", "previous") points to, or None.
 
-        A link to anything but a release, and a directory in the link's place, is None as well.
+        Also None if it is not a link, or points to anything but a release.
         """
         value = read_link(os.path.join(self.root, link))
         if value is None:
@@ -151,7 +150,7 @@ class Layout:
         return None
 
     def point(self, link, name):
-        """Let ``link`` name the complete release ``name``, in one rename; returns whether that changed anything."""
+        """Point ``link`` to the complete release ``name`` with one rename; returns whether that was a change."""
         if link not in LINKS:
             raise ValueError(link)
         if not self.is_complete(name):
@@ -166,13 +165,13 @@ class Layout:
             if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
                 raise
             raise NpuError(
-                "%s is a directory with something in it (or a mount), not a link of this collection. Move it away, "
-                "or set npu_driver_source to preinstalled if that is the driver this host shall keep" % path
+                "%s is a mount or a directory that is not empty, not a link of this collection. Move it away, or set "
+                "npu_driver_source to preinstalled to keep that driver on this host" % path
             ) from None
         return True
 
     def remove_link(self, link):
-        """Remove ``link``; returns whether it was there."""
+        """Remove ``link``; returns whether it existed."""
         if link not in LINKS:
             raise ValueError(link)
         path = os.path.join(self.root, link)
@@ -185,10 +184,9 @@ class Layout:
 
     @contextlib.contextmanager
     def lock(self, timeout=0):
-        """Hold the right to write below ``releases``, released by the kernel should we be killed.
+        """Hold the lock for writing below ``releases``. The kernel releases it if this process is killed.
 
-        Waits for at most ``timeout`` seconds, then raises NpuError. Whoever gets it first removes what an
-        interrupted run left behind.
+        Waits at most ``timeout`` seconds, then raises NpuError. Removes what an interrupted run left behind.
         """
         self.prepare()
         with exclusive(os.path.join(self.releases_dir, ".lock"), timeout, "staging a driver"):
@@ -196,30 +194,30 @@ class Layout:
             yield self
 
     def prepare(self):
-        """Create root and releases, whatever the umask, and refuse a place where others could replace the driver."""
+        """Create root and releases, regardless of the umask, and refuse directories in which others could replace the driver."""
         for path in (self.root, self.releases_dir):
             if not os.path.isdir(path):
                 try:
                     make_directory(path)
                 except FileExistsError:
-                    raise NpuError("%s is in the way: it is not a directory" % path) from None
+                    raise NpuError("%s is not a directory, but must be one. Move it away and run again" % path) from None
                 fsync_directory(os.path.dirname(path))
         self.check_ownership()
 
     def check_ownership(self, top="/"):
-        """Raise NpuError unless root and releases and all directories above, up to ``top``, are root's alone to write.
+        """Raise NpuError unless root, releases and all directories above, up to ``top``, are writable by root only.
 
-        The driver's own libraries refuse to work otherwise, and whoever can replace them owns the host.
-        A directory with the sticky bit (/tmp) is let pass: nobody else can replace our names in it.
+        Otherwise the driver's libraries refuse to work, and a user who can replace them controls the host. A directory with the
+        sticky bit (/tmp) is accepted, because other users cannot replace files of root in it.
         """
         path = os.path.realpath(self.releases_dir)
         while True:
             info = os.stat(path)
             if info.st_uid not in (0, os.geteuid()):
-                raise NpuError("%s belongs to user ID %d; it must be root's: chown root %s" % (path, info.st_uid, path))
+                raise NpuError("%s belongs to user ID %d, but must belong to root: chown root %s" % (path, info.st_uid, path))
             if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
                 raise NpuError(
-                    "%s can be written by group or others (mode %04o); a driver must not lie there: chmod go-w %s"
+                    "%s is writable by group or others (mode %04o), so it must not contain a driver: chmod go-w %s"
                     % (path, stat.S_IMODE(info.st_mode), path)
                 )
             if path in (top, "/"):
@@ -227,16 +225,16 @@ class Layout:
             path = os.path.dirname(path)
 
     def new_directory(self):
-        """A new empty directory (mode 0755) below releases, to build a release in; hold the lock."""
+        """A new empty directory (mode 0755) below releases in which to build a release; requires the lock."""
         path = tempfile.mkdtemp(prefix=_NEW, dir=self.releases_dir)
         os.chmod(path, 0o755)
         return path
 
     def commit(self, tmpdir, name, manifest):
-        """Make ``tmpdir`` (of ``new_directory``, with ``driver`` in it) the release ``name``; hold the lock.
+        """Turn ``tmpdir`` (from ``new_directory``, with ``driver`` in it) into the release ``name``; requires the lock.
 
-        Everything is made durable, the manifest is written last, then one rename. An incomplete directory
-        of that name is removed; a complete one wins, and ``tmpdir`` is removed.
+        Syncs all files, writes the manifest last, then renames. If an incomplete release of that name exists, it is removed. If a
+        complete one exists, it is kept, and ``tmpdir`` is removed.
         """
         target = self.release_path(name)
         if not os.path.isdir(os.path.join(tmpdir, "driver")):
@@ -252,7 +250,7 @@ class Layout:
         fsync_directory(self.releases_dir)
 
     def clean(self):
-        """Remove what interrupted runs left; hold the lock. Returns the names removed."""
+        """Remove what interrupted runs left; requires the lock. Returns the names removed."""
         removed = []
         for entry in sorted(os.listdir(self.releases_dir)):
             leftover = entry.startswith((_NEW, _OLD))
@@ -262,18 +260,18 @@ class Layout:
         return removed
 
     def remove(self, name):
-        """Remove release ``name``; hold the lock. Refused (NpuError) while a link or a mount names it."""
+        """Remove release ``name``; requires the lock. Raises NpuError if it is in use by a link or a mount."""
         if name in self.in_use():
-            raise NpuError("Release %s is in use: a link in %s or a mount names it" % (name, self.root), release=name)
+            raise NpuError("Release %s is in use: a link in %s points to it, or it is mounted" % (name, self.root), release=name)
         self._remove(name)
 
     def prunable(self, keep=()):
-        """The names ``prune`` would remove."""
+        """The names of the releases that ``prune`` would remove."""
         used = self.in_use()
         return [name for name in self.releases() if name not in used and name not in keep]
 
     def prune(self, keep=()):
-        """Remove each release that no link and no mount names and that is not in ``keep``; hold the lock.
+        """Remove all releases that are not in use by a link or a mount and not in ``keep``; requires the lock.
 
         Returns the names removed.
         """
@@ -283,13 +281,13 @@ class Layout:
         return names
 
     def in_use(self):
-        """Names of releases that a link in root or a mount of any process (a container's, too) names."""
+        """Names of releases that a link in root points to, or that are mounted by any process (including containers)."""
         used = {self.target(link) for link in LINKS} | self.mounted()
         used.discard(None)
         return used
 
     def mounted(self):
-        """Names of releases that a mount of any process names."""
+        """Names of releases that are mounted by any process."""
         used = set()
         mounts = host_mounts.paths_of_all()
         try:
@@ -297,36 +295,36 @@ class Layout:
         except FileNotFoundError:
             names = []
         for name in names:
-            # mountinfo gives the path inside its file system, so only the end of ours can be compared.
+            # mountinfo has the path inside its file system, so only the end of the path can be compared.
             end = "/releases/%s" % name
             if any(path.endswith(end) or end + "/" in path for path in mounts):
                 used.add(name)
         return used
 
     def discard(self, name):
-        """Remove the damaged release ``name`` so that it can be staged again; hold the lock.
+        """Remove the damaged release ``name`` so that it can be staged again; requires the lock.
 
-        Refused (NpuError) while it is what runs or validated last, or a mount names it. Other links stay: they name it again
-        as soon as it is back.
+        Raises NpuError if driver or good point to it, or if it is mounted. Other links are kept: they are valid again when it has
+        been staged.
         """
         if name in self.running():
-            raise NpuError("Release %s is in use: a link in %s or a mount names it" % (name, self.root), release=name)
+            raise NpuError("Release %s is in use: a link in %s points to it, or it is mounted" % (name, self.root), release=name)
         self._remove(name)
 
     def running(self):
-        """Names of the releases that programs may be using: what was loaded, what validated last, and what is mounted."""
+        """Names of the releases that programs may be using: driver, good, and mounted ones."""
         used = {self.target("driver"), self.target("good")} | self.mounted()
         used.discard(None)
         return used
 
     def _remove(self, entry):
-        """Remove ``releases/<entry>`` so that no interruption leaves half a release under its name."""
+        """Remove ``releases/<entry>`` so that an interruption never leaves a partial release under its name."""
         path = os.path.join(self.releases_dir, entry)
         if not entry.startswith((_NEW, _OLD)):
-            gone = tempfile.mkdtemp(prefix=_OLD, dir=self.releases_dir)
-            os.rename(path, os.path.join(gone, entry))
+            trash = tempfile.mkdtemp(prefix=_OLD, dir=self.releases_dir)
+            os.rename(path, os.path.join(trash, entry))
             fsync_directory(self.releases_dir)
-            path = gone
+            path = trash
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
@@ -334,7 +332,7 @@ class Layout:
 
 
 def file_digest(path):
-    """The SHA-256 of the file ``path``, in hexadecimal digits."""
+    """The SHA-256 of the file ``path``, as hexadecimal digits."""
     sha256 = hashlib.sha256()
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as stream:
@@ -344,7 +342,7 @@ def file_digest(path):
 
 
 def fsync_tree(top):
-    """Make every file, directory and link below ``top``, and ``top``, durable."""
+    """Sync ``top`` and all files, directories and links below it to disk."""
     for directory, dummy, files in os.walk(top, topdown=False):
         for name in files:
             path = os.path.join(directory, name)

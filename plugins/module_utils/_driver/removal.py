@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking back what bringing a driver into effect put on a host, and all else of ours there but the Python.
+"""Remove what the activation of a driver created on a host, and everything else of this collection except the Python.
 
-What was installed counts (driver.conf), not what is configured now: a driver that was there before is never touched. The
-modules of a loaded driver stay, because an Ascend chip does not survive their removal; they go with the next boot.
+This depends on what was installed (driver.conf), not on the current configuration: a driver that was on the host before is never
+changed. A loaded driver stays loaded until the next boot, because an Ascend chip does not survive a driver unload.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.system import 
 
 HOME = "/var/lib/npuops"
 RUN = "/run/npuops"
-# In RUN: it alone tells which release the loaded modules are from.
+# In RUN: the only record of the release that the loaded modules are from.
 LOADING = "driver-loading"
 FILES = (HOME + "/bin/npu-driver", HOME + "/bin/npu-driver-select", HOME + "/maintenance")
 
 
 class Removal:
-    """What there is to take back on this host; ``root``: where releases lie unless driver.conf says otherwise;
-    ``directories``: what is removed where it is empty; ``fs``: the host's / (empty: here).
+    """Removes everything from this host; ``root``: directory of the releases, unless driver.conf has another one;
+    ``directories``: directories to remove if they are empty; ``fs``: the host's / (empty: this machine's).
 
-    ``plan()`` says what would change, ``apply()`` does it. ``left``: sentences on what stays, and why.
+    ``plan()`` returns what would change, ``apply()`` does it. ``left``: what is not removed and why, as sentences.
     """
 
     def __init__(self, root="/var/lib/Ascend", directories=(), fs=""):
@@ -44,7 +44,7 @@ class Removal:
         self.root = conf.get("NPU_DRIVER_ROOT", root).rstrip("/") or "/"
         self.directories = directories
         self.layout = Layout(fs + self.root)
-        # Staged and never activated is ours as well. With neither, whatever driver is there is somebody else's.
+        # Releases that were staged but never activated belong to this collection. Without either, an existing driver does not.
         self.source = conf.get("NPU_DRIVER_SOURCE") or ("image" if os.path.isdir(self.layout.releases_dir) else None)
         self.left = []
         self.changes = []
@@ -61,7 +61,7 @@ class Removal:
         sockets = HOME + "/device-plugins"
         if os.path.isdir(self.fs + sockets):
             self.changes.append(Change("remove %s" % sockets, functools.partial(shutil.rmtree, self.fs + sockets)))
-        # Last, because it says what all of this is about: a run that is cut short is finished by the next one.
+        # Last, because it records what was installed, so that the next run can complete an interrupted one.
         if os.path.lexists(self.fs + CONF):
             self.changes.append(Change("remove %s" % CONF, functools.partial(_unlink, self.fs + CONF)))
         places = [HOME + "/bin", HOME, RUN] + ([] if self.source == "preinstalled" else [self.root]) + list(self.directories)
@@ -70,7 +70,7 @@ class Removal:
         return [change.reason for change in self.changes]
 
     def apply(self):
-        """Do what ``plan()`` found; returns the phrases of what was done."""
+        """Perform the changes of ``plan()``; returns phrases of what was done."""
         for change in self.changes:
             change.apply()
         return [change.reason for change in self.changes]
@@ -82,14 +82,14 @@ class Removal:
             if not os.path.lexists(path):
                 continue
             present = True
-            # Stopping it unloads nothing: its work is done when it has started.
+            # Stopping the unit does not unload the driver.
             yield Change("disable %s" % unit, functools.partial(systemd.systemctl, "disable", "--now", unit))
             yield Change("remove %s%s" % (systemd.UNIT_DIRECTORY, unit), functools.partial(_unlink, path))
         if present:
-            yield Change("let systemd read its units", functools.partial(systemd.systemctl, "daemon-reload"))
+            yield Change("reload systemd", functools.partial(systemd.systemctl, "daemon-reload"))
 
     def _driver(self):
-        """Links, releases, and the files outside of root that say where the driver is."""
+        """Links, releases, and the files outside of root with the location of the driver."""
         links = [link for link in LINKS if self.layout.target(link)]
         for link in links:
             yield Change("remove %s/%s" % (self.root, link), functools.partial(self.layout.remove_link, link))
@@ -97,7 +97,7 @@ class Removal:
         if os.path.isdir(releases):
             used = sorted(self.layout.mounted())
             for name in used:
-                self.left.append("release %s stays in %s/releases while something mounts it" % (name, self.root))
+                self.left.append("release %s is kept in %s/releases because it is mounted" % (name, self.root))
             names = [name for name in self.layout.releases() if name not in used]
             for name in names:
                 path = "%s/releases/%s" % (self.root, name)
@@ -110,7 +110,7 @@ class Removal:
         for path in ("/lib/davinci.conf", "/etc/ld.so.conf.d/ascend_driver_so.conf"):
             if read_text(self.fs + path) not in (None, host_system.content_of(path, self.root)):
                 continue
-            # Where it cannot be written it is the operating system's.
+            # In a read-only directory, the file belongs to the operating system.
             if os.path.lexists(self.fs + path) and os.access(self.fs + os.path.dirname(path), os.W_OK):
                 cache = path.startswith("/etc/ld.so")
                 yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path, self.fs if cache else None))
@@ -123,10 +123,10 @@ class Removal:
             yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path))
             return
         kept = "".join("%s=%s\n" % item for item in info.items() if not item[0].startswith("Driver_"))
-        yield Change("take the driver out of %s" % path, functools.partial(write_atomic, self.fs + path, kept))
+        yield Change("remove the driver from %s" % path, functools.partial(write_atomic, self.fs + path, kept))
 
     def _markers(self):
-        """What is in RUN, but for the word which driver is loaded while one is."""
+        """The files in RUN, except LOADING while a driver is loaded."""
         modules = kernel_modules.loaded(self.fs + "/sys/module")
         try:
             names = sorted(os.listdir(self.fs + RUN))
@@ -134,7 +134,7 @@ class Removal:
             return
         for name in names:
             if name == LOADING and any(module in modules for module in host_facts.PROBE_MODULES):
-                self.left.append("the driver stays loaded until this host is rebooted: a chip does not survive its removal")
+                self.left.append("the driver stays loaded until this host is rebooted: a chip does not survive a driver unload")
                 continue
             if name == "python":
                 continue
@@ -143,7 +143,7 @@ class Removal:
             yield Change("remove %s/%s" % (RUN, name), functools.partial(remove, path))
 
     def _empty(self, places, going):
-        """Of ``places``, and for absolute directories the ones above, what is empty once ``going`` has gone."""
+        """Those of ``places`` that are empty after ``going`` has been removed."""
         for place in places:
             try:
                 names = os.listdir(self.fs + place)
@@ -171,7 +171,7 @@ def _remove_release(layout, name):
 
 
 def _unlink(path, cache_of=None):
-    """Remove the file; ``cache_of``: the / whose loader cache knew it."""
+    """Remove the file; ``cache_of``: the / whose loader cache must be updated."""
     remove_file(path)
     if cache_of is not None:
         host_system.refresh_loader_cache(cache_of)

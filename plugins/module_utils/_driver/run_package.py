@@ -1,14 +1,14 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Huawei's driver packages (.run): extract one, and make of it the tree its own installer would leave on a host.
+"""Huawei's driver packages (.run): extract one, and create the same tree that its installer creates on a host.
 
-What the installer does with the files of a package, and this module as well:
+Like the installer, this module treats the files of a package as follows:
 
-    driver/               becomes the tree; filelist.csv says which files end elsewhere in it than where they lie
-    version.info          lies beside driver/ and goes into it
+    driver/               becomes the tree; filelist.csv lists the files that are moved within it
+    version.info          is beside driver/ and is moved into it
     device/               images for the chip are renamed (src_names, dst_names in script/specific_func.inc)
-    host/                 kernel modules; those for virtual machines are left out (mode_normal, same file)
+    host/                 kernel modules; those for virtual machines are omitted (mode_normal, same file)
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
-# Where the installer puts what packages have elsewhere, should a package not have its filelist.csv.
+# Files that the installer moves, for packages without a filelist.csv.
 _KNOWN_PLACES = {"driver/lib64/libdcmi.so": "driver/lib64/driver/libdcmi.so"}
 
-# Extracting some hundred MB takes its time on a slow disk.
+# Seconds. Extracting several hundred MB is slow on a slow disk.
 _EXTRACT_TIMEOUT = 1800
 
 
 def extract(package, workdir, sha256=None):
-    """The directory with the content of ``package`` (a .run file, or a directory where one was extracted).
+    """The directory with the content of ``package`` (a .run file, or a directory with its extracted content).
 
-    ``sha256``: what the file's must be, None for any. Raises NpuError.
+    ``sha256``: required checksum of the file, None for any. Raises NpuError.
     """
     if os.path.isdir(package):
         if sha256:
-            raise NpuError("%s is a directory; a SHA-256 can be checked for a file only" % package)
+            raise NpuError(
+                "%s is a directory, whose SHA-256 cannot be verified: unset the checksum, or use the .run file" % package
+            )
         return package
     if not os.path.isfile(package):
         raise NpuError("The package %s does not exist" % package)
     if sha256:
         found = _sha256(package)
         if found != sha256.lower():
-            raise NpuError("%s has SHA-256 %s, not %s as given: it is another file, or damaged" % (package, found, sha256))
+            raise NpuError("%s has the SHA-256 %s instead of %s: it is a different file, or damaged" % (package, found, sha256))
     target = os.path.join(workdir, "package")
     os.makedirs(workdir, exist_ok=True)
     shell = shutil.which("bash") or "sh"
-    # Huawei's spelling first, then that of plain makeself, which refuses the former.
+    # Huawei's option first, then that of makeself, which rejects the former.
     for place in (["--extract=%s" % target], ["--target", target]):
         argv = [shell, package, "--noexec", "--nox11"] + place
         result = host_command.run(argv, _EXTRACT_TIMEOUT, die_with_us=True)
@@ -68,13 +70,13 @@ def extract(package, workdir, sha256=None):
 
 
 def assemble(package, target, wanted, modules_directory=None):
-    """Make the driver tree of the extracted ``package`` at ``target`` (new); returns the kernel of its modules.
+    """Create the driver tree of the extracted ``package`` at ``target`` (new); returns the kernel of its modules.
 
-    ``wanted``: ``uname -r`` of the hosts, or the kernel's word in image profiles, or a whole profile
-    ``<chip>-<kernel>-<os>``. ``modules_directory``: more modules (of ``--repack``); they count before the package's.
+    ``wanted``: ``uname -r`` of the hosts, or the kernel in image profiles, or a complete profile ``<chip>-<kernel>-<os>``.
+    ``modules_directory``: additional modules (from ``--repack``), which take precedence over those in the package.
     """
     source = _source(package)
-    # What is in a package has its modes; the installer's, and the image's, are set later.
+    # The modes are set later.
     shutil.copytree(source, target, symlinks=True)
     _make_writable(target)
     version_info = os.path.join(target, "version.info")
@@ -86,13 +88,13 @@ def assemble(package, target, wanted, modules_directory=None):
     _place(package, target)
     _rename_device_images(target)
     if not driver_tree.is_tree(target):
-        raise NpuError("The package %s has no libraries in driver/lib64: it is no driver package" % package)
+        raise NpuError("The package %s has no libraries in driver/lib64: it is not a driver package" % package)
     _set_modes(target)
     return _choose_modules(package, target, wanted, modules_directory)
 
 
 def kernel_fits(kernel, wanted):
-    """Whether modules for ``kernel`` (a vermagic) are what ``wanted`` (see ``assemble``) means."""
+    """Whether ``kernel`` (a vermagic) matches ``wanted`` (see ``assemble``)."""
     word = driver_profile.kernel_and_os(kernel, {})[0]
     return wanted in (kernel, word) or "-%s-" % word in wanted
 
@@ -107,7 +109,7 @@ def machine_of(tree):
             continue
         if machine:
             return machine
-    raise NpuError("The driver tree has neither npu-smi nor a library that is an ELF file")
+    raise NpuError("Neither npu-smi nor any library in the driver tree is an ELF file: the package is damaged")
 
 
 def _source(package):
@@ -115,11 +117,11 @@ def _source(package):
     for directory in (os.path.join(package, "driver"), package):
         if os.path.isdir(os.path.join(directory, "lib64")):
             return directory
-    raise NpuError("%s has no driver/lib64: it is no (extracted) driver package" % package)
+    raise NpuError("%s has no driver/lib64: it is not an (extracted) driver package" % package)
 
 
 def _place(package, target):
-    """Move the files that the installer puts elsewhere in the tree than where the package has them."""
+    """Move the files that the installer moves within the tree."""
     for here, there in _places(package, target):
         old, new = (os.path.normpath(os.path.join(target, os.path.relpath(path, "driver"))) for path in (here, there))
         inside = all(path.startswith(target + "/") for path in (old, new))
@@ -129,7 +131,7 @@ def _place(package, target):
 
 
 def _places(package, target):
-    """(path in the package, path after installation) of files, both beginning with driver/: what filelist.csv says."""
+    """(path in the package, path after installation) of files according to filelist.csv; both start with driver/."""
     files = (os.path.join(target, "script", "filelist.csv"), os.path.join(package, "filelist.csv"))
     text = next((text for text in map(read_text, files) if text), None)
     if text is None:
@@ -156,13 +158,13 @@ def _rename_device_images(target):
 
 
 def _make_writable(top):
-    """Packages have directories that not even their owner may write, which counts for everybody but root."""
+    """Packages have directories without write permission for their owner, which only root could change."""
     for directory, dummy, dummy2 in os.walk(top):
         os.chmod(directory, 0o755)
 
 
 def _set_modes(target):
-    """Libraries, npu-smi and version.info are for everybody; the rest keeps what the package gives it."""
+    """Make libraries, npu-smi and version.info readable by all; other files keep the modes of the package."""
     public = [driver_tree.NPU_SMI, "version.info"] + driver_tree.libraries(target)
     for path in public:
         path = os.path.join(target, path)
@@ -171,7 +173,7 @@ def _set_modes(target):
 
 
 def _choose_modules(package, target, wanted, modules_directory):
-    """Leave in ``target`` the modules for the wanted kernel only, all in host/; returns that kernel."""
+    """Keep only the modules for the wanted kernel in ``target``, all in host/; returns that kernel."""
     packaged = driver_tree.module_files(target)
     if os.path.realpath(package) != os.path.realpath(_source(package)):
         outside = [path for path in driver_tree.module_files(package) if not path.startswith(_source(package) + "/")]
@@ -180,7 +182,7 @@ def _choose_modules(package, target, wanted, modules_directory):
     given = []
     if modules_directory:
         if not os.path.isdir(modules_directory):
-            raise NpuError("The directory of modules %s does not exist" % modules_directory)
+            raise NpuError("The directory %s of the option modules does not exist" % modules_directory)
         given = driver_tree.module_files(modules_directory)
     normal = driver_tree.normal_modules(target)
     chosen = {}
@@ -193,17 +195,19 @@ def _choose_modules(package, target, wanted, modules_directory):
     found = sorted({module.kernel for module in chosen.values()})
     if not found:
         raise NpuError(
-            "There are no kernel modules for %s: the package%s %s. Let the package build them on a host with that "
-            "kernel (its option --repack) and give their directory as modules"
+            "There are no kernel modules for %s: the package%s %s. Build them with the package's option --repack on a host with "
+            "that kernel, and set modules to their directory"
             % (
                 wanted,
-                " and %s together" % modules_directory if modules_directory else "",
-                "has them for " + ", ".join(sorted(kernels)) if kernels else "has none at all",
+                " and %s" % modules_directory if modules_directory else "",
+                "has modules for " + ", ".join(sorted(kernels)) if kernels else "has none",
             ),
             kernels=sorted(kernels),
         )
     if len(found) > 1:
-        raise NpuError("Modules for several kernels fit %s: %s. Give the full kernel release" % (wanted, ", ".join(found)))
+        raise NpuError(
+            "Modules for several kernels match %s: %s. Set kernel to the full kernel release" % (wanted, ", ".join(found))
+        )
     host = os.path.join(target, driver_tree.MODULES)
     os.makedirs(host, exist_ok=True)
     kept = set()
@@ -220,7 +224,7 @@ def _choose_modules(package, target, wanted, modules_directory):
 
 
 def _plain_first(path):
-    """Packages may have a module again in vnpu_host and vnpu_guest, for virtual NPUs."""
+    """Sort key: packages may have the same module in vnpu_host and vnpu_guest, for virtual NPUs."""
     return (os.path.basename(os.path.dirname(path)) != driver_tree.MODULES, path)
 
 

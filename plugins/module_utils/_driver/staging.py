@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Staging: from an image in a registry to a complete release on the host, or to none.
+"""Stage a driver: extract an image from a registry into a release on the host, completely or not at all.
 
-Touches no link: what is loaded, or will be at the next boot, stays what it is.
+Changes no link: the loaded driver and the driver of the next boot stay the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image import image_
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 
-# A layer unpacks to about twice its size, and is there packed as well for a while; plus some room to breathe.
+# A layer unpacks to about twice its size, and its compressed form exists temporarily as well; plus a margin.
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
@@ -36,10 +36,10 @@ _CONTAINERD_ROOTS = (
 class Stager:
     """One driver image for one host.
 
-    ``image``: reference; ``digest``: what its tag was resolved to, None to ask the registry; ``version``: what
-    version.info must say, None for any; ``root``: where releases lie; ``kernel``: ``uname -r``, None for the running
-    one; ``path``: of the tree inside the image, None to look for it; ``timeout``: seconds, for the pull and for
-    waiting for another run; ``verify``: whether what is staged already is read and compared with what it was.
+    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``version``: required version in version.info,
+    None for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``path``: path of
+    the tree inside the image, None to search for it; ``timeout``: seconds, for the pull and for another run; ``verify``: whether to
+    compare the content of an already staged release with its checksums.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Stager:
     ):
         self.reference = parse_reference(image)
         if digest and self.reference.digest and digest != self.reference.digest:
-            raise NpuError("The image %s and the digest %s contradict each other" % (image, digest))
+            raise NpuError("The image %s has another digest than the option digest (%s): set only one of them" % (image, digest))
         self.digest = digest or self.reference.digest
         self.version = version
         self.layout = releases.Layout(root)
@@ -78,7 +78,7 @@ class Stager:
         self.release = None
 
     def reason(self):
-        """Why something has to be staged, as a sentence, or None. Asks the registry only when it must."""
+        """Why something has to be staged, as a sentence, or None. Queries the registry only if necessary."""
         if self.digest is None:
             self.digest = self.client.resolve(self.reference.repository, self.reference.tag).digest
         self.release = self._find()
@@ -89,36 +89,36 @@ class Stager:
             return None
         if self.release in self.layout.running():
             raise NpuError(
-                "The staged driver is damaged: %s. It is in use, so it is not replaced under running programs. "
-                "Stop what uses it, remove %s and the links to it, and repeat" % (damage, self.layout.release_path(self.release)),
+                "The staged driver is damaged: %s. It is not replaced because it is in use. Stop the programs that use it, remove "
+                "%s and the links to it, and run again" % (damage, self.layout.release_path(self.release)),
                 release=self.release,
             )
         return "The staged driver is damaged: %s" % damage
 
     @property
     def expected_release(self):
-        """The name the release will have, or None while version or digest are not known."""
+        """The name that the release will have, or None if the version or the digest is unknown."""
         if self.version and self.digest:
             return self.layout.release_name(self.version, self.kernel, self.digest)
         return None
 
     def check(self):
-        """Raise NpuError for what can be known before the pull. Sets ``size``: bytes to fetch."""
+        """Raise NpuError for all problems that can be detected before the pull. Sets ``size``: bytes to pull."""
         manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
         self.size = sum(layer["size"] for layer in manifest["layers"])
         built_for = (manifest.get("annotations") or {}).get("npuops.ascend/kernel")
         if built_for and built_for != self.kernel:
             raise NpuError(
-                "%s was built for kernel %s, this host runs %s" % (self.reference, printable(built_for), self.kernel),
+                "%s was built for kernel %s, but this host runs %s" % (self.reference, printable(built_for), self.kernel),
                 kernel=self.kernel,
                 kernels=[built_for],
             )
         check_place(self.layout.root, self.size)
 
     def stage(self):
-        """Pull, verify, copy, commit; returns the name of the release. Run ``reason`` and ``check`` before."""
+        """Pull, verify, copy and commit; returns the name of the release. Call ``reason`` and ``check`` before."""
         with self.layout.lock(self.timeout):
-            # Another run may have done it while we waited.
+            # Another run may have staged it in the meantime.
             self.release = self._find()
             if self.release is not None:
                 if self.layout.damage(self.release, self.verify) is None:
@@ -139,7 +139,7 @@ class Stager:
         return self.release
 
     def _find(self):
-        """The complete release of our digest and kernel, or None; NpuError when it is of another version."""
+        """The complete release with this digest and kernel, or None; raises NpuError if it has another version."""
         for name in self.layout.releases():
             manifest = self.layout.manifest(name)
             if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
@@ -149,7 +149,7 @@ class Stager:
         return None
 
     def _copy(self, top):
-        """Make the release from the image mounted at ``top``; returns its name."""
+        """Create the release from the image mounted at ``top``; returns its name."""
         tree = driver_tree.find(top, self.path)
         found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
         name = self.layout.release_name(found.version, self.kernel, self.digest)
@@ -167,7 +167,7 @@ class Stager:
             files, sizes = digests(target)
         except OSError as exc:
             if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise NpuError("%s is full; the driver could not be copied there" % self.layout.root) from None
+                raise NpuError("The file system of %s is full. Free some space and run again" % self.layout.root) from None
             raise
         manifest = {
             "version": found.version,
@@ -183,7 +183,7 @@ class Stager:
 
 
 def check_place(root, size):
-    """Raise NpuError unless programs may run below ``root`` and there is room for an image of ``size`` bytes."""
+    """Raise NpuError unless programs can run below ``root`` and there is space for an image of ``size`` bytes."""
     for why in host_mounts.unfit_for_driver(root):
         raise NpuError(why)
     place = host_mounts.nearest(os.path.realpath(root))
@@ -196,24 +196,25 @@ def check_place(root, size):
         free = os.statvfs(directory).f_bavail * os.statvfs(directory).f_frsize
         if free < needed:
             raise NpuError(
-                "Not enough room at %s: %d MiB are free, the driver image needs %d MiB there (layers of %d MiB, "
-                "unpacked and copied)" % (name, free // 2**20, -(-needed // 2**20), -(-size // 2**20)),
+                "Not enough space in %s: %d MiB are free, but the driver image needs %d MiB (layers of %d MiB, unpacked and "
+                "copied). Free some space, or set npu_driver_root to another file system"
+                % (name, free // 2**20, -(-needed // 2**20), -(-size // 2**20)),
                 free_bytes=free,
                 needed_bytes=needed,
             )
 
 
 def space_needed(size):
-    """Bytes that must be free to stage an image whose layers have ``size`` bytes: they are unpacked, then copied."""
+    """Bytes that must be free to stage an image with layers of ``size`` bytes, which are unpacked and then copied."""
     return size * _SPACE_FACTOR + _SPACE_MARGIN
 
 
 def copy_tree(source, target):
-    """Copy the directory ``source`` to ``target`` (new) as root's, without anything that could reach outside of it.
+    """Copy the directory ``source`` to ``target`` (new), owned by root and without links that leave it.
 
-    Directories become 0755; files keep their mode without write permission for group and others and without
-    setuid; links are kept when they are relative and end inside. Raises NpuError for other links, and for what is
-    neither file, directory nor link.
+    Directories get the mode 0755. Files keep their mode, but without write permission for group and others and without setuid.
+    Relative links that stay inside are kept. Raises NpuError for other links, and for everything that is not a file, directory or
+    link.
     """
     os.mkdir(target)
     os.chmod(target, 0o755)
@@ -222,7 +223,7 @@ def copy_tree(source, target):
         _copy_entry(entry, source, source, target, links)
     inside = os.path.realpath(target) + "/"
     for link in links:
-        # What looks like inside may still leave through another link.
+        # A path that looks inside may still leave the tree through another link.
         if not (os.path.realpath(link) + "/").startswith(inside):
             raise NpuError("The link %s in the image leads out of the driver tree" % os.path.relpath(link, target))
 
@@ -245,7 +246,7 @@ def _copy_entry(entry, top, directory, target, links):
     elif entry.is_file():
         _copy_file(entry.path, path)
     else:
-        raise NpuError("%s in the image is neither file, directory nor link" % printable(inside))
+        raise NpuError("%s in the image is not a file, directory or link" % printable(inside))
 
 
 def _copy_file(source, target):
@@ -255,12 +256,12 @@ def _copy_file(source, target):
             if not block:
                 break
             writer.write(block)
-        # Always readable for root, never writable for others; 0755 leaves setuid and its like out.
+        # Always readable by root, never writable by others, and without setuid, setgid and the sticky bit.
         os.fchmod(writer.fileno(), stat.S_IMODE(os.fstat(reader.fileno()).st_mode) & 0o755 | 0o400)
 
 
 def digests(tree):
-    """(path -> sha256, path -> size) of all files of ``tree``; links are left out."""
+    """(path -> sha256, path -> size) of all files in ``tree``; links are omitted."""
     files = {}
     sizes = {}
     for directory, dummy, names in os.walk(tree):
@@ -274,13 +275,13 @@ def digests(tree):
     return files, sizes
 
 
-# SELinux: modules must carry modules_object_t to be loaded; everything else is read by containers.
+# SELinux: the kernel loads modules only with the type modules_object_t; containers must be able to read everything else.
 _MODULE_TYPES = ("modules_object_t",)
 _TREE_TYPES = ("container_ro_file_t", "container_share_t", "usr_t")
 
 
 def label(tree, modules, selinux="/sys/fs/selinux"):
-    """Give ``tree`` the SELinux types that pods and the kernel want, where SELinux is on; elsewhere do nothing."""
+    """Set the SELinux types of ``tree`` that pods and the kernel require, if SELinux is enabled."""
     if not os.path.exists(os.path.join(selinux, "context")):
         return
     plain = _first_context(_TREE_TYPES, selinux)
@@ -296,7 +297,7 @@ def label(tree, modules, selinux="/sys/fs/selinux"):
 
 
 def _first_context(types, selinux):
-    """The context of the first of ``types`` that the loaded policy knows, or None."""
+    """The context of the first of ``types`` that the loaded policy supports, or None."""
     for name in types:
         context = b"system_u:object_r:%s:s0\0" % name.encode("ascii")
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A driver tree (what a .run package installs as /usr/local/Ascend/driver): where it is, whether it fits this host."""
+"""Driver trees (what a .run package installs as /usr/local/Ascend/driver): find one in an image, check that it fits the host."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import versi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
-# The path of npu-smi inside a tree, and where images may have it instead (relative to their root).
+# The path of npu-smi inside a tree, and alternative paths in images (relative to their root).
 NPU_SMI = "tools/npu-smi"
 _NPU_SMI_ELSEWHERE = ("usr/local/sbin/npu-smi", "usr/local/bin/npu-smi")
 
-# Where a tree has its modules, and where those go that an image keeps outside of its tree.
+# The directory of the modules inside a tree, also for modules that an image has outside of its tree.
 MODULES = "host"
 
-# The file the boot script reads, inside the tree.
+# The file that the boot script reads, inside the tree.
 LOAD_PLAN = "modules.load"
 
-# Huawei's own installer lets these fail: they serve virtual NPUs, or peers that are not on every host.
+# Huawei's installer ignores errors of these: they are for virtual NPUs, or for devices that not every host has.
 OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng", "npu_peermem")
 
-# What may be part of a line of the load plan.
+# Valid in a line of the load plan.
 _MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
 
-# A driver tree lies at most this many directories below the root of an image.
+# Maximum depth of a driver tree in an image, in directories.
 _MAX_DEPTH = 8
 
 
 class DriverTree:
-    """What ``inspect`` found.
+    """The result of ``inspect``.
 
-    ``path``: the tree; ``version``: of its version.info; ``extra``: dict of paths inside the tree -> files of the
-    image that belong there; ``modules``: paths inside the tree of the modules to load, in order; ``plan``: lines
-    for the boot script.
+    ``path``: the tree; ``version``: from its version.info; ``extra``: dict of paths inside the tree -> files of the image to copy
+    there; ``modules``: paths inside the tree of the modules to load, in order; ``plan``: lines for the boot script.
     """
 
     def __init__(self, path, version, extra, modules, plan):
@@ -51,10 +50,10 @@ class DriverTree:
 
 
 def find(top, path=None):
-    """The directory below ``top`` (the root of an image) that is a driver tree.
+    """The driver tree below ``top`` (the root of an image).
 
-    ``path``: where it is (as seen inside the image), for images with more than one. Raises NpuError when there
-    is none, or several that differ.
+    ``path``: its path inside the image, for images with more than one. Raises NpuError if there is none, or if there are several
+    with different versions.
     """
     if path:
         tree = os.path.normpath(os.path.join(top, path.lstrip("/")))
@@ -67,42 +66,42 @@ def find(top, path=None):
     found = _trees(top)
     if not found:
         raise NpuError(
-            "The image has no driver tree: no version.info with lib64 and libraries beside it. "
-            "Is it a driver image? Build one with the playbook npuops.ascend.build_driver_image"
+            "The image has no driver tree (a directory with version.info and libraries in lib64), so it is not a driver image. "
+            "Build one with the playbook npuops.ascend.build_driver_image"
         )
     for tree in found:
         image_files.check(tree)
     versions = {read_version(tree) for tree in found}
     if len(versions) > 1:
         inside = ", ".join(sorted("/" + os.path.relpath(tree, top) for tree in found))
-        raise NpuError("The image has several driver trees (%s); say which with npu_driver_image_path" % inside)
+        raise NpuError("The image has several driver trees (%s). Set npu_driver_image_path to one of them" % inside)
     return min(found, key=lambda tree: (tree.count("/"), tree))
 
 
 def _trees(top):
-    """The driver trees in the image at ``top``; one inside of another does not count."""
+    """The driver trees in the image at ``top``, without trees inside another tree."""
     found = []
     for inside, dummy in image_files.entries(top):
         directory, name = os.path.split(inside)
         if name != "version.info" or inside.count("/") > _MAX_DEPTH:
             continue
         path = os.path.join(top, directory).rstrip("/")
-        # What is in a directory comes before what is in the directories below it.
+        # Entries of a directory come before those of its subdirectories.
         if not any(image_files.is_inside(tree, path) for tree in found) and is_tree(path):
             found.append(path)
     return found
 
 
 def is_tree(path):
-    """Whether the directory ``path`` looks like a driver tree: version.info, and libraries below lib64.
+    """Whether the directory ``path`` is a driver tree: it has a version.info, and libraries below lib64.
 
-    What leads out of it, or is no file, does not count.
+    Ignores links that leave it, and entries that are not files.
     """
     return image_files.is_file(path, os.path.join(path, "version.info")) and any(libraries(path))
 
 
 def libraries(tree):
-    """Paths of the shared libraries, whatever is in their place, in lib64 of ``tree``, relative to it, sorted."""
+    """Sorted paths, relative to ``tree``, of everything in its lib64 that has the name of a shared library."""
     top = os.path.join(tree, "lib64")
     if not os.path.isdir(top) or not image_files.is_inside(os.path.realpath(tree), os.path.realpath(top)):
         return []
@@ -114,22 +113,22 @@ def libraries(tree):
 
 
 def read_version(tree):
-    """The version in version.info of ``tree``, e.g. "25.5.0"; raises NpuError when there is none."""
+    """The version in version.info of ``tree``, such as "25.5.0"; raises NpuError if there is none."""
     return version_info.read(tree)["Version"]
 
 
 def another_version(image, found, wanted):
-    """The NpuError for an ``image`` with another driver than its tag says."""
-    return NpuError("%s holds driver %s, not %s as asked for; its tag is wrong, or npu_driver_version is" % (image, found, wanted))
+    """The NpuError for an ``image`` that contains another driver than ``wanted``."""
+    return NpuError("%s contains driver %s instead of %s: its tag or npu_driver_version is wrong" % (image, found, wanted))
 
 
 def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
 
-    ``kernel``, ``machine``: ``uname -r`` and ``uname -m`` of the host. ``version``: what is wanted, None for any.
-    ``signature_demand``: why the host's kernel wants signed modules, or None. Raises NpuError saying what is wrong.
+    ``kernel``, ``machine``: ``uname -r`` and ``uname -m`` of the host. ``version``: required version, None for any.
+    ``signature_demand``: why the host's kernel requires signed modules, or None. Raises NpuError if the tree does not fit.
     """
-    # From here on, whatever is opened in the tree is a file, and one of the tree.
+    # After this check, everything that is opened in the tree is a file inside the tree.
     image_files.check(tree)
     found_version = read_version(tree)
     if version and found_version != version:
@@ -139,12 +138,12 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     modules = _modules_for(top, tree, kernel)
     for module in modules.values():
         if module.machine != machine:
-            raise NpuError("Kernel module %s is for %s, this host is %s" % (module.name, module.machine, machine))
+            raise NpuError("Kernel module %s is for %s, but this host is %s" % (module.name, module.machine, machine))
     unsigned = sorted(module.name for module in modules.values() if not module.signed)
     if signature_demand and unsigned:
         raise NpuError(
-            "This host loads signed kernel modules only (%s), and these are not signed: %s. Sign them with a key the "
-            "host trusts and build the image again" % (signature_demand, ", ".join(unsigned))
+            "This host loads only signed kernel modules (%s), but these are not signed: %s. Sign them with a key that the host "
+            "trusts, and build the image again" % (signature_demand, ", ".join(unsigned))
         )
     for path, module in modules.items():
         if os.path.join(tree, path) != module.path:
@@ -154,7 +153,7 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
 
 
 def _check_programs(top, tree, machine, extra):
-    """npu-smi and all libraries are ELF files for ``machine``."""
+    """Check that npu-smi and all libraries are ELF files for ``machine``."""
     source = os.path.join(tree, NPU_SMI)
     if not os.path.isfile(source):
         outside = [os.path.join(top, path) for path in _NPU_SMI_ELSEWHERE]
@@ -167,23 +166,23 @@ def _check_programs(top, tree, machine, extra):
             continue
         found = kernel_modules.elf_machine(image_files.head(path, 20))
         if found is None and path != source and os.path.getsize(path) < 4096:
-            # A linker script in a library's place.
+            # A linker script instead of a library.
             continue
+        name = os.path.basename(path)
+        if found is None:
+            raise NpuError("%s in the image is not an ELF file: the image is damaged" % name)
         if found != machine:
-            raise NpuError(
-                "%s in the image is %s, this host is %s"
-                % (os.path.basename(path), "for " + found if found else "no ELF file", machine)
-            )
+            raise NpuError("%s in the image is for %s, but this host is %s" % (name, found, machine))
 
 
 def _modules_for(top, tree, kernel):
-    """Path inside the tree -> Module, for the modules built for ``kernel`` that a host with whole chips loads.
+    """Path inside the tree -> Module, for the modules for ``kernel`` that a host without virtual NPUs loads.
 
-    Those of the tree; when it has none at all, those of the rest of the image.
+    Modules in the rest of the image are used only if the tree has none.
     """
     files = module_files(tree) or module_files(top)
     if not files:
-        raise NpuError("The image has no kernel modules (*.ko) at all%s" % _packed_otherwise(top))
+        raise NpuError("The image has no kernel modules (*.ko)%s" % _packed_otherwise(top))
     by_name = {}
     kernels = set()
     for path in files:
@@ -193,7 +192,7 @@ def _modules_for(top, tree, kernel):
             by_name.setdefault(module.name, []).append(module)
     if not by_name:
         raise NpuError(
-            "The image has no kernel modules for kernel %s, which this host runs; it has them for %s"
+            "The image has no kernel modules for the kernel of this host, %s; it has modules for %s"
             % (kernel, ", ".join(sorted(kernels))),
             kernel=kernel,
             kernels=sorted(kernels),
@@ -203,42 +202,42 @@ def _modules_for(top, tree, kernel):
     for name in sorted(by_name):
         if normal is not None and name not in normal:
             continue
-        # The same module may be there for virtual machines, too (vnpu_host, vnpu_guest): host is the plain one.
+        # The same module may also exist for virtual machines, in vnpu_host and vnpu_guest. The one in host is the normal one.
         module = min(by_name[name], key=lambda one: (os.path.basename(os.path.dirname(one.path)) != MODULES, one.path))
         inside = os.path.relpath(module.path, tree)
         if inside.startswith(".."):
             inside = os.path.join(MODULES, os.path.basename(module.path))
         modules[inside] = module
     if not modules:
-        raise NpuError("None of the kernel modules in the image is one that a host without virtual NPUs loads")
+        raise NpuError("All kernel modules in the image are for virtual NPUs, which are not supported")
     return modules
 
 
 def module_files(top):
-    """All kernel module files below ``top``, sorted; links are left out. NpuError for what only has a module's name."""
+    """All kernel module files below ``top``, sorted, without links. Raises NpuError for other entries with the name of a module."""
     found = []
     for inside, info in image_files.entries(top):
         if kernel_modules.is_module(inside) and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
             if not stat.S_ISREG(info.st_mode):
                 told = image_files.kind(info.st_mode)
-                raise NpuError("%s in the image is %s, no kernel module" % (printable(inside), told))
+                raise NpuError("%s in the image is %s, not a kernel module" % (printable(inside), told))
             found.append(os.path.join(top, inside))
     return sorted(found)
 
 
 def _packed_otherwise(top):
-    """What to say of modules that are there in a form that cannot be read."""
+    """The rest of the message if there are modules in an unsupported format."""
     names = [inside for inside, dummy in image_files.entries(top) if inside.endswith(kernel_modules.UNREADABLE_SUFFIX)]
     if not names:
         return ""
     told = printable(names[0])
-    return ". It has %s, packed with zstd, which Python cannot unpack: build the image with .ko or .ko.xz files" % told
+    return ". It has %s, whose zstd compression is not supported: build the image with .ko or .ko.xz files" % told
 
 
 def normal_modules(tree):
-    """Names of the modules that a host with whole chips (no virtual NPUs) loads, or None when the tree does not say.
+    """Names of the modules that a host without virtual NPUs loads, or None if the tree does not list them.
 
-    The packages say it as a shell variable: mode_normal="a|b|c".
+    Packages have the list in a shell variable: mode_normal="a|b|c".
     """
     text = image_files.read_text(os.path.join(tree, "script", "specific_func.inc")) or ""
     line = re.search(r'^mode_normal="([^"]*)"', text, re.MULTILINE)
@@ -248,12 +247,12 @@ def normal_modules(tree):
 def load_plan(modules):
     """(paths in load order, lines of modules.load) for a dict path -> Module.
 
-    A line is ``modprobe NAME WEIGHT`` or ``insmod PATH WEIGHT``; WEIGHT is ``required`` or ``optional``. A module
-    of the kernel's own that only optional modules need is optional as well.
+    A line is ``modprobe NAME WEIGHT`` or ``insmod PATH WEIGHT``; WEIGHT is ``required`` or ``optional``. A module of the kernel
+    itself that only optional modules need is optional as well.
     """
     for path in modules:
         if not _MODULE_PATH.match(path):
-            raise NpuError("Kernel module %s: its path is no module's name" % printable(path))
+            raise NpuError("Kernel module %s: its path is not valid for a module" % printable(path))
     dummy, ordered = kernel_modules.order({path: module.depends for path, module in modules.items()})
     own = {module.name for module in modules.values()}
     needed = {name for module in modules.values() for name in module.depends}

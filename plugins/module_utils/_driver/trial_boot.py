@@ -1,15 +1,15 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's part of a maintenance: what the next boot tries, the reboot itself, and what a boot is taken for.
+"""The part of a maintenance that happens on the host: select the release that the next boot tries, reboot, confirm or withdraw it.
 
-Whatever is interrupted here, the next boot chooses a complete release (npu-driver-select), and the same call
-again goes on. The order of writes sees to two things: no reboot is on its way before the fence keeps older runs out,
-and a release is only ever tried with a reboot that somebody wanted.
+After any interruption, the next boot selects a complete release (npu-driver-select), and the same call continues. The order of the
+writes ensures that no reboot is queued before the fence excludes older runs, and that a release is tried only by a reboot that a
+run requested.
 
     /var/lib/npuops/maintenance   {"generation"}: the fence. A call with a smaller generation is refused
-    /run/npuops/maintenance       the same; while it exists the health watch keeps quiet
-    /var/lib/npuops/trial         {"generation", "release", "boot_id"}: the last trial boot, by npu-driver-select
+    /run/npuops/maintenance       the same; while it exists, the health watch reports nothing
+    /var/lib/npuops/trial         {"generation", "release", "boot_id"}: the last trial boot, written by npu-driver-select
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ LOCK = "/run/npuops/boot.lock"
 DRIVER_UNIT = "npu-driver.service"
 ENABLED = "/etc/systemd/system/multi-user.target.wants/npu-driver-select.service"
 
-# The transient unit of a reboot. It lives in systemd's memory only: a reboot that is queued ends with its boot.
+# The transient unit for a reboot. It exists only in systemd's memory, so a queued reboot does not outlive its boot.
 REBOOT_UNIT = "npuops-reboot"
-# It waits for the process that asked, so that the answer gets out before the connection dies: at most 5 s, and a moment more.
-# Without a dollar sign, which systemd would take for its own.
+# It waits for the calling process, at most 5 s and a little more, so that the result is sent before the connection ends.
+# It contains no dollar sign, which systemd would expand.
 _REBOOT_SCRIPT = "for try in %s; do [ -e /proc/%%d ] || break; sleep 0.1; done; sleep 0.3; exec systemctl reboot" % (
     " ".join(str(number) for number in range(50))
 )
 
 
 def view(root, fs=""):
-    """Everything of the host that a maintenance decides by, as a dict; see the module npu_trial_boot."""
+    """The state of the host on which a maintenance depends, as a dict; see the module npu_trial_boot."""
     layout = Layout(fs + root)
     facts = host_facts.driver_facts(root, "image", fs)
     return {
@@ -74,7 +74,7 @@ def view(root, fs=""):
 
 
 def wait_decided(root, seconds, fs=""):
-    """Wait until the driver of this boot is ready or its unit has failed, at most so many seconds."""
+    """Wait until the driver of this boot is ready or its unit has failed, at most ``seconds`` seconds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if host_facts.driver_facts(root, "image", fs)["ready"] or _state(DRIVER_UNIT) == "failed":
@@ -83,9 +83,10 @@ def wait_decided(root, seconds, fs=""):
 
 
 def reboot_reason(root, boot_id, generation, release=None, fs=""):
-    """Why the host would be rebooted, as a phrase; None when it was, or will be in a moment. NpuError if it must not.
+    """Why the host would be rebooted, as a phrase; None if it was already rebooted or the reboot is queued. Raises NpuError if the
+    host must not be rebooted.
 
-    The same check that ``reboot`` makes, without the holders of chips.
+    The same check as that of ``reboot``, without the processes that have a chip open.
     """
     current = host_facts.boot_id(fs)
     _check_generation(generation, fs)
@@ -98,20 +99,21 @@ def reboot_reason(root, boot_id, generation, release=None, fs=""):
     layout = Layout(fs + root)
     damage = layout.damage(release)
     if damage:
-        raise NpuError("%s: stage it again (npuops.ascend.upgrade does)" % damage, release=release)
+        raise NpuError("%s. Run npuops.ascend.upgrade, which stages it again" % damage, release=release)
     _check_kernel(layout, release)
     if not os.path.lexists(fs + ENABLED):
         raise NpuError(
-            "npu-driver-select.service is not enabled on this host, so no boot would try %s. Run npuops.ascend.install" % release
+            "npu-driver-select.service is not enabled on this host, so the next boot would not try %s. Run npuops.ascend.install"
+            % release
         )
     return "reboot, to try %s" % release
 
 
 def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
-    """Reboot the host once, unless ``boot_id`` is no longer its boot: with ``release``, the next boot tries that.
+    """Reboot the host, unless ``boot_id`` is no longer its boot. With ``release``, the next boot tries that release.
 
-    Returns {"reason", "already", "queued", "held"}; reason: what was done, or None when nothing was. Returns before the host
-    goes down. NpuError, and nothing changed, when the generation is older than the host's or the release cannot be tried.
+    Returns {"reason", "already", "queued", "held"}; reason: what was done, or None if nothing was done. Returns before the host
+    goes down. Raises NpuError without any change if the generation is older than the host's, or if the release cannot be tried.
     """
     result = {"reason": None, "already": False, "queued": False, "held": []}
     with _alone(fs):
@@ -138,25 +140,25 @@ def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
 
 
 def confirm_reason(root, generation, release, boot_id=None, fs=""):
-    """What ``confirm`` would do, as a phrase, or None. NpuError when this boot's driver is not that release."""
+    """What ``confirm`` would do, as a phrase, or None. Raises NpuError if the driver of this boot is not that release."""
     layout = Layout(fs + root)
     _check_generation(generation, fs)
     current = host_facts.boot_id(fs)
     if boot_id and boot_id != current:
-        raise NpuError("The host was rebooted since its driver was validated (boot ID %s, expected %s)" % (current, boot_id))
+        raise NpuError("The host was rebooted after its driver was validated (boot ID %s, expected %s)" % (current, boot_id))
     if layout.target("driver") != release:
-        raise NpuError("The driver of this boot is %s, not %s: that one is not taken as good" % (layout.target("driver"), release))
+        raise NpuError("The driver of this boot is %s, so %s cannot be confirmed" % (layout.target("driver"), release))
     if layout.target("good") != release:
-        return "let good name %s" % release
+        return "point good to %s" % release
     if os.path.lexists(fs + MAINTENANCE):
         return "end the maintenance"
     return None
 
 
 def confirm(layout, release, fs=""):
-    """Take ``release`` as good: previous := good, good := release; the maintenance of this host is over.
+    """Confirm ``release``: previous := good, good := release. This ends the maintenance of this host.
 
-    Interrupted anywhere, good names the old release or the new one.
+    After any interruption, good points to the old or the new release.
     """
     good = layout.target("good")
     if good != release:
@@ -184,14 +186,14 @@ def withdraw_reason(root, generation, fs=""):
     if os.path.lexists(fs + MAINTENANCE):
         return "end the maintenance"
     if generation > _generation(fs):
-        return "refuse what older runs ask for"
+        return "refuse requests of older runs"
     return None
 
 
 def withdraw(root, generation, fs=""):
-    """The next boot tries nothing, and the maintenance of this boot is over. Returns the phrase of ``withdraw_reason``.
+    """Ensure that the next boot tries no release, and end the maintenance. Returns the phrase of ``withdraw_reason``.
 
-    The fence comes first: a run that was taken for dead and wakes up must not let the host try something after all.
+    The fence comes first, so that a run that was considered dead and resumes cannot make the host try a release.
     """
     with _alone(fs):
         reason = withdraw_reason(root, generation, fs)
@@ -206,20 +208,23 @@ def _check_generation(generation, fs):
     stored = _generation(fs)
     if stored > generation:
         raise NpuError(
-            "Another run has taken this host over (generation %d, ours is %d): nothing was changed" % (stored, generation),
+            "Another run has taken this host over (generation %d, this run has %d): nothing was changed" % (stored, generation),
             generation=stored,
         )
 
 
 def _check_kernel(layout, release):
-    """NpuError unless the release, or another one of its version, is for the running kernel. npu-driver-select knows both."""
+    """Raise NpuError unless the release, or another release of its version, is for the running kernel. npu-driver-select can
+    select either.
+    """
     kernel, version = os.uname().release, release.split("-", 1)[0]
     kernels = {
         layout.manifest(name).get("kernel") for name in layout.releases() if name == release or name.startswith(version + "-")
     }
     if kernel not in kernels:
         raise NpuError(
-            "Release %s is not for the kernel of this host (%s), and no staged release of %s is" % (release, kernel, version),
+            "Neither release %s nor another staged release of %s is for the kernel of this host (%s). Run npuops.ascend.upgrade, "
+            "which stages one" % (release, version, kernel),
             release=release,
         )
 
@@ -241,7 +246,7 @@ def _read_json(path):
 
 @contextlib.contextmanager
 def _alone(fs):
-    """One of these calls at a time; the lock ends with its process, or with the boot."""
+    """Allow one of these calls at a time. The lock ends with the process, or with the boot."""
     make_directory(os.path.dirname(fs + LOCK))
     with exclusive(fs + LOCK, 20, "changing what the next boot does"):
         yield
@@ -259,19 +264,19 @@ def _unlink(path):
 
 
 def _state(unit):
-    """active, activating, inactive, failed...; unknown when systemd does not say."""
+    """The state of the unit: active, activating, inactive, failed, or unknown."""
     return host_command.run(["systemctl", "is-active", unit], 10).stdout.strip() or "unknown"
 
 
 def _reboot_is_queued():
-    """Whether this boot is about to end. Asking again would do no harm: no queue outlives its boot."""
+    """Whether this boot is about to end. A queued reboot does not outlive its boot."""
     if _state(REBOOT_UNIT + ".service") in ("active", "activating"):
         return True
     return host_command.run(["systemctl", "is-system-running"], 10).stdout.strip() == "stopping"
 
 
 def _queue_reboot():
-    # What a failed attempt left would be in the way of the name.
+    # A unit that failed before would block the name.
     systemd.forget_failures(REBOOT_UNIT + ".service")
     result = host_command.run(
         [
@@ -286,4 +291,4 @@ def _queue_reboot():
         20,
     )
     if result.rc != 0:
-        raise NpuError("The reboot could not be queued: systemd-run: %s" % (result.text or "no answer within 20 s"))
+        raise NpuError("The reboot could not be queued: systemd-run: %s" % (result.text or "no response within 20 s"))

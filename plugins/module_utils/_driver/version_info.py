@@ -11,15 +11,15 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
-# It becomes part of names of files and of sentences.
+# The version becomes part of file names and messages.
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}\Z")
 
-# A word before a number ("rc1") orders before the plain number: 25.3.rc1 < 25.3.0.
+# A number with such a prefix ("rc1") is less than the number without it: 25.3.rc1 < 25.3.0.
 _BEFORE_RELEASE = {"alpha": -3, "beta": -2, "rc": -1}
 
 
 def parse(text):
-    """The ``key=value`` lines of a version.info as a dict; the key of the version is always ``Version``."""
+    """The ``key=value`` lines of a version.info as a dict. The key of the version is always ``Version``."""
     info = {}
     for line in text.splitlines():
         key, separator, value = line.strip().partition("=")
@@ -31,21 +31,21 @@ def parse(text):
 
 
 def read(tree):
-    """The version.info of the driver or firmware tree ``tree`` as a dict; NpuError without a version in it."""
+    """The version.info of the driver or firmware tree ``tree`` as a dict; raises NpuError if it has no version."""
     path = os.path.join(tree, "version.info")
     text = image_files.read_text(path)
     if text is None:
-        raise NpuError("%s is missing: %s is no Ascend driver tree" % (path, tree))
+        raise NpuError("%s is missing: %s is not an Ascend driver tree" % (path, tree))
     info = parse(text)
     if not info.get("Version"):
         raise NpuError("%s has no line Version=: the driver tree is damaged" % path)
     if not _VERSION.match(info["Version"]):
-        raise NpuError("%s has a version that is none: %s" % (path, printable(info["Version"])))
+        raise NpuError("%s has an invalid version: %s" % (path, printable(info["Version"])))
     return info
 
 
 def compare(a, b):
-    """-1, 0 or 1 as version ``a`` is older than, the same as or newer than ``b``; missing parts count as 0."""
+    """-1, 0 or 1 if version ``a`` is older than, equal to or newer than ``b``; missing parts count as 0."""
     left, right = _parts(a), _parts(b)
     width = max(len(left), len(right))
     left += [(0, 0, "")] * (width - len(left))
@@ -54,13 +54,13 @@ def compare(a, b):
 
 
 def firmware_range(info):
-    """(lowest, highest) firmware version that the driver with version.info ``info`` declares, or None."""
+    """(lowest, highest) firmware version that the driver with the version.info ``info`` supports, or None if not declared."""
     match = re.match(r"\[\s*([^,\]\s]+)\s*,\s*([^,\]\s]+)\s*\]\Z", info.get("compatible_version_fw", ""))
     return (match.group(1), match.group(2)) if match else None
 
 
 def in_range(version, lowest, highest):
-    """Whether ``version`` is in the range; 7.7.99.1 is still in a range that ends with 7.7.99."""
+    """Whether ``version`` is in the range; 7.7.99.1 is in a range that ends with 7.7.99."""
     width = len(_parts(highest))
     return compare(version, lowest) >= 0 and compare(".".join(version.split(".")[:width]), highest) <= 0
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does this host really offer its NPUs to containers: every place that must agree, each looked at, none believed.
+"""Verify that a host provides its NPUs to containers, with one check for everything that must agree.
 
 A check is a dict: ``name``, ``ok``, ``expected``, ``seen`` (both short texts) and ``message`` (what to do, or None).
-Checks do not depend on each other's outcome, so that one run tells everything that is wrong.
+Checks do not depend on each other's outcome, so that one run shows everything that is wrong.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LIBRARY_DEPTH = 20  # the device plugin's own limit
 
 
 def check(name, ok, expected, seen, message):
-    """One result; ``message`` only counts when it is not ``ok``."""
+    """One result; ``message`` is only used if it is not ``ok``."""
     return {"name": name, "ok": bool(ok), "expected": expected, "seen": seen, "message": None if ok else message}
 
 
 class Validation:
-    """The checks of one host; ``results`` after ``run``.
+    """The checks of one host, with ``results`` after ``run``.
 
-    root, source: as for the driver; version: the driver wanted, None for any; timeout: seconds for one npu-smi;
-    library_path: as in the CDI spec; trial: the driver may be another one than good; fs: where the host's / is, for tests.
+    root, source: location of the driver; version: required driver version, None for any; timeout: seconds for one npu-smi;
+    library_path: as in the CDI spec; trial: whether the driver may differ from good; fs: path of the host's /, for tests.
     """
 
     def __init__(self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False):
@@ -57,7 +57,7 @@ class Validation:
         return all(result["ok"] for result in self.results)
 
     def run(self, find_daemon=containerd_runtime.find):
-        """All checks in the order a person would look; a list of results. Empty on a host without a chip."""
+        """Run all checks, in the order in which to investigate them; the list of results. Empty on a host without chips."""
         try:
             self.host = cdi_spec.look(self.fs)
         except NpuError as exc:
@@ -92,12 +92,12 @@ class Validation:
             len(present) == host.chips and not absent,
             "%d x /dev/davinciN and %s" % (host.chips, ", ".join(host.nodes)),
             "%d x /dev/davinciN%s" % (len(present), ", no " + ", ".join(absent) if absent else ""),
-            "Each chip on the PCI bus needs its node. systemctl status npu-driver and dmesg tell why one is missing; "
-            "a chip that fell off the bus needs a reboot of the host",
+            "Each chip on the PCI bus needs its device node. Check systemctl status npu-driver and dmesg for why one is missing; a "
+            "chip that fell off the bus needs a reboot of the host",
         )
 
     def _permissions(self):
-        """The group that all Ascend software expects may use the devices, without being everybody's."""
+        """The device nodes are character devices that the group HwHiAiUser, which all Ascend software expects, may use."""
         group = _group("HwHiAiUser")
         wrong = []
         for number in cdi_spec.chip_nodes(self.fs):
@@ -105,15 +105,15 @@ class Validation:
             info = os.stat(self.fs + path)
             mode = stat.S_IMODE(info.st_mode)
             if not stat.S_ISCHR(info.st_mode):
-                wrong.append("%s is no device" % path)
+                wrong.append("%s is not a device" % path)
             elif group is not None and not (mode & 0o060 == 0o060 and info.st_gid == group or mode & 0o006 == 0o006):
                 wrong.append("%s %04o group %d" % (path, mode, info.st_gid))
         self._add(
             "device_permissions",
             not wrong,
-            "devices, usable by the group HwHiAiUser" if group is not None else "devices (there is no HwHiAiUser here)",
+            "devices that the group HwHiAiUser may use" if group is not None else "devices (this host has no group HwHiAiUser)",
             ", ".join(wrong) or "as expected",
-            "systemctl restart npu-driver sets owner and mode; a plain file in /dev has to be removed first",
+            "Run systemctl restart npu-driver, which sets owner and mode; remove plain files in /dev first",
         )
 
     def _npu_smi(self):
@@ -121,7 +121,7 @@ class Validation:
         try:
             self.info = self.npu_smi.info()
         except NpuError as exc:
-            self._add("npu_smi", False, "%d chips listed" % chips, "no answer", exc.message)
+            self._add("npu_smi", False, "%d chips listed" % chips, "no response", exc.message)
             return
         listed = self.info["chips"]
         self._add(
@@ -129,19 +129,20 @@ class Validation:
             len(listed) == chips,
             "%d chips listed" % chips,
             "%d chips listed" % len(listed),
-            "The PCI bus and npu-smi disagree about the number of chips. See dmesg; a chip that fell off needs a reboot",
+            "The PCI bus and npu-smi disagree about the number of chips. Check dmesg; a chip that fell off the bus needs a reboot "
+            "of the host",
         )
-        sick = [chip for chip in listed if chip["health"] != "OK"]
+        unhealthy = [chip for chip in listed if chip["health"] != "OK"]
         self._add(
             "health",
-            not sick,
+            not unhealthy,
             "OK for every chip",
-            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in sick) or "OK for %d chips" % len(listed),
-            "npu-smi info -t health -i NPU says more; a chip that stays unhealthy needs a reset or a reboot",
+            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in unhealthy) or "OK for %d chips" % len(listed),
+            "Run npu-smi info -t health -i NPU for details; a chip that stays unhealthy needs a reset or a reboot of the host",
         )
 
     def _versions(self):
-        """version.info, the loaded module and npu-smi's own header must say the same."""
+        """version.info, the loaded modules and the header of npu-smi must show the same version."""
         tree = self.driver["version"]
         wanted = self.version or tree
         self._add(
@@ -149,7 +150,7 @@ class Validation:
             tree is not None and tree == wanted,
             self.version or "a driver tree at %s/driver" % self.root,
             tree or "no version.info",
-            "%s. In place of a loaded driver another one comes with npuops.ascend.upgrade only" % _sentence(INSTALL),
+            "%s. To replace a loaded driver, run npuops.ascend.upgrade" % _sentence(INSTALL),
         )
         loaded = self.driver["loaded_version"]
         if loaded is None:
@@ -159,8 +160,8 @@ class Validation:
             self.driver["loaded"] and self.driver["loaded_version"] in (None, tree),
             tree or "a driver",
             loaded,
-            "The modules in the kernel and the tree on disk belong together: libraries of another version fail with "
-            "-8005. Reboot the host, the boot unit loads the right ones (systemctl status npu-driver)",
+            "The loaded modules and the tree on disk must have the same version: libraries of another version fail with -8005. "
+            "Reboot the host; the boot unit then loads the right modules (systemctl status npu-driver)",
         )
         if self.info:
             self._add(
@@ -168,21 +169,21 @@ class Validation:
                 self.info["version"] == tree,
                 tree or "the version of the tree",
                 self.info["version"],
-                "npu-smi reports the driver that is loaded; %s/driver holds another one" % self.root,
+                "npu-smi reports the loaded driver, but %s/driver contains another version. Reboot the host" % self.root,
             )
 
     def _release(self):
-        """What the links say, and that the loaded modules came from there."""
+        """The links point to one release, and the loaded modules are from that release."""
         if self.source != "image":
             return
         driver = self.driver
         self._add(
             "release",
             driver["release"] is not None and (self.trial or driver["release"] == driver["good"]) and driver["next"] is None,
-            "%s/driver%s, no next" % (self.root, "" if self.trial else " and good name one release"),
+            "%s/driver%s, no next" % (self.root, "" if self.trial else " and good point to one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
-            "This boot tries a driver that nobody confirmed, or the next one would. Run npuops.ascend.upgrade: it validates the"
-            " driver and confirms it, or takes the host back to good; %s where good is missing" % INSTALL,
+            "This boot tries a driver that is not confirmed, or the next boot will. Run npuops.ascend.upgrade, which validates and"
+            " confirms the driver or returns the host to good; if good is missing, %s" % INSTALL,
         )
         if driver["loaded_release"] is not None:
             self._add(
@@ -190,13 +191,13 @@ class Validation:
                 driver["loaded_release"] == driver["release"],
                 driver["release"] or "-",
                 driver["loaded_release"],
-                "The kernel has the modules of one release, containers get the libraries of another. Reboot the host",
+                "The kernel has loaded the modules of one release, but containers get the libraries of another. Reboot the host",
             )
 
     def _ready(self):
         marker = self.driver["ready"]
         failed = self.driver["failed"] or {}
-        seen = "absent, or of another boot"
+        seen = "absent, or from another boot"
         agrees = False
         if marker:
             seen = "version %s, release %s" % (marker.get("version"), marker.get("release") or "-")
@@ -207,14 +208,14 @@ class Validation:
             agrees,
             "/run/npuops/driver-ready of this boot, version %s" % (self.driver["version"] or "-"),
             failed.get("reason") or seen,
-            "systemctl status npu-driver tells why the boot unit did not publish the driver",
+            "Check systemctl status npu-driver for why the boot unit did not publish the driver",
         )
 
     def _firmware(self):
         try:
             bounds = version_info.firmware_range(version_info.read("%s%s/driver" % (self.fs, self.root)))
         except NpuError:
-            return  # driver_version says so
+            return  # the check driver_version reports this
         if bounds is None or self.info is None:
             return
         wrong, seen = [], set()
@@ -233,18 +234,18 @@ class Validation:
             not wrong,
             "%s to %s" % bounds,
             ", ".join(sorted(seen)) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
-            "The driver declares in version.info which firmware it works with. Upgrade the firmware first, then the driver",
+            "The driver declares in version.info which firmware it supports. Upgrade the firmware first, then the driver",
         )
 
     def _libraries(self):
-        """The device plugin exits when anybody but root could replace the driver's libraries."""
+        """The device plugin exits if a user other than root could replace the driver's libraries."""
         problem = library_problem("%s%s/driver" % (self.fs, self.root), self.fs)
         self._add(
             "library_ownership",
             problem is None,
-            "root's alone to write, up to /",
+            "writable by root only, up to /",
             problem or "as expected",
-            "The driver's libraries refuse to work otherwise, and device plugin and exporter end at once: chown root, chmod go-w",
+            "Otherwise the driver's libraries do not work, and the device plugin and the exporter exit: chown root, chmod go-w",
         )
 
     def _cdi_spec(self):
@@ -263,9 +264,9 @@ class Validation:
         self._add(
             "cdi_mounts",
             not absent,
-            "everything the spec mounts exists",
+            "everything that the spec mounts exists",
             "no " + ", ".join(absent) if absent else "as expected",
-            "Containers with a chip do not start without it: %s" % INSTALL,
+            "Containers with a chip cannot start without it: %s" % INSTALL,
         )
         self._cdi_hook(document or {})
         version, mounted = self._mounted_version(document or {})
@@ -275,17 +276,18 @@ class Validation:
                 version is not None and version == self.driver["version"],
                 self.driver["version"] or "the driver's version",
                 "%s in %s" % (version or "no version.info", mounted),
-                "Containers get the libraries of another driver than the one that is loaded: %s" % INSTALL,
+                "Containers get the libraries of a driver that is not the loaded one: %s" % INSTALL,
             )
         others = cdi_spec.other_writers(path, directories)
         broken = cdi_spec.unreadable(directories)
         self._add(
             "cdi_files",
             not others and not broken,
-            "no other spec of that kind, no broken file",
-            ", ".join(["%s is of the same kind" % path for path in others] + ["%s is broken" % path for path in broken])
+            "no other spec of that kind, no invalid file",
+            ", ".join(["%s is of the same kind" % path for path in others] + ["%s is invalid" % path for path in broken])
             or "as expected",
-            "containerd uses no device that two files describe, and none at all with a broken file in the directory: remove it",
+            "containerd resolves no device that two files describe, and no device at all if the directory has an invalid file: "
+            "remove the file",
         )
 
     def _cdi_hook(self, document):
@@ -297,17 +299,17 @@ class Validation:
         self._add(
             "cdi_hook",
             not wrong and not missing,
-            "%s and what it calls" % ", ".join(paths),
+            "%s and the programs that it runs" % ", ".join(paths),
             ", ".join(wrong + missing) or "as expected",
-            # Without the first no container with a chip starts, without the second it does not find the libraries.
-            "The hook tells containers where the driver's libraries are: %s" % INSTALL
+            # Without the hook, no container with a chip starts. Without its programs, containers do not find the libraries.
+            "The hook makes the driver's libraries known to containers: %s" % INSTALL
             if wrong
-            else "The hook tells containers where the driver's libraries are. Install what it calls, or set "
+            else "The hook makes the driver's libraries known to containers. Install the programs that it runs, or set "
             "npu_runtime_library_path: env",
         )
 
     def _mounted_version(self, document):
-        """(version, path) of the driver tree that the spec mounts; (None, None) when it mounts none."""
+        """(version, path) of the driver tree that the spec mounts; (None, None) if it mounts none."""
         for mount in (document.get("containerEdits") or {}).get("mounts") or []:
             if isinstance(mount, dict) and mount.get("containerPath") == cdi_spec.TARGET:
                 path = str(mount.get("hostPath"))
@@ -318,7 +320,7 @@ class Validation:
         return None, None
 
     def _containerd(self, find_daemon):
-        expected = "enable_cdi = true, %s among cdi_spec_dirs" % containerd_config.SPEC_DIR
+        expected = "enable_cdi = true, %s in cdi_spec_dirs" % containerd_config.SPEC_DIR
         try:
             daemon = find_daemon()
             dump = daemon.dump()
@@ -330,7 +332,7 @@ class Validation:
                 "cdi_config",
                 False,
                 expected,
-                "the CRI plugin is switched off",
+                "the CRI plugin is disabled",
                 "Remove cri from disabled_plugins in %s, or in a file that it imports, and restart containerd" % daemon.config,
             )
             return
@@ -339,27 +341,27 @@ class Validation:
             dump.on,
             expected,
             "enable_cdi = %s, cdi_spec_dirs = %s" % (str(dump.enabled).lower(), ", ".join(dump.spec_dirs) or "-"),
-            "With CDI off, pods start silently without devices: %s" % INSTALL,
+            "Without CDI, pods start without devices and without an error: %s" % INSTALL,
         )
         address = daemon.address or dump.address or containerd_runtime.DEFAULT_ADDRESS
         try:
             status = cri.status(address)
         except cri.CriError as exc:
-            self._add("cdi_running", False, "the running containerd has CDI on", "no answer", str(exc))
+            self._add("cdi_running", False, "CDI enabled in the running containerd", "no response", str(exc))
             return
         self._add(
             "cdi_running",
             status.cdi and containerd_config.has_spec_dir(status.cdi_spec_dirs),
-            "the running containerd has CDI on",
+            "CDI enabled in the running containerd",
             "%s, cdi_spec_dirs = %s" % ("on" if status.cdi else "off", ", ".join(status.cdi_spec_dirs) or "-"),
-            "containerd has not been restarted since its configuration was changed: %s" % INSTALL,
+            "containerd has not been restarted since its configuration changed: %s" % INSTALL,
         )
 
 
 def library_problem(tree, top="/"):
-    """Why the libraries of ``tree`` are not root's alone to write (a path with owner or mode), or None.
+    """Why users other than root can write the libraries of ``tree`` (a path with owner or mode), or None.
 
-    Looks at lib64, everything in it, and every directory above the real place up to ``top``.
+    Checks lib64, everything in it, and every directory above its real path up to ``top``.
     """
     top = os.path.realpath(top or "/")
     start = os.path.realpath(os.path.join(tree, "lib64"))
@@ -375,20 +377,20 @@ def library_problem(tree, top="/"):
         paths.append(parent)
     for path in paths:
         try:
-            info = os.stat(path)  # a link counts as what it names
+            info = os.stat(path)  # follows links
         except OSError:
-            return "%s leads nowhere" % path
+            return "%s is a broken link" % path
         if info.st_uid != 0:
             return "%s belongs to user ID %d" % (path, info.st_uid)
         if info.st_mode & 0o022:
             return "%s has mode %04o" % (path, stat.S_IMODE(info.st_mode))
         if path.count("/") > _LIBRARY_DEPTH:
-            return "%s lies more than %d directories deep" % (path, _LIBRARY_DEPTH)
+            return "%s is more than %d directories deep" % (path, _LIBRARY_DEPTH)
     return None
 
 
 def validate(root, source, **options):
-    """What the module npu_validate returns of this host; ``options`` as for Validation."""
+    """The result of the module npu_validate for this host; ``options`` as for Validation."""
     validation = Validation(root, source, **options)
     validation.run()
     return {
@@ -402,10 +404,10 @@ def validate(root, source, **options):
 
 
 def summary(results):
-    """The failed checks for a person, one line each with what to do below; one sentence when all passed."""
+    """The failed checks, one line each followed by what to do; one sentence if all passed."""
     failed = [result for result in results if not result["ok"]]
     if not failed:
-        return "all %d checks passed" % len(results) if results else "no chip on this host: nothing to check"
+        return "all %d checks passed" % len(results) if results else "this host has no chips: nothing to check"
     lines = ["%d of %d checks failed" % (len(failed), len(results))]
     for result in failed:
         lines.append("%s: %s (expected: %s)" % (result["name"], result["seen"], result["expected"]))

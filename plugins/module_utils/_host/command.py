@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running a host program that may hang for ever."""
+"""Run programs that may hang forever."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 
 class Result:
-    """Exit status (None when it did not end in time), standard output and standard error as text."""
+    """Exit status (None if the program did not end in time), standard output and standard error as text."""
 
     def __init__(self, rc, stdout, stderr):
         self.rc = rc
@@ -28,7 +28,7 @@ class Result:
 
     @property
     def text(self):
-        """Both outputs, stripped: what to show a person."""
+        """Both outputs, stripped, for messages."""
         return "\n".join(part.strip() for part in (self.stdout, self.stderr) if part.strip())
 
 
@@ -37,14 +37,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
-    """Run ``argv`` for at most ``timeout`` seconds; never waits longer, whatever the program does.
+    """Run ``argv``, and wait at most ``timeout`` seconds, whatever the program does.
 
-    Output goes through files, not pipes: a process stuck in the kernel keeps its pipe open, and reading
-    it would hang us as well. Past the limit the process group is killed; a process that does not even
-    die (state D) is left behind, not waited for. With ``die_with_us`` the kernel kills the program when we are
-    killed, so that it does not work on against whoever repeats the call. The program inherits the file
-    descriptors ``pass_fds``: a lock held through one lasts as long as the program. Raises FileNotFoundError when
-    there is no such program, and NoVerdict when there was no room for its output.
+    Output goes to files, not pipes: a process that is stuck in the kernel keeps its pipe open, and reading from it would hang.
+    After the timeout the process group is killed; a process that cannot be killed (state D) is left behind. With ``die_with_us``
+    the kernel kills the program if this process is killed, so that it does not interfere with a later run. The program inherits the
+    file descriptors ``pass_fds``: a lock on one of them lasts as long as the program. Raises FileNotFoundError if the program does
+    not exist, and NoVerdict if there was no space for its output.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -64,7 +63,7 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
         try:
             rc = _wait(process, timeout)
         finally:
-            # Past the limit, or we are told to end (a signal handler raises).
+            # After the timeout, or when a signal handler raises.
             if rc is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 _wait(process, 1)
@@ -75,28 +74,28 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
 
 
 def _check_room(stream, program):
-    """NoVerdict when the disk is full: what the program could not write looks like something it did not say."""
+    """Raise NoVerdict if the disk is full: otherwise truncated output would be mistaken for the complete one."""
     end = os.fstat(stream.fileno()).st_size
     try:
         os.pwrite(stream.fileno(), b"\0", end)
         os.ftruncate(stream.fileno(), end)
     except OSError as exc:
         raise NoVerdict(
-            "There is no room for the output of %s in %s (%s): make some, then run again"
+            "There is no space for the output of %s in %s (%s): free some space and run again"
             % (program, tempfile.gettempdir(), exc.strerror)
         ) from None
 
 
 def _die_with_parent():
-    """A function for the child between fork and exec; the library is loaded before the fork."""
+    """A function for the child to call between fork and exec. The library is loaded before the fork."""
     prctl = ctypes.CDLL(None).prctl
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(process, timeout):
-    """The exit status, or None when it has not ended ``timeout`` seconds from now."""
+    """The exit status, or None if the process has not ended after ``timeout`` seconds."""
     try:
-        # Looks every half a millisecond at first: most of our commands end after a few.
+        # Starts with intervals of half a millisecond, because most commands end after a few milliseconds.
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
         return None

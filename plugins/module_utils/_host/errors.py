@@ -1,15 +1,15 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one exception the library raises for what a user can cause or repair."""
+"""The exception that the library raises for everything that a user can cause or fix, and helpers for messages."""
 
 from __future__ import annotations
 
 
 class NpuError(Exception):
-    """What is wrong, where, and what to do about it, as one readable message.
+    """What is wrong, where, and what to do about it, as one message.
 
-    ``details`` (a dict of plain data) is added to the module's result, for machines.
+    ``details`` (a dict of plain data) are added to the module's result for programs.
     """
 
     def __init__(self, message, **details):
@@ -19,21 +19,21 @@ class NpuError(Exception):
 
 
 class NoVerdict(NpuError):
-    """The question could not be put: what went wrong tells something about this machine, nothing about its chips."""
+    """The check could not be performed: the failure is a problem of this machine and says nothing about its chips."""
 
 
 def printable(text, limit=300):
-    """What somebody else calls a thing, for a message: nothing in it moves a cursor, and it has an end."""
+    """Text from an untrusted source, for a message: without control characters, and shortened."""
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= limit else text[:limit] + "..."
 
 
 def one_line(text):
-    """What somebody else says, to stand inside a sentence of ours: without line breaks and final full stop."""
+    """Text of another program, for use inside a sentence: without line breaks and the final period."""
     return " ".join(str(text or "no reason given").split()).rstrip(".")
 
 
 def sentence(text):
-    """With a capital and a full stop, unless it ends in a command."""
+    """With a capital letter and a final period, unless it contains a command."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith(".") or "kubectl" in text else text + "."

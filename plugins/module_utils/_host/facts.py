@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What there is to know about a host before anything is changed on it.
+"""The facts about a host that are needed before anything is changed on it.
 
-Reads files only, but for one ``containerd --version`` and a question to systemd. Everything is below ``fs``, the host's /
-(empty: here).
+Only reads files, except for one ``containerd --version`` and one ``systemctl show``. All paths are below ``fs``, the host's /
+(empty: this machine's).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 IMAGE_ROOT = "/var/lib/Ascend"
 PACKAGE_ROOT = "/usr/local/Ascend"
 
-# The modules that every generation of the driver has.
+# Modules that all generations of the driver have.
 PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
 
-# How the names of all of its modules begin, in old and new driver packages.
+# Prefixes of the driver's modules, in old and new driver packages.
 MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
 
-# Where runtimes listen, for a kubelet that does not say.
+# Sockets of container runtimes, for a kubelet without a configured socket.
 SOCKETS = (
     "/run/k3s/containerd/containerd.sock",
     "/run/containerd/containerd.sock",
@@ -45,7 +45,7 @@ SOCKETS = (
 
 
 def gather(root=IMAGE_ROOT, source="image", fs=""):
-    """Everything ``npu_facts`` returns as ``npu``; what a user must repair is in ``problems``, nothing raises."""
+    """Everything that ``npu_facts`` returns as ``npu``. Does not raise; ``problems`` lists what the user must fix."""
     problems = []
     uname = os.uname()
     os_release = read_os_release(fs)
@@ -95,12 +95,12 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
 
 
 def upgrade_facts(root=IMAGE_ROOT, fs=""):
-    """What only an upgrade asks for, as {previous, trial, staged, holders}.
+    """The facts that only an upgrade needs, as {previous, trial, staged, holders}.
 
-    previous: the release before the last validated one, or None. trial: the release that this boot tries and that nobody
-    has confirmed, or None. staged: {release: {version, kernel, digest, firmware}} of
-    the complete releases; firmware: [lowest, highest] that it declares, or None. holders: the processes that have a chip
-    open, as {pid, command, device, pod}; pod: whether it is a container's.
+    previous: the release that was confirmed before good, or None. trial: the release that this boot tries, if it is not confirmed
+    yet, or None. staged: {release: {version, kernel, digest, firmware}} of the complete releases; firmware: the range [lowest,
+    highest] that it declares, or None. holders: the processes that have a chip open, as {pid, command, device, pod}; pod: whether
+    the process belongs to a pod.
     """
     layout = Layout(fs + root)
     staged = {}
@@ -117,7 +117,7 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
 
 
 def _trial(fs):
-    """What npu-driver-select wrote about this boot."""
+    """The release that npu-driver-select recorded as the trial of this boot, or None."""
     try:
         trial = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
         return trial.get("release") if trial.get("boot_id") == boot_id(fs) else None
@@ -126,22 +126,22 @@ def _trial(fs):
 
 
 def _in_pod(pid, fs):
-    """Whether the kubelet made the process's control group."""
+    """Whether the process is in a cgroup of the kubelet."""
     return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")
 
 
 def uptime(fs=""):
-    """Seconds since the kernel started; 0.0 when it does not say."""
+    """Seconds since the kernel started; 0.0 if unknown."""
     return float((read_text(fs + "/proc/uptime") or "0").split()[0])
 
 
 def boot_id(fs=""):
-    """The kernel's ID of this boot, as in the Node's nodeInfo.bootID."""
+    """The ID of this boot, as in the Node's nodeInfo.bootID."""
     return (read_text(fs + "/proc/sys/kernel/random/boot_id") or "").strip()
 
 
 def read_os_release(fs=""):
-    """The fields of os-release as a dict; empty when there is no such file."""
+    """The fields of os-release as a dict; empty if there is no such file."""
     text = read_text(fs + "/etc/os-release")
     if text is None:
         text = read_text(fs + "/usr/lib/os-release", "")
@@ -152,9 +152,9 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
     """The driver as {root, managed, package, tree, version, release, complete, good, next, loaded, loaded_release,
     loaded_version, ready, failed, problem}.
 
-    managed: ``driver`` is our link. complete: so is the release that it names. package: the directory a .run package
-    installed to, or None. ready, failed: what the boot unit wrote in this boot, or None. problem: why install cannot go on
-    with ``source``, or None.
+    managed: whether ``driver`` is a link of this collection. complete: whether the release that it points to is complete. package:
+    the directory in which a .run package installed a driver, or None. ready, failed: what the boot unit published in this boot, or
+    None. problem: why install cannot continue with ``source``, or None.
     """
     layout = Layout(fs + root)
     release = layout.target("driver")
@@ -167,7 +167,7 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
     except NpuError:
         version = None
     modules = kernel_modules.loaded(fs + "/sys/module")
-    # Also a driver that got stuck half-way is loaded: no other one can take its place in this boot.
+    # A partially loaded driver counts as loaded, because no other driver can replace it in this boot.
     present = [name for name in PROBE_MODULES if name in modules]
     present += sorted(name for name in modules if name.startswith(MODULE_PREFIXES) and name not in present)
     facts = {
@@ -191,7 +191,7 @@ def driver_facts(root=IMAGE_ROOT, source="image", fs=""):
 
 
 def read_marker(name, fs=""):
-    """What /run/npuops/<name> says, as a dict; None when it is absent, unreadable or of another boot."""
+    """The content of /run/npuops/<name> as a dict; None if it is absent, unreadable or from another boot."""
     try:
         marker = json.loads(read_text("%s/run/npuops/%s" % (fs, name)) or "")
     except ValueError:
@@ -202,7 +202,7 @@ def read_marker(name, fs=""):
 
 
 def preinstalled_root(root=IMAGE_ROOT, fs=""):
-    """The directory whose ``driver`` is a driver tree already on the host; None when there is none."""
+    """The directory that contains a preinstalled ``driver``; None if there is none."""
     for candidate in (root, IMAGE_ROOT, PACKAGE_ROOT, package_root(root, fs)):
         if candidate and os.path.isfile("%s%s/driver/version.info" % (fs, candidate)):
             return candidate
@@ -210,12 +210,12 @@ def preinstalled_root(root=IMAGE_ROOT, fs=""):
 
 
 def package_root(root=IMAGE_ROOT, fs=""):
-    """Where a .run package put a driver that is still there, or None. Our own entry (``root``) does not count."""
+    """The directory in which a .run package installed a driver that still exists, or None. Ignores this collection's ``root``."""
     info = version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
     path = info.get("Driver_Install_Path_Param", "").rstrip("/")
     for candidate in (path, PACKAGE_ROOT):
         tree = "%s%s/driver" % (fs, candidate)
-        # A link of ours, or one made beside our root, is not a package.
+        # A link of this collection, or a link to its tree, is not a package.
         if candidate and candidate != root and not os.path.islink(tree) and os.path.isfile(tree + "/version.info"):
             if os.path.realpath(tree) != os.path.realpath("%s%s/driver" % (fs, root)):
                 return candidate
@@ -223,7 +223,7 @@ def package_root(root=IMAGE_ROOT, fs=""):
 
 
 def autoloading_module(fs="", kernel=None):
-    """The path of a driver module that the host loads by itself from /lib/modules, or None."""
+    """The path of a driver module in /lib/modules, which the host loads automatically, or None."""
     top = "/lib/modules/%s" % (kernel or os.uname().release)
     for directory in ("updates", "updates/dkms", "extra", "weak-updates"):
         try:
@@ -240,43 +240,43 @@ def _driver_problem(facts, source, fs):
     if source == "preinstalled":
         if not facts["tree"]:
             return (
-                "npu_driver_source is preinstalled, but there is no driver tree in %s/driver or %s/driver. Install the "
-                "driver on the host, or set npu_driver_source to image" % (IMAGE_ROOT, PACKAGE_ROOT)
+                "npu_driver_source is preinstalled, but neither %s/driver nor %s/driver contains a driver. Install the driver on "
+                "the host, or set npu_driver_source to image" % (IMAGE_ROOT, PACKAGE_ROOT)
             )
         return None
     module = autoloading_module(fs)
     if facts["package"] or module:
         return (
-            "This host's driver was installed by a .run package (%s), which loads it by itself at boot. Going from a "
-            "package to driver images is not supported yet: set npu_driver_source to preinstalled to use the driver as "
-            "it is, or uninstall the package and reboot the host" % (facts["package"] + "/driver" if facts["package"] else module)
+            "The driver on this host was installed by a .run package (%s) and is loaded at boot. Migration from a package to "
+            "driver images is not supported yet: set npu_driver_source to preinstalled to use the existing driver, or uninstall "
+            "the package and reboot the host" % (facts["package"] + "/driver" if facts["package"] else module)
         )
-    # One whose release is known was loaded by us, before an uninstall: it can come into effect again.
+    # If the release is known, this collection loaded the driver before an uninstall, and can activate it again.
     if facts["loaded"] and not facts["managed"] and not facts["loaded_release"]:
         return (
-            "A driver%s is loaded that npuops.ascend did not install. Set npu_driver_source to preinstalled to use it, "
-            "or remove it and reboot the host" % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
+            "The loaded driver%s was not installed by npuops.ascend. Set npu_driver_source to preinstalled to use it, or remove it "
+            "and reboot the host" % (" (version %s)" % facts["loaded_version"] if facts["loaded_version"] else "")
         )
     return None
 
 
 def _unfit(root, source, fs):
-    """Sentences: why this host cannot run an NPU driver as it is set up."""
+    """Yield the reasons why this host cannot run an NPU driver, as sentences."""
     if source != "preinstalled":
         yield from host_mounts.unfit_for_driver(root, fs)
     if not os.path.isdir(fs + "/run/systemd/system"):
-        yield "This host does not run systemd, which loads the driver at boot"
+        yield "This host does not run systemd, which is required to load the driver at boot"
 
 
 def disk_facts(root, fs=""):
-    """{path, free_bytes} of the file system the driver is on."""
+    """{path, free_bytes} of the file system that contains the driver."""
     place = host_mounts.nearest(fs + root)
     usage = os.statvfs(place)
     return {"path": place[len(fs) :] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
 
 
 def firmware_version(fs=""):
-    """The version of the firmware package on the host, or None. What is in the chips only npu-smi knows."""
+    """The version of the firmware package on the host, or None. Only npu-smi knows the version in the chips."""
     try:
         return version_info.read(fs + PACKAGE_ROOT + "/firmware")["Version"]
     except NpuError:
@@ -284,10 +284,10 @@ def firmware_version(fs=""):
 
 
 def runtime_facts(fs=""):
-    """The container runtime the kubelet uses, as {name, version, address, ctr, config_path}.
+    """The container runtime of the kubelet, as {name, version, address, ctr, config_path}.
 
-    name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, by the sockets that are there.
-    config_path: the file containerd was started with. What is unknown is None.
+    name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
+    config_path: the file that containerd was started with. Unknown values are None.
     """
     address = _kubelet_endpoint(fs) or next((path for path in SOCKETS if os.path.exists(fs + path)), None)
     if not address:
@@ -309,7 +309,7 @@ def runtime_facts(fs=""):
     try:
         process = host_process.containerd(address, fs)
     except NpuError:
-        return found  # whoever has to use it says why not
+        return found  # the code that uses the runtime reports the error
     program = process.program if process else _which("containerd", fs)
     if program and host_process.unsafe(fs + program) is None:
         found["version"] = _containerd_version(fs + program)
@@ -320,7 +320,7 @@ def runtime_facts(fs=""):
 
 
 def _rancher(address, fs):
-    """k3s and RKE2 bring their own containerd and generate its configuration."""
+    """k3s and RKE2 have their own containerd and generate its configuration."""
     found = {"name": "k3s", "version": None, "address": address, "ctr": None, "config_path": None}
     try:
         process = host_process.containerd(address, fs)
@@ -340,7 +340,7 @@ def _rancher(address, fs):
 
 
 def _kubelet_endpoint(fs):
-    """The CRI socket the kubelet uses, as a path; None when no kubelet runs or it says nothing."""
+    """The path of the kubelet's CRI socket; None if no kubelet runs or none is configured."""
     for process in host_process.kubelets(fs):
         endpoint = host_process.option(process.argv, "container-runtime-endpoint")
         if not endpoint and process.name == "kubelet":
@@ -354,7 +354,7 @@ def _kubelet_endpoint(fs):
 
 
 def _which(program, fs, first=None):
-    """The path of ``program`` that only root can change, or None; ``first`` is tried before the usual places."""
+    """The path of ``program`` that only root can change, or None; ``first`` is tried before the usual directories."""
     places = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin", "/opt/containerd/bin", "/opt/bin"]
     candidates = [first] if first and first.startswith("/") else []
     for path in candidates + [place + "/" + program for place in places]:
@@ -364,7 +364,7 @@ def _which(program, fs, first=None):
 
 
 def _containerd_version(program):
-    """The version ``containerd --version`` prints, without v, or None."""
+    """The version that ``containerd --version`` prints, without v, or None."""
     try:
         result = host_command.run([program, "--version"], 10)
     except OSError:

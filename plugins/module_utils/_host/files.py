@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes of files and links that are there completely or not at all, also after a power cut."""
+"""Atomic and durable changes of files and links: even after a power failure, a change is complete or absent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 
 def make_directory(path):
-    """Make the directory ``path``, and those above it, readable by all whatever the umask. One that is there is left as it is."""
+    """Create the directory ``path`` and its parents with mode 0755, regardless of the umask. Existing ones are not changed."""
     if os.path.isdir(path):
         return
     previous = os.umask(0o022)
@@ -37,19 +37,19 @@ def fsync_directory(path):
 
 
 def remove_file(path):
-    """Remove the file or link ``path`` for good."""
+    """Remove the file or link ``path`` durably."""
     os.unlink(path)
     fsync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def write_atomic(path, content, mode=0o644, like=None, directory=None):
-    """Replace the file ``path`` by ``content`` (str or bytes): written beside it, fsynced, renamed.
+    """Replace the file ``path`` with ``content`` (str or bytes): write a temporary file, fsync, rename.
 
-    ``like``: a file whose mode, owner and SELinux label the new one gets, if it is there. ``directory``: where it is written,
-    on the same file system, when not beside ``path``.
+    ``like``: a file from which the new one gets mode, owner and SELinux label, if it exists. ``directory``: where to write the
+    temporary file, on the same file system; by default beside ``path``.
 
-    The temporary name starts with a dot and lies in the same directory, so that readers which
-    watch the directory (containerd watches /etc/cdi) see one rename inside it.
+    The name of the temporary file starts with a dot, and it is in the same directory, so that programs that watch the directory
+    (containerd watches /etc/cdi) see a single rename.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     place = os.path.dirname(os.path.abspath(path))
@@ -81,10 +81,10 @@ def _copy_attributes(path, fd):
 
 
 def link_atomic(target, path):
-    """Make ``path`` a symbolic link to ``target`` with one rename; an empty directory in its place is removed first.
+    """Make ``path`` a symbolic link to ``target`` with one rename. An empty directory at ``path`` is removed first.
 
-    containerd creates such an empty directory for a hostPath or mount whose source does not exist yet;
-    it is removed with rmdir only, so that nothing that holds data is ever lost.
+    containerd creates such an empty directory for a hostPath or mount whose source does not exist. It is removed with rmdir, so
+    that data is never lost.
     """
     directory = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) and not os.path.islink(path):
@@ -98,7 +98,7 @@ def link_atomic(target, path):
 
 
 def read_link(path):
-    """The target of the symbolic link ``path``, or None when there is no such link."""
+    """The target of the symbolic link ``path``, or None if there is no such link."""
     try:
         return os.readlink(path)
     except OSError:
@@ -106,7 +106,7 @@ def read_link(path):
 
 
 def read_text(path, default=None):
-    """The text of ``path``, or ``default`` when it cannot be read."""
+    """The text of ``path``, or ``default`` if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read()
@@ -116,9 +116,10 @@ def read_text(path, default=None):
 
 @contextlib.contextmanager
 def exclusive(path, timeout, what):
-    """Hold the lock file ``path``; the kernel releases it should we be killed.
+    """Hold the lock file ``path``. The kernel releases the lock if this process is killed.
 
-    Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other one does.
+    Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other holder does, for the
+    message.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -126,7 +127,7 @@ def exclusive(path, timeout, what):
         if fd is not None:
             break
         if time.monotonic() >= deadline:
-            raise NpuError("Another run is %s on this host (it holds %s); wait for it, then run again" % (what, path))
+            raise NpuError("Another run is %s on this host (it holds %s). Wait until it ends, then run again" % (what, path))
         time.sleep(0.1)
     try:
         yield
@@ -135,21 +136,22 @@ def exclusive(path, timeout, what):
 
 
 def take_lock(path):
-    """A descriptor that holds the lock file ``path`` as long as it, or a copy of it, is open; None when another holds it.
+    """A descriptor that holds the lock file ``path`` while it or a copy of it is open; None if another process holds the lock.
 
-    Whoever may open a file, were it only for reading, can hold its lock for ever: the file is ours alone, and one that others may
-    open, or that is none, makes way for a new one. NoVerdict where the directory is not ours; OSError.
+    A user who may open a file, even only for reading, can hold its lock forever. So only this user may open the file, and a file
+    that others may open, or that is not a regular file, is replaced. Raises NoVerdict if others may write the directory, and
+    OSError.
     """
     _check_directory(os.path.dirname(os.path.abspath(path)))
     while True:
         fd = _open_lock(path)
         try:
             if not _is_ours(fd):
-                _make_way(path, fd)
+                _remove_if_same(path, fd)
                 continue
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have made way for a new one meanwhile: then that one counts.
-            if _names(path, fd):
+            # Another process may have replaced the file in the meantime. Then the new one counts.
+            if _is_same(path, fd):
                 held, fd = fd, None
                 return held
         except BlockingIOError:
@@ -163,13 +165,13 @@ def _check_directory(directory):
     info = os.stat(directory)
     if info.st_uid not in (0, os.geteuid()) or info.st_mode & 0o022:
         raise NoVerdict(
-            "The directory %s can be changed by others than root (its owner has the user ID %d, its mode is %04o), and a lock "
-            "in it keeps nobody out: chown root and chmod go-w it, then run again" % (directory, info.st_uid, info.st_mode & 0o7777)
+            "Users other than root can change the directory %s (owner ID %d, mode %04o), so a lock in it is not safe. Run chown "
+            "root %s and chmod go-w %s, then run again" % (directory, info.st_uid, info.st_mode & 0o7777, directory, directory)
         )
 
 
 def _open_lock(path):
-    """What ``path`` names, made if there is nothing; a link is removed first. Never waits for the other end of a pipe."""
+    """Open or create the file ``path``. Removes a link first, and does not block on a pipe."""
     while True:
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -184,14 +186,14 @@ def _is_ours(fd):
     return stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not info.st_mode & 0o077 and info.st_nlink < 2
 
 
-def _names(path, fd):
+def _is_same(path, fd):
     try:
         return os.path.samestat(os.lstat(path), os.fstat(fd))
     except FileNotFoundError:
         return False
 
 
-def _make_way(path, fd):
-    """Remove the name of the file ``fd``, unless it is that of another one by now."""
-    if _names(path, fd):
+def _remove_if_same(path, fd):
+    """Remove ``path``, unless it is no longer the file ``fd``."""
+    if _is_same(path, fd):
         os.unlink(path)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is mounted where, and what a mount forbids."""
+"""Mount points, and the options of mounts that prevent a driver from working."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def points(mountinfo="/proc/self/mountinfo"):
 def paths_of_all(proc="/proc"):
     """Source and target paths of all mounts in all mount namespaces, as a set.
 
-    A container's bind mount of the driver is in the container's namespace only, hence all processes.
+    Checks all processes, because a bind mount of a container exists only in the container's namespace.
     """
     paths = set()
     seen = set()
@@ -35,29 +35,29 @@ def paths_of_all(proc="/proc"):
 
 
 def nearest(path):
-    """``path``, or the nearest directory above it that exists."""
+    """``path``, or the closest parent directory that exists."""
     while not os.path.isdir(path):
         path = os.path.dirname(path) or "/"
     return path
 
 
 def options(path):
-    """Which of noexec and ro hold for the file system of ``path``, as a set. ``path`` need not exist yet."""
-    # The kernel's own answer: a file system that was remounted read-only after an error is rw in mountinfo.
+    """Which of the options noexec and ro the file system of ``path`` has, as a set. ``path`` may not exist yet."""
+    # From the kernel, because a file system that was remounted read-only after an error is rw in mountinfo.
     flags = os.statvfs(nearest(os.path.realpath(path))).f_flag
     return {name for name, flag in (("noexec", os.ST_NOEXEC), ("ro", os.ST_RDONLY)) if flags & flag}
 
 
 def unfit_for_driver(root, fs=""):
-    """Why no driver can be below ``root``, as sentences; none when it can."""
+    """Yield the reasons why a driver cannot be below ``root``, as sentences."""
     forbidden = options(fs + root)
     if "noexec" in forbidden:
         yield (
-            "%s is on a file system mounted noexec: programs and libraries of the driver would not run. Remount it with exec,"
-            " or set npu_driver_root to a directory elsewhere" % root
+            "%s is on a file system mounted noexec, so programs and libraries of the driver cannot run. Remount it with exec, or set"
+            " npu_driver_root to a directory on another file system" % root
         )
     if "ro" in forbidden:
-        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable place" % root
+        yield "%s is on a file system mounted read-only: set npu_driver_root to a writable directory" % root
 
 
 def _entries(mountinfo):

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process is the host's kubelet and which its container runtime, and which programs only root can change.
+"""Find the processes of the kubelet and the container runtime, and check that only root can change a program.
 
-Anybody can name a process "containerd" and give it any command line. So a runtime is who listens on the socket, or what
-systemd calls the unit's main process, and it counts only as root's, outside of every container. Nothing runs here, and
-nothing is read of a process before that is certain.
+Any user can start a process named "containerd" with any command line. So the runtime is the process that listens on the socket, or
+the main process of the systemd unit, and only if it runs as root and outside of containers. Nothing of a process is used before
+that is verified.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 CONTAINERD_UNITS = ("containerd.service", "snap.microk8s.daemon-containerd.service")
 KUBELET_UNIT = "kubelet.service"
 
-# Their main process has the kubelet in itself, or starts it.
+# Units whose main process contains or starts the kubelet.
 EMBEDDING_UNITS = (
     "k3s.service",
     "k3s-agent.service",
@@ -33,7 +33,7 @@ EMBEDDING_UNITS = (
     "snap.microk8s.daemon-kubelite.service",
 )
 
-# Where root's own shells look for programs: whoever may write there is root already. On Debian that may be the group staff.
+# Directories in the PATH of root: a user who may write there can become root anyway. On Debian, the group staff may.
 _SYSTEM = ("/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin")
 
 _DELETED = " (deleted)"
@@ -43,7 +43,7 @@ _UCRED = struct.Struct("3i")  # pid, uid, gid
 
 
 class Process:
-    """The process ``pid``. Look at ``problem`` first: what a process says of itself is whatever its owner likes."""
+    """The process ``pid``. Check ``problem`` first: the owner of a process controls the other attributes."""
 
     def __init__(self, pid, fs=""):
         self.pid = pid
@@ -52,7 +52,7 @@ class Process:
 
     @property
     def problem(self):
-        """Why this is not a part of the host itself, to follow "it ..."; None when it is."""
+        """Why this is not a process of the host itself, as the rest of a sentence that starts with "it"; None if it is."""
         status = (read_text(self._proc + "/status") or "").splitlines()
         users = next((line.split()[1:] for line in status if line.startswith("Uid:")), None)
         if not users:
@@ -63,8 +63,8 @@ class Process:
         for name, words in (("pid", "PID namespace"), ("mnt", "mount namespace")):
             own = read_link("%s/ns/%s" % (self._proc, name))
             if own is None:
-                return "cannot be looked at: this needs root"
-            # Ours may differ from systemd's, where a login gets a /tmp of its own; the host's files are in both.
+                return "cannot be checked without root"
+            # This process may have another mount namespace than systemd, if logins have a private /tmp.
             if own not in [read_link("%s/proc/%s/ns/%s" % (self._fs, host, name)) for host in ("1", "self")]:
                 return "runs in a %s of its own, as in a container" % words
         root = read_link(self._proc + "/root")
@@ -72,17 +72,17 @@ class Process:
 
     @property
     def name(self):
-        """What the kernel calls it: its program's name, unless it gave itself another one."""
+        """The kernel's name of the process: the name of its program, unless the process changed it."""
         return (read_text(self._proc + "/comm") or "").strip()
 
     @property
     def program(self):
-        """The path of its program, from the kernel; None without one. An upgrade may have replaced what is there."""
+        """The path of its program according to the kernel, or None. An upgrade may have replaced the file."""
         path = read_link(self._proc + "/exe")
         if path is None:
             return None
         path = path[: -len(_DELETED)] if path.endswith(_DELETED) else path
-        # One program may be several, told apart by the name they are called by (k3s).
+        # A program such as k3s has several functions, selected by the name that it is called with.
         called = os.path.join(os.path.dirname(path), os.path.basename(self.argv[0] if self.argv else path))
         return called if os.path.realpath(self._fs + called) == os.path.realpath(self._fs + path) else path
 
@@ -93,7 +93,7 @@ class Process:
 
     @property
     def directory(self):
-        """Its working directory, which relative paths on its command line start from."""
+        """Its working directory, to resolve relative paths on its command line."""
         return read_link(self._proc + "/cwd") or "/"
 
     @property
@@ -103,16 +103,16 @@ class Process:
 
 
 def unsafe(path):
-    """Why others than root can change what the program ``path`` is, as a sentence; None when only root can."""
+    """Why users other than root can change the program ``path``, as a sentence; None if only root can."""
     place = os.path.realpath(path)
     if not os.path.isfile(place):
-        return "%s is no program" % path
+        return "%s is not a program" % path
     while True:
         info = os.lstat(place)
         if info.st_uid not in _trusted_users():
             return "%s belongs to the user ID %d" % (place, info.st_uid)
         writable = info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and info.st_gid != 0)
-        # In a sticky directory only the owner of a name, root, can give it to something else.
+        # In a directory with the sticky bit, only the owner of a file (root) can replace it.
         if writable and not (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
             return "%s has the mode %04o" % (place, stat.S_IMODE(info.st_mode))
         if os.path.dirname(place) in (place,) + _SYSTEM:
@@ -121,9 +121,9 @@ def unsafe(path):
 
 
 def containerd(address, fs=""):
-    """The Process of the containerd behind the socket ``address``, or else of its unit; None when none runs.
+    """The Process of the containerd that listens on the socket ``address``, otherwise that of its unit; None if none runs.
 
-    NpuError when somebody listens there who is not a part of the host.
+    Raises NpuError if the process that listens on the socket is not one of the host itself.
     """
     pid = peer(fs + address)
     if pid is not None:
@@ -131,11 +131,11 @@ def containerd(address, fs=""):
         problem = found.problem
         if problem not in (None, _ENDED):
             raise NpuError(
-                "The container runtime's socket %s is not the host's: process %d listens on it, and it %s. Only root's own "
-                "containerd, which runs on the host itself, is used. Stop that process, or correct the address that the "
-                "kubelet has for its runtime, then run again" % (address, pid, problem)
+                "The container runtime's socket %s is not safe to use: process %d listens on it, and it %s. Only a containerd that "
+                "runs as root on the host itself is supported. Stop that process, or correct the runtime endpoint of the kubelet, "
+                "then run again" % (address, pid, problem)
             )
-        # Others may stand in between: systemd, which listens for a service, or a proxy.
+        # Another process may listen in its place: systemd with socket activation, or a proxy.
         if problem is None and "containerd" in (found.name, os.path.basename(found.program or "")):
             return found
     mains = systemd.main_pids(CONTAINERD_UNITS)
@@ -143,9 +143,9 @@ def containerd(address, fs=""):
 
 
 def peer(address):
-    """The ID of the process that listens on the Unix socket ``address`` as the kernel knows it; None when nobody does.
+    """The ID of the process that listens on the Unix socket ``address``, according to the kernel; None if no process does.
 
-    0 when that process is in no PID namespace that is visible from here.
+    0 if that process is in a PID namespace that is not visible to this process.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT)
@@ -157,19 +157,19 @@ def peer(address):
 
 
 def kubelets(fs=""):
-    """The Processes that may be this host's kubelet, the likeliest first; those with "kubelet" in them come last."""
+    """The Processes that may be this host's kubelet, the most likely first; programs that embed it come last."""
     mains = systemd.main_pids((KUBELET_UNIT,) + EMBEDDING_UNITS)
     pids = [mains[KUBELET_UNIT]] if KUBELET_UNIT in mains else []
-    # One that another program has started, and units of other names.
+    # A kubelet that another program started, or whose unit has another name.
     pids += [pid for pid in _pids(fs) if os.path.basename(Process(pid, fs).program or "") == "kubelet"]
     pids += [pid for unit, pid in mains.items() if unit != KUBELET_UNIT]
     return list(_trusted(pids, fs))
 
 
 def option(argv, *names):
-    """The value of one of the options ``names`` (without dashes) on the command line ``argv``; of several, the last counts.
+    """The value of one of the options ``names`` (without dashes) on the command line ``argv``; of several, the last.
 
-    Understood as Go's flag package does: -name and --name, the value after = or as the next word.
+    Accepts the syntax of Go's flag package: -name and --name, with the value after = or as the next word.
     """
     value = None
     for index, word in enumerate(argv[1:], 1):
@@ -194,5 +194,5 @@ def _trusted(pids, fs):
 
 
 def _trusted_users():
-    # What is ours anyhow gains nothing by being run by us.
+    # This user gains nothing from running its own programs.
     return (0, os.geteuid())

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the driver and MindCluster expect of a host outside of the driver's own directory.
+"""What the driver and MindCluster require on a host outside of the driver's directory.
 
-Each function yields Change and Missing: what would be changed, and what cannot be and what that costs. Nothing here
-needs a package manager or a writable /usr. ``fs`` is the host's / (empty: here).
+Each function yields Change (what would be changed) and Missing (what cannot be changed, with the consequences). Needs neither a
+package manager nor a writable /usr. ``fs`` is the host's / (empty: this machine's).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Change = collections.namedtuple("Change", "reason apply")
 Change.__doc__ = """``reason``: what would be done, as a phrase; ``apply``: does it."""
 
 Missing = collections.namedtuple("Missing", "text")
-Missing.__doc__ = """``text``: what cannot be done here, why, and what that costs."""
+Missing.__doc__ = """``text``: what cannot be done on this host, why, and the consequences."""
 
 DRIVER_USER = "HwHiAiUser"
 MINDCLUSTER_USER = "hwMindX"
 IDS = {DRIVER_USER: 1000, MINDCLUSTER_USER: 9000}
 
-# MindCluster's DaemonSets mount these as hostPath of type Directory: without them no pod starts.
+# MindCluster's DaemonSets mount these as hostPath of type Directory. Without them, no pod starts.
 LOG_ROOT = "/var/log/mindx-dl"
 LOG_DIRECTORIES = {"device_plugin": "devicePlugin", "exporter": "npu-exporter"}
 
@@ -41,8 +41,8 @@ _BIN = "/usr/sbin:/usr/bin:/sbin:/bin"
 def accounts(fs=""):
     """The users and groups HwHiAiUser (1000) and hwMindX (9000, a member of HwHiAiUser)."""
     costs = {
-        DRIVER_USER: "the device nodes stay root's alone, so only root's processes on the host can use the chips",
-        MINDCLUSTER_USER: "MindCluster's components that do not run as root cannot write their logs",
+        DRIVER_USER: "the device nodes belong to root alone, so only root's processes on the host can use the chips",
+        MINDCLUSTER_USER: "MindCluster components that do not run as root cannot write their logs",
     }
     for name in (DRIVER_USER, MINDCLUSTER_USER):
         wanted = IDS[name]
@@ -51,8 +51,8 @@ def accounts(fs=""):
         if group is not None and user is not None:
             if (user.pw_uid, group.gr_gid) != (wanted, wanted):
                 yield Missing(
-                    "%s exists with uid %d and gid %d; MindCluster's containers expect %d for both. Left as it is: "
-                    "containers that run as %d may not be allowed to use what belongs to %s"
+                    "%s exists with UID %d and GID %d, but MindCluster's containers expect %d for both. It is not changed, so "
+                    "containers that run as %d may not be able to use files of %s"
                     % (name, user.pw_uid, group.gr_gid, wanted, wanted, name)
                 )
             elif name == MINDCLUSTER_USER and not _is_member(name, fs):
@@ -67,10 +67,10 @@ def accounts(fs=""):
             yield Missing("%s is not created: %s. Until then %s" % (name, taken, costs[name]))
             continue
         if not os.access(fs + "/etc/passwd", os.W_OK):
-            yield Missing("%s is not created: /etc cannot be written. So %s" % (name, costs[name]))
+            yield Missing("%s is not created: /etc is not writable. Without it, %s" % (name, costs[name]))
             continue
         if not (_program("useradd") and _program("groupadd")):
-            yield Missing("%s is not created: this host has no useradd. So %s" % (name, costs[name]))
+            yield Missing("%s is not created: this host has no useradd. Without it, %s" % (name, costs[name]))
             continue
         if group is None:
             yield _command_change("create the group %s" % name, ["groupadd", "--gid", str(wanted), name], fs)
@@ -87,7 +87,7 @@ def accounts(fs=""):
 
 
 def log_directories(components, fs=""):
-    """The log directories of ``components`` (names of LOG_DIRECTORIES), root's, 0750 below 0755."""
+    """The log directories of ``components`` (names of LOG_DIRECTORIES), owned by root, with mode 0750."""
     directories = [(LOG_ROOT, 0o755)]
     directories += [("%s/%s" % (LOG_ROOT, LOG_DIRECTORIES[name]), 0o750) for name in components]
     if not components:
@@ -99,28 +99,28 @@ def log_directories(components, fs=""):
             yield Change("create %s" % path, functools.partial(_make_directory, fs + path, mode))
             continue
         if not stat.S_ISDIR(info.st_mode):
-            raise NpuError("%s is in the way: a directory is needed there. Move it away" % path)
+            raise NpuError("%s is not a directory, but must be one. Move it away and run again" % path)
         if stat.S_IMODE(info.st_mode) != mode:
             yield Change("set the mode of %s to %04o" % (path, mode), functools.partial(os.chmod, fs + path, mode))
         if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
             owner = functools.partial(os.chown, fs + path, os.geteuid(), os.getegid())
-            yield Change("give %s to root" % path, owner)
+            yield Change("set the owner of %s to root" % path, owner)
 
 
 def content_of(path, root):
-    """What this collection writes into the file ``path`` for a driver below ``root``."""
+    """The content of the file ``path`` for a driver below ``root``."""
     if path == "/lib/davinci.conf":
         return "DAVINCI_HOME_PATH=%s\n" % root
     return "".join("%s/driver/%s\n" % (root, lib) for lib in ("lib64/common", "lib64/driver", "lib64"))
 
 
 def driver_paths(root, fs=""):
-    """The files outside of ``root`` that say where the driver is."""
+    """The files outside of ``root`` with the location of the driver."""
     yield from _file(
         "/lib/davinci.conf",
         content_of("/lib/davinci.conf", root),
-        "the kernel modules do not find the files in %s/driver/device there: chips that start from the host's files "
-        "instead of their own flash do not come up. Put the file into the OS image" % root,
+        "the kernel modules do not find the files in %s/driver/device, and chips that boot from the host's files instead of their "
+        "own flash do not start. Add the file to the OS image" % root,
         fs,
     )
     info = version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
@@ -136,16 +136,16 @@ def driver_paths(root, fs=""):
     yield from _file(
         "/etc/ascend_install.info",
         "".join("%s=%s\n" % item for item in info.items()),
-        "npu-smi warns that the driver may not be completely installed",
+        "npu-smi prints a warning that the driver may not be completely installed",
         fs,
     )
 
 
 def library_path(root, fs=""):
-    """The driver's libraries in the host's loader cache; to be applied when ``root``/driver is there."""
+    """The driver's libraries in the host's loader cache. Apply it when ``root``/driver exists."""
     conf = "/etc/ld.so.conf.d/ascend_driver_so.conf"
     content = content_of(conf, root)
-    cost = "programs on the host find the driver's libraries only with LD_LIBRARY_PATH"
+    cost = "programs on the host find the driver's libraries only through LD_LIBRARY_PATH"
     if not os.path.isdir(fs + os.path.dirname(conf)):
         return
     for step in _file(conf, content, cost, fs):
@@ -156,17 +156,17 @@ def library_path(root, fs=""):
 
 
 def _file(path, content, cost, fs):
-    """The file ``path`` with ``content``; ``cost``: what happens without it."""
+    """The file ``path`` with ``content``; ``cost``: the consequences without it."""
     if read_text(fs + path) == content:
         return
     if not os.access(fs + os.path.dirname(path), os.W_OK):
-        yield Missing("%s cannot be written here (the file system is read-only). So %s" % (path, cost))
+        yield Missing("%s cannot be written (the file system is read-only). Without it, %s" % (path, cost))
         return
     yield Change("write %s" % path, functools.partial(write_atomic, fs + path, content))
 
 
 def refresh_loader_cache(fs):
-    """Run ldconfig, where there is one."""
+    """Run ldconfig, if the host has it."""
     program = _program("ldconfig")
     if program:
         host_command.run([program] + (["-r", fs] if fs else []), 60)
@@ -185,9 +185,9 @@ def _taken(name, number, group, user, fs):
     other_user = _user_by_id(number, fs)
     other_group = _group_by_id(number, fs)
     if user is None and other_user is not None:
-        return "uid %d belongs to the user %s. Give that user another ID" % (number, other_user.pw_name)
+        return "UID %d belongs to the user %s. Change the UID of that user" % (number, other_user.pw_name)
     if group is None and other_group is not None:
-        return "gid %d belongs to the group %s. Give that group another ID" % (number, other_group.gr_name)
+        return "GID %d belongs to the group %s. Change the GID of that group" % (number, other_group.gr_name)
     return None
 
 
@@ -203,7 +203,7 @@ def _command_change(reason, argv, fs):
 def _run(reason, argv, fs):
     result = host_command.run([_program(argv[0]) or argv[0]] + (["--prefix", fs] if fs else []) + argv[1:], 60)
     if result.rc != 0:
-        raise NpuError("Could not %s: %s" % (reason, result.text or "%s gave no answer" % argv[0]))
+        raise NpuError("Cannot %s: %s" % (reason, result.text or "%s failed without output" % argv[0]))
 
 
 def _program(name):
@@ -213,7 +213,7 @@ def _program(name):
     return None
 
 
-# Users and groups: through the system's own look-up (which may ask LDAP), below another root from the files.
+# Users and groups: from the system's name service (which may query LDAP); below another root, from the files.
 
 
 def _user(name, fs):

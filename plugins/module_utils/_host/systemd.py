@@ -1,26 +1,26 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking systemd, and telling it."""
+"""Query and control systemd."""
 
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
-# Where an administrator's units are, and ours.
+# The directory for units of administrators, and of this collection.
 UNIT_DIRECTORY = "/etc/systemd/system/"
 
-# Stopping a unit may take as long as systemd lets one have by default.
+# systemd's default timeout for stopping a unit.
 _STOP = 90  # seconds
 _SHOW = 20  # seconds
 
 
 def systemctl(*arguments, timeout=_STOP):
-    """``systemctl`` with these; raises NpuError when it fails, or does not end within ``timeout`` seconds."""
+    """Run ``systemctl``; raises NpuError if it fails or does not end within ``timeout`` seconds."""
     result = host_command.run(["systemctl"] + list(arguments), timeout)
     if result.rc != 0:
-        raise NpuError("systemctl %s failed: %s" % (" ".join(arguments), result.text or "it gave no answer"))
+        raise NpuError("systemctl %s failed: %s" % (" ".join(arguments), result.text or "no output"))
 
 
 def show(unit, *properties):
@@ -34,12 +34,12 @@ def show(unit, *properties):
 
 
 def main_pids(units):
-    """{unit: the ID of its main process} of those ``units`` that run; empty on a host without systemd."""
+    """{unit: ID of its main process} for the ``units`` that run; empty on a host without systemd."""
     try:
         result = host_command.run(["systemctl", "show", "-p", "Id,MainPID"] + list(units), _SHOW)
     except FileNotFoundError:
         return {}
-    # One block for each, in this order; Id is another name where the unit is an alias.
+    # One block for each unit, in this order. The Id of an alias is another name.
     found = {}
     for unit, block in zip(units, result.stdout.split("\n\n")):
         properties = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
@@ -50,5 +50,5 @@ def main_pids(units):
 
 
 def forget_failures(unit):
-    """One that failed a few times in a row is not started otherwise, and one that is gone would be listed until the next boot."""
+    """Reset the failed state: it prevents a start after repeated failures, and lists a removed unit until the next boot."""
     host_command.run(["systemctl", "reset-failed", unit], _SHOW)

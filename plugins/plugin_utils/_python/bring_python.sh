@@ -3,19 +3,19 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# A Python for a host that has none: the node agent's image, unpacked by the host's own containerd to
-# /var/lib/npuops/python/<name>, with the link "current" to it. The action plugin npu_python sends this to the standard
-# input of a shell on the host, so that what it holds is on no command line. In front of it stand lines that set
+# Installs a Python on a host that has none: unpacks the node agent's image with the host's own containerd to
+# /var/lib/npuops/python/<name>, and points the link "current" to it. The action plugin npu_python sends this script to the
+# standard input of a shell on the host, so that its content is not on a command line. The plugin prepends lines that set
 #
 #   task        look, bring or remove
-#   traces      look: paths, one a line; is one of them there?
-#   name        bring: the directory's name, which stands for the image
+#   traces      look: paths, one per line, whose existence is checked
+#   name        bring: the name of the directory, which identifies the image
 #   image       bring: the image as repository@digest
 #   registry    bring: its registry
-#   hosts_toml  bring: containerd's description of that registry, with the credentials
+#   hosts_toml  bring: containerd's configuration for that registry, with the credentials
 #
-# Exit status of what it can name: 10 no ctr, 11 no socket, 12 not pulled, 13 not unpacked, 14 does not start, 15 another run.
-# NPU_HOST_ROOT: where the host's / is (empty: here).
+# Exit status: 10 no ctr, 11 no socket, 12 not pulled, 13 not unpacked, 14 does not start, 15 another run.
+# NPU_HOST_ROOT: path of the host's / (empty: this machine's).
 
 set -eu
 umask 022
@@ -39,7 +39,7 @@ fail() {
     exit "$code"
 }
 
-# Only the file system it lies on: another one that hangs is none of our business.
+# Syncs only the file system of $top, because another one may hang.
 to_disk() {
     sync -f "$top" 2>/dev/null || sync
 }
@@ -91,7 +91,7 @@ containerd() {
     $limit "$ctr" -a "$address" -n "$namespace" "$@"
 }
 
-# Nothing stays in the namespace: it is ours alone, and what a killed run left there goes as well.
+# Removes everything in the namespace, which is used only by this script, including what a killed run left.
 clean() {
     rm -rf "$run/hosts"
     if [ -d "$run/image" ]; then
@@ -104,7 +104,7 @@ clean() {
     for left in $(containerd images ls -q 2>/dev/null); do
         containerd images rm "$left" >/dev/null 2>&1 || true
     done
-    # Removing a lease with --sync waits until containerd has given the disk back.
+    # Removing a lease with --sync waits until containerd has freed the disk space.
     containerd leases create --id npuops-sweep >/dev/null 2>&1 || true
     for left in $(containerd leases ls -q 2>/dev/null); do
         containerd leases rm --sync "$left" >/dev/null 2>&1 || true
@@ -120,7 +120,7 @@ $hosts_toml
 END
     )
     options="--hosts-dir $run/hosts"
-    # The client fetches, not the daemon: 1.7's transfer service knows no --hosts-dir.
+    # ctr fetches, not the daemon: the transfer service of containerd 1.7 does not support --hosts-dir.
     if containerd images pull --help | grep -q -e --local; then
         options="$options --local"
     fi
@@ -135,14 +135,14 @@ unpack() {
     new=$top/.new-$$
     mkdir "$new"
     output=$(cp -a "$run/image/." "$new/" 2>&1) || fail 13 "$output"
-    # It is a Python, not a system: nothing in it becomes somebody else.
+    # A Python needs no setuid or setgid programs.
     chmod -R u-s,g-s "$new"
     for directory in usr/local/bin usr/bin; do
         if [ -x "$new/$directory/npuops-python" ] && [ ! -e "$new/python3" ]; then
             ln -s "$directory/npuops-python" "$new/python3"
         fi
     done
-    [ -e "$new/python3" ] || fail 14 "there is no npuops-python in it"
+    [ -e "$new/python3" ] || fail 14 "it has no npuops-python"
     output=$("$new/python3" -c 'import ctypes, fcntl, json, lzma, ssl, zlib' 2>&1) || fail 14 "$output"
     to_disk
 }
@@ -154,7 +154,7 @@ bring() {
     chmod 0700 "$run"
     if command -v flock >/dev/null; then
         exec 9>"$run/lock"
-        flock -w 900 9 || fail 15 "another run has been at it for 15 minutes"
+        flock -w 900 9 || fail 15 "another run has been installing it for 15 minutes"
     fi
     if [ "$(current)" = "$name" ]; then
         return
@@ -184,7 +184,7 @@ remove() {
     rmdir "$fs/var/lib/npuops" "$fs/run/npuops" 2>/dev/null || true
 }
 
-# The shell has read to the end before anything is done: a connection that breaks off leaves no half of it.
+# A function, so that the shell reads the whole script before it runs anything, even if the connection breaks.
 main() {
     case $task in
     look) look ;;

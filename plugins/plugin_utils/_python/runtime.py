@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Python for hosts that have none: the node agent's image, unpacked on the host.
+"""Install a Python on hosts that have none, by unpacking the node agent's image there.
 
-What is decided here is done there by a shell script, plugin_utils/_python/bring_python.sh.
+The shell script plugin_utils/_python/bring_python.sh does this on the host; this module prepares its input and explains its errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAYS = re.compile(r"^npuops-python: (current|trace)=(.*)$", re.MULTILINE)
 
 
 class PythonOnHost:
-    """What the script saw on a host: ``current`` (the runtime's name, None for none) and ``traces`` (paths)."""
+    """The output of the script's task look: ``current`` (name of the runtime, or None) and ``traces`` (paths that exist)."""
 
     def __init__(self, output: str) -> None:
         found = [match.groups() for match in _SAYS.finditer(output.replace("\r", ""))]
@@ -36,14 +36,14 @@ class PythonOnHost:
 
 
 def name_of(image: str) -> str:
-    """The directory that stands for the reference ``image``: its tag or digest for people, and a hash of all of it."""
+    """The name of the directory for the reference ``image``: its tag or digest, and a hash of the whole reference."""
     reference = parse_reference(image)
     word = reference.tag if reference.tag and not reference.digest else reference.digest.partition(":")[2][:12]
     return "%s-%s" % (word, hashlib.sha256(str(reference).encode("utf-8")).hexdigest()[:12])
 
 
 def script_for(script: str, task: str, **variables: str) -> str:
-    """The text to send: ``script`` with its variables set."""
+    """The text to send to the host: ``script`` with its variables set."""
     settings = dict({"traces": "", "name": "", "image": "", "registry": "", "hosts_toml": ""}, task=task, **variables)
     return "".join("%s=%s\n" % (key, shlex.quote(settings[key])) for key in sorted(settings)) + script
 
@@ -56,10 +56,9 @@ def pull_variables(
     ca_file: str | None = None,
     meant_for: str | None = None,
 ) -> dict[str, str]:
-    """The variables of the task bring. Asks the registry; raises NpuError.
+    """The variables of the task bring. Queries the registry; raises NpuError.
 
-    ``meant_for``: an image or a repository; credentials, plain_http and ca_file count only if ``image`` is in the same
-    registry.
+    ``meant_for``: an image or a repository; credentials, plain_http and ca_file are used only if ``image`` is in the same registry.
     """
     reference = parse_reference(image)
     if meant_for and parse_reference(meant_for).registry != reference.registry:
@@ -77,13 +76,13 @@ def pull_variables(
 
 
 def secrets_of(hosts_toml: str) -> list[str]:
-    """What must not be shown of it: the Authorization header, with and without its scheme."""
+    """The secrets in it: the Authorization header, with and without its scheme."""
     headers = re.findall(r'Authorization = "(.*)"', hosts_toml)
     return headers + [header.partition(" ")[2] for header in headers]
 
 
 def failure(status: int, output: str, image: str, secrets: Iterable[str] = ()) -> NpuError:
-    """The NpuError for a script that ended with ``status`` and said ``output``, trying to bring ``image``."""
+    """The NpuError for a script that ended with ``status`` and ``output`` while installing ``image``."""
     output = output.strip()
     for secret in secrets:
         output = output.replace(secret, "***") if secret else output
@@ -91,18 +90,18 @@ def failure(status: int, output: str, image: str, secrets: Iterable[str] = ()) -
     about = "Python could not be installed on this host"
     if status == _NO_CTR:
         return NpuError(
-            "%s: there is no ctr on it (it comes with containerd), which would unpack the image. Install containerd, or a "
-            "Python, and name that in ansible_python_interpreter" % about
+            "%s: it has no ctr (part of containerd), which is needed to unpack the image. Install containerd, or install a Python "
+            "and set ansible_python_interpreter to its path" % about
         )
     if status == _NO_SOCKET:
-        return NpuError("%s: containerd does not run on it (no socket). Start it, then run again" % about)
+        return NpuError("%s: containerd is not running (it has no socket). Start it, then run again" % about)
     if status == _BUSY:
-        return NpuError("%s: %s. Wait for it, then run again" % (about, last))
+        return NpuError("%s: %s. Wait until it ends, then run again" % (about, last))
     if status in (_NOT_PULLED, _NOT_UNPACKED):
         return NpuError("%s: %s" % (about, image_ctr.explain(host_command.Result(status, "", output), image, 0).message))
     if status == _NOT_STARTED:
         return NpuError(
-            "%s: the image %s was unpacked, but no Python starts from it: %s. It must be the node agent's image of this "
-            "collection, for this host's architecture, and /var/lib must not be mounted noexec" % (about, image, last)
+            "%s: the Python in the image %s does not start: %s. The image must be the node agent's image of this collection, for "
+            "the architecture of this host, and /var/lib must not be mounted noexec" % (about, image, last)
         )
     return NpuError("%s: %s" % (about, last))

@@ -107,7 +107,7 @@ def test_a_table_that_breaks_off_is_not_taken(keep):
     elif keep == 5:
         assert chips_npu_smi.parse_info(text)["chips"] == []
     else:
-        with pytest.raises(NpuError, match="cannot read"):
+        with pytest.raises(NpuError, match="cannot parse"):
             chips_npu_smi.parse_info(text)
 
 
@@ -125,7 +125,7 @@ def test_a_table_that_breaks_off_is_not_taken(keep):
     ],
 )
 def test_garbage_is_refused(text):
-    with pytest.raises(NpuError, match="cannot read") as caught:
+    with pytest.raises(NpuError, match="cannot parse") as caught:
         chips_npu_smi.parse_info(text)
     assert caught.value.details["npu_smi"]["output"] == text
 
@@ -153,19 +153,19 @@ def test_status_is_the_code_modulo_256(code, status):
 def test_printed_code_counts_before_the_status():
     error = chips_npu_smi.failure("npu-smi info", 1, sample("fail_8020_device_used.txt"))
     assert error.details["npu_smi"]["dcmi_code"] == -8020
-    assert "occupied" in error.message
+    assert "busy" in error.message
 
 
 def test_inner_error_does_not_claim_a_wedge():
     message = chips_npu_smi.failure("npu-smi info", 187, sample("fail_8005_newer_driver.txt")).message
-    assert "this code alone says little" in message.lower()
+    assert "possible causes are" in message.lower()
     assert "ret is -8005" in message
 
 
 def test_unknown_status():
     error = chips_npu_smi.failure("npu-smi info", 3, "what?")
     assert error.details["npu_smi"]["dcmi_code"] is None
-    assert error.message == "npu-smi info failed with status 3. It printed: what?"
+    assert error.message == "npu-smi info failed with status 3. Its output: what?"
 
 
 # --- the program ---
@@ -214,7 +214,7 @@ def test_no_second_one_beside_one_that_cannot_be_killed(smi, host):
         fcntl.flock(held, fcntl.LOCK_EX)
         held.write("%.2f 30.00\n" % (time.clock_gettime(time.CLOCK_BOOTTIME) - 310))
         held.flush()
-        with pytest.raises(NpuError, match="running for 3[0-9]{2} s, which is longer than the 30 s") as raised:
+        with pytest.raises(NpuError, match="running for 3[0-9]{2} s, which exceeds its limit of 30 s") as raised:
             smi.info()
     assert host.calls == [] and not isinstance(raised.value, NoVerdict)
 
@@ -233,7 +233,7 @@ def test_one_that_is_at_work_is_no_verdict(smi, host, signed):
         else:
             os.utime(smi.lock)  # it has just got it
         held.flush()
-        with pytest.raises(NoVerdict, match="at work for"):
+        with pytest.raises(NoVerdict, match="has been running for .*Try again"):
             smi.info()
     assert host.calls == []
 
@@ -266,7 +266,7 @@ def test_the_program_inherits_the_lock(smi, host):
 
 
 def test_there_is_no_program(host):
-    with pytest.raises(NpuError, match="There is no npu-smi"):
+    with pytest.raises(NpuError, match="This host has no npu-smi"):
         chips_npu_smi.NpuSmi(host.root + "/driver", fallbacks=()).info()
 
 
@@ -307,7 +307,7 @@ def test_no_room_for_its_output_is_no_verdict(smi, host):
     )
     size = os.path.getsize(host.fake + "/npu-smi.out") // 2
     result = python_of_a_host(code % (size, size, smi.tree, smi.lock))
-    assert "There is no room for the output of" in result.stdout, result.stderr
+    assert "There is no space for the output of" in result.stdout, result.stderr
 
 
 @pytest.mark.parametrize("script", ["kill -KILL $$", "kill -TERM $$", "exit 137", "echo ret is -8003; exit 189"])

@@ -112,7 +112,7 @@ def test_hook_is_written_and_removed(programs):
     assert "not the hook of this version" in cdi_spec.hook_reason(script, fs)
     path.chmod(0o755)
     assert "not the hook of this version" in cdi_spec.hook_reason("#!/bin/sh\nother\n", fs)
-    assert "is not wanted" in cdi_spec.hook_reason(None, fs)
+    assert "is not needed" in cdi_spec.hook_reason(None, fs)
     cdi_spec.write_hook(None, fs)
     assert not path.exists()
 
@@ -190,7 +190,7 @@ def test_write_and_remove(fs, tmp_path):
     with open(path, "a", encoding="utf-8") as stream:
         stream.write("\n")
     assert "not the spec of this host" in cdi_spec.reason(path, wanted)
-    assert "not to be used" in cdi_spec.reason(path, None)
+    assert "is not needed" in cdi_spec.reason(path, None)
     cdi_spec.write(path, None)
     assert not os.path.exists(path)
 
@@ -210,7 +210,7 @@ def test_other_writers_are_refused(fs, tmp_path, name, text):
     (directory / "nvidia.yaml").write_text("kind: nvidia.com/gpu\n")
     (directory / "notes.txt").write_text(text)
     path = str(directory / "huawei.com-npu.json")
-    with pytest.raises(NpuError, match="%s: devices of the kind huawei.com/npu" % name):
+    with pytest.raises(NpuError, match="%s also describes devices of the kind huawei.com/npu" % name):
         cdi_spec.reason(path, cdi_spec.spec(cdi_spec.look(str(fs)), "/x"))
 
 
@@ -225,8 +225,8 @@ def test_problem_says_what_differs(fs):
     spec = cdi_spec.spec(host, "/x", fs=str(fs))
     assert cdi_spec.problem(spec, host, "/x", "hook", str(fs)) is None
     assert cdi_spec.problem(None, host, "/x", "hook", str(fs)) == "there is no CDI spec"
-    assert cdi_spec.problem(spec, host, "/y", "hook", str(fs)) == "the CDI spec has other mounts"
-    assert cdi_spec.problem(spec, host, "/x", "none", str(fs)) == "the CDI spec has other hooks"
+    assert cdi_spec.problem(spec, host, "/y", "hook", str(fs)) == "the CDI spec has the wrong mounts"
+    assert cdi_spec.problem(spec, host, "/x", "none", str(fs)) == "the CDI spec has the wrong hooks"
     assert cdi_spec.problem(dict(spec, devices=spec["devices"][1:]), host, "/x", "hook", str(fs)) == (
         "the CDI spec describes 1, all instead of 0, 1, all"
     )

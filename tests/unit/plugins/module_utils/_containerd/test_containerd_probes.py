@@ -78,7 +78,7 @@ def test_there_and_back(etc, tmp_path, name, release):
     read = [str(pathlib.Path(file.path).relative_to(etc)) for file in containerd_config.load(daemon.config)]
     assert read == (probes.EXPECTED[name]["files"] or ["config.toml"])
     again = containerd_enable.Switch(daemon)
-    assert "was started before that" in again.examine() and not again.would_change(restart=False)
+    assert "has not been restarted since" in again.examine() and not again.would_change(restart=False)
 
     revert = containerd_revert.Revert(daemon)
     assert revert.examine() and revert.left is None

@@ -97,7 +97,7 @@ def test_answer_in_several_frames(serve):
 
 def test_cri_plugin_that_is_not_loaded(serve):
     path = serve(frame(SETTINGS, 0, 0) + frame(HEADERS, 5, 1, b"\x88"))[0]
-    with pytest.raises(cri.CriError, match="CRI plugin does not"):
+    with pytest.raises(cri.CriError, match="CRI plugin is not loaded"):
         cri.status(path)
 
 
@@ -134,13 +134,13 @@ def test_runtime_that_is_not_ready():
 )
 def test_an_answer_that_is_no_status(serve, message):
     path = serve(frame(DATA, 1, 1, grpc(message)))[0]
-    with pytest.raises(cri.CriError, match="no container runtime"):
+    with pytest.raises(cri.CriError, match="not a container runtime"):
         cri.status(path)
 
 
 def test_an_answer_that_does_not_end(serve):
     path = serve(frame(PING, 0, 0) * 20000, close=True)[0]
-    with pytest.raises(cri.CriError, match="does not end"):
+    with pytest.raises(cri.CriError, match="exceeds the limit"):
         cri.status(path)
 
 

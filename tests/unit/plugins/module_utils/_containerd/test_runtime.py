@@ -144,7 +144,7 @@ def test_behind_a_proxy_or_without_an_answer_it_is_the_units(host):
 def test_a_unit_in_a_container_is_not_the_hosts(host):
     host.process(12, "containerd", "/usr/bin/containerd", namespace="pid:[2]")
     pathlib.Path(os.environ["FAKE"], "show").write_text("MainPID=12\nId=containerd.service\n")
-    assert "There is no containerd" in refusal(host)
+    assert "This host has no containerd" in refusal(host)
 
 
 def refusal(host):
@@ -165,14 +165,14 @@ def test_docker_is_refused(host):
 
 
 def test_nothing_is_refused(host):
-    assert "There is no containerd" in refusal(host)
+    assert "This host has no containerd" in refusal(host)
 
 
 def test_containerd_1_6_is_refused(host):
     pid = host.socket("/run/containerd/containerd.sock")
     host.program("/usr/bin/containerd", "echo 'containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+b1'")
     host.process(pid, "containerd", "/usr/bin/containerd")
-    assert "containerd 1.6.20~ds1 on this host knows no CDI" in refusal(host)
+    assert "containerd 1.6.20~ds1 on this host does not support CDI" in refusal(host)
 
 
 def test_1_6_running_under_another_name_is_refused(tmp_path, host):
@@ -183,7 +183,7 @@ def test_1_6_running_under_another_name_is_refused(tmp_path, host):
     config = tmp_path / "config.toml"
     config.write_text("version = 2\n")
     switch = containerd_enable.Switch(containerd_runtime.Daemon(1, program, str(config), True, None, None))
-    with pytest.raises(NpuError, match="containerd 1.6.9 on this host knows no CDI"):
+    with pytest.raises(NpuError, match="containerd 1.6.9 on this host does not support CDI"):
         switch.examine()
 
 
@@ -192,10 +192,10 @@ GENERATED = [
     ("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n", "k3s", "config.toml.tmpl"),
     ("/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "version = 3\n", "rke2", "config-v3.toml.tmpl"),
     ("/var/snap/microk8s/current/args/containerd.toml", "version = 2\n", "containerd", "containerd-template.toml"),
-    ("/etc/k0s/containerd.toml", "# k0s_managed=true\n", "containerd", "at the source"),
-    ("/run/site/config.toml", None, "containerd", "at the source"),
-    (MAIN, "# File made by us. DO NOT EDIT\n", "containerd", "at the source"),
-    (MAIN, "version = 2\n\t##DO NOT EDIT\n", "containerd", "at the source"),
+    ("/etc/k0s/containerd.toml", "# k0s_managed=true\n", "containerd", "in the source of that file"),
+    ("/run/site/config.toml", None, "containerd", "in the source of that file"),
+    (MAIN, "# File made by us. DO NOT EDIT\n", "containerd", "in the source of that file"),
+    (MAIN, "version = 2\n\t##DO NOT EDIT\n", "containerd", "in the source of that file"),
 ]
 
 
@@ -261,7 +261,7 @@ def test_edit_without_restart_then_again(tmp_path, host, monkeypatch):
     fake = Fake(tmp_path, host, monkeypatch, text)
     fake.config.chmod(0o640)
     switch = fake.switch()
-    assert switch.examine() == "CDI is off in %s" % fake.config
+    assert switch.examine() == "CDI is disabled in %s" % fake.config
     assert os.listdir(fake.config.parent) == ["config.toml"], "looking changes nothing"
     switch.apply(restart=False)
     assert fake.config.read_text() == text.replace("  sandbox", "  enable_cdi = true\n  sandbox")
@@ -270,7 +270,7 @@ def test_edit_without_restart_then_again(tmp_path, host, monkeypatch):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (fake.config, backup)] == [0o640, 0o640]
 
     again = fake.switch()
-    assert "was started before that" in again.examine()
+    assert "has not been restarted since" in again.examine()
     assert not again.would_change(restart=False) and again.would_change(restart=True) and again.restart_required
     fake.running = True
     assert fake.switch().examine() is None
@@ -306,7 +306,7 @@ def test_file_that_does_not_parse(tmp_path, host, monkeypatch):
 def test_no_edit_that_helps(tmp_path, host, monkeypatch):
     fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
     host.program("/usr/bin/containerd", "sed s/@/false/ %s/dump" % tmp_path)
-    with pytest.raises(NpuError, match="nothing was changed.*CDI would still be off"):
+    with pytest.raises(NpuError, match="nothing was changed.*CDI would still be disabled"):
         fake.switch().examine()
 
 
@@ -316,7 +316,7 @@ def test_edit_that_changes_more_is_refused(tmp_path, host, monkeypatch):
     switch = fake.switch()
     switch.examine()
     host.program("/usr/bin/containerd", "sed 's/@/true/; s/pause:3.8/pause:9/' %s/dump" % tmp_path)
-    with pytest.raises(NpuError, match="sandbox_image.*put back as it was"):
+    with pytest.raises(NpuError, match="sandbox_image.*was restored"):
         switch.apply(restart=False)
     assert fake.config.read_text() == "version = 2\n"
 
@@ -329,7 +329,7 @@ def test_cri_that_does_not_answer_beforehand(tmp_path, host, monkeypatch):
 
     monkeypatch.setattr(cri, "status", refuse)
     monkeypatch.setattr(containerd_runtime, "journal", lambda unit, since: "level=error msg=why")
-    with pytest.raises(NpuError, match="before anything was changed: /run/containerd/containerd.sock: refused"):
+    with pytest.raises(NpuError, match="although nothing was changed: /run/containerd/containerd.sock: refused"):
         fake.switch().examine()
     assert fake.config.read_text() == "version = 2\n"
 
@@ -338,7 +338,7 @@ def test_an_import_that_is_no_plain_file(tmp_path, host, monkeypatch):
     """Nobody ever writes into that pipe."""
     fake = Fake(tmp_path, host, monkeypatch, 'version = 2\nimports = ["pipe"]\n')
     os.mkfifo(str(fake.config.with_name("pipe")))
-    with pytest.raises(NpuError, match="nothing was changed: .*/pipe is no plain file"):
+    with pytest.raises(NpuError, match="nothing was changed: .*/pipe is not a regular file"):
         fake.switch().examine()
 
 
@@ -376,8 +376,8 @@ def test_an_undo_that_fails_says_so_and_restarts_all_the_same(tmp_path, host, mo
     with pytest.raises(NpuError) as caught:
         switch.apply()
     message = caught.value.message
-    assert "%s still has CDI on, because the old one could not be put back" % fake.config in message
-    assert "npuops-backup" in message and "in place again" not in message
+    assert "%s still has CDI enabled, because the original could not be restored" % fake.config in message
+    assert "npuops-backup" in message and "was restored" not in message
     assert "restored" not in caught.value.details
     assert calls.read_text().count("restart containerd.service") == 2
 
@@ -387,7 +387,7 @@ def test_an_undo_that_works_says_so(tmp_path, host, monkeypatch):
     calls = systemctl(tmp_path, "! grep -q 'enable_cdi = true' %s" % fake.config)
     switch = fake.switch()
     switch.examine()
-    with pytest.raises(NpuError, match="So the old .* is in place again") as caught:
+    with pytest.raises(NpuError, match="The original .* was restored") as caught:
         switch.apply()
     assert caught.value.details["restored"] == str(fake.config)
     assert fake.config.read_text() == "version = 2\n"
@@ -447,7 +447,7 @@ def test_a_file_that_cannot_be_replaced_is_told_beforehand(tmp_path, host, monke
     fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
     with monkeypatch.context() as patch:
         patch.setattr(host_mounts, "points", lambda: {str(fake.config)})
-        with pytest.raises(NpuError, match="CDI is off in containerd, and .*config.toml is a mount point of its own"):
+        with pytest.raises(NpuError, match="CDI is disabled in containerd, and .*config.toml is a mount point"):
             fake.switch().examine()
     switch = fake.switch()
     switch.examine()
@@ -456,13 +456,13 @@ def test_a_file_that_cannot_be_replaced_is_told_beforehand(tmp_path, host, monke
     monkeypatch.setattr(host_mounts, "points", lambda: {str(fake.config)})
     revert = containerd_revert.Revert(fake.switch().daemon)
     assert revert.examine() is None and not revert.would_change()
-    assert "CDI stays on in %s: " % fake.config in revert.left and "mount point of its own" in revert.left
+    assert "CDI stays enabled in %s: " % fake.config in revert.left and "mount point" in revert.left
 
 
 @pytest.mark.parametrize(
     "mount, words",
     [
-        (["--bind", "etc/config.toml", "etc/config.toml"], "mount point of its own"),
+        (["--bind", "etc/config.toml", "etc/config.toml"], "mount point"),
         (["-t", "tmpfs", "-o", "ro", "none", "etc"], "mounted read-only"),
     ],
 )

@@ -64,7 +64,7 @@ def test_first_install_loads_at_once_and_confirms(npu_host):
     assert npu_host.links() == {"driver": name, "good": name}
     assert made.ready()["release"] == name and made.ready()["version"] == "25.5.0"
     assert made.version() == "25.5.0"
-    assert "let driver name %s" % name in done and "let good name %s" % name in done
+    assert "point driver to %s" % name in done and "point good to %s" % name in done
     calls = npu_host.calls
     assert calls.index("systemctl daemon-reload") < calls.index("systemctl enable npu-driver.service")
     assert "systemctl enable npu-driver-select.service" in calls
@@ -122,7 +122,7 @@ def test_plan_alone_changes_nothing(npu_host):
 
 def test_plan_for_a_release_that_is_not_staged_yet(npu_host):
     name = "25.5.0-%s-%s" % (KERNEL, "c" * 12)
-    assert "let driver name %s" % name in activation(npu_host, name, accept_absent=True).plan()
+    assert "point driver to %s" % name in activation(npu_host, name, accept_absent=True).plan()
     with pytest.raises(NpuError, match="not a complete release"):
         activation(npu_host, name).plan()
 
@@ -130,8 +130,8 @@ def test_plan_for_a_release_that_is_not_staged_yet(npu_host):
 def test_plan_for_a_release_without_a_name(npu_host):
     """In check mode the image is not pulled, so nobody knows the version in it."""
     made = activation(npu_host, None, accept_absent=True)
-    assert "let driver name a release that is not staged yet" in made.plan()
-    with pytest.raises(NpuError, match="No release is given"):
+    assert "point driver to a release that is not staged yet" in made.plan()
+    with pytest.raises(NpuError, match="release is not set"):
         activation(npu_host, None).plan()
     install(npu_host, npu_host.release("a"))
     made = activation(npu_host, None, accept_absent=True)
@@ -189,7 +189,7 @@ def test_trial_is_not_confirmed_by_install(npu_host):
 
 def test_foreign_driver_is_refused(npu_host):
     npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")
-    with pytest.raises(NpuError, match="did not install"):
+    with pytest.raises(NpuError, match="was not installed by"):
         activation(npu_host, npu_host.release("a")).plan()
 
 
@@ -262,7 +262,7 @@ def test_ill_chip_keeps_good_where_it_is(npu_host):
     assert npu_host.links() == {"driver": name}
     assert "Alarm" in made.unconfirmed and not any("good" in text for text in done)
     npu_host.npu_smi(2)
-    assert install(npu_host, name)[1] == ["let good name %s" % name]
+    assert install(npu_host, name)[1] == ["point good to %s" % name]
 
 
 def test_stale_marker_of_another_boot_does_not_count(npu_host):
@@ -307,14 +307,14 @@ def test_preinstalled_writes_nothing_of_the_driver(npu_host):
     for path in ("lib/davinci.conf", "etc/ascend_install.info", "etc/ld.so.conf.d/ascend_driver_so.conf"):
         assert not npu_host.exists(path)
     assert not any(call.startswith(("insmod", "modprobe")) for call in npu_host.calls)
-    assert "look for the driver's devices" in done
+    assert "check the driver's devices" in done
     assert activation(npu_host, source="preinstalled").plan() == []
     assert reboot(npu_host, "boot-2")[0] == 0
 
 
 @pytest.mark.parametrize("timeout", [0, 801])
 def test_time_beyond_systemds(host, timeout):
-    with pytest.raises(NpuError, match="1 to 800"):
+    with pytest.raises(NpuError, match="between 1 and 800"):
         activation(host, "x", timeout=timeout)
 
 

@@ -106,7 +106,7 @@ def test_very_first_driver_stays_without_good(host):
 def test_nothing_staged(host):
     result = run(host, "npu-driver-select")
     assert result.returncode == 0
-    assert "nothing to choose" in result.stdout
+    assert "no complete release to select" in result.stdout
     assert host.links() == {}
 
 
@@ -152,7 +152,7 @@ def test_directory_with_data_is_left_alone(host):
     host.write("var/lib/Ascend/driver/data", "precious")
     result = run(host, "npu-driver-select")
     assert result.returncode == 1
-    assert "left alone" in result.stdout
+    assert "not changed" in result.stdout
     assert host.read("var/lib/Ascend/driver/data") == "precious"
 
 
@@ -219,7 +219,7 @@ def test_kernel_changed_and_nothing_is_staged(host):
     host.boot(kernel=OTHER_KERNEL)
     result = run(host, "npu-driver-select")
     assert result.returncode == 0
-    assert "not for kernel " + OTHER_KERNEL in result.stdout
+    assert "of its version is for kernel " + OTHER_KERNEL in result.stdout
     assert host.links() == {"driver": name, "good": name}
 
 
@@ -380,7 +380,7 @@ def test_optional_module_may_fail(ready_host, shell):
     ready_host.set("fail-drv_vascend")
     result = run(ready_host, "npu-driver", "load", shell=shell)
     assert result.returncode == 0
-    assert "tolerated" in result.stdout
+    assert "because the module is optional" in result.stdout
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -416,14 +416,14 @@ def test_release_for_another_kernel_is_not_loaded(ready_host):
 def test_no_release_is_chosen(host):
     host.chips(2)
     assert run(host, "npu-driver", "load").returncode == 1
-    assert "no driver release is chosen" in reason(host)
+    assert "does not exist: run npuops.ascend.install" in reason(host)
 
 
 def test_incomplete_release_is_not_loaded(host):
     host.chips(2)
     host.link("driver", host.release("a", complete=False))
     assert run(host, "npu-driver", "load").returncode == 1
-    assert "no complete release" in reason(host)
+    assert "not a complete release" in reason(host)
     assert host.calls == []
 
 

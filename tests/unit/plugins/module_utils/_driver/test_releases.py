@@ -206,7 +206,7 @@ def test_root_is_created_for_root_alone_to_write_whatever_the_umask(layout):
 def test_a_root_that_others_can_write_is_refused(layout, mode):
     os.mkdir(layout.root)
     os.chmod(layout.root, mode)
-    with pytest.raises(NpuError, match="can be written by group or others"):
+    with pytest.raises(NpuError, match="is writable by group or others"):
         layout.prepare()
 
 

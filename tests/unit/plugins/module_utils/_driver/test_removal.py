@@ -55,7 +55,7 @@ def test_all_of_an_installation_goes_and_the_loaded_driver_is_told(npu_host):
     made.apply()
     # It alone tells which driver is loaded until the next boot.
     assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
-    assert made.left == ["the driver stays loaded until this host is rebooted: a chip does not survive its removal"]
+    assert made.left == ["the driver stays loaded until this host is rebooted: a chip does not survive a driver unload"]
     assert not [call for call in npu_host.calls if call.startswith(("insmod", "rmmod"))]
     assert npu_host.calls.index("systemctl disable --now npu-driver.service") < npu_host.calls.index("systemctl daemon-reload")
 
@@ -99,7 +99,7 @@ def test_a_mounted_release_stays(npu_host, monkeypatch):
     assert "remove /var/lib/Ascend/releases/%s" % other in reasons
     assert npu_host.exists(path) and not npu_host.exists("/var/lib/Ascend/releases/" + other)
     assert npu_host.links() == {}
-    assert "release %s stays in /var/lib/Ascend/releases while something mounts it" % name in made.left
+    assert "release %s is kept in /var/lib/Ascend/releases because it is mounted" % name in made.left
 
 
 def test_a_preinstalled_driver_is_not_touched(npu_host):

@@ -107,7 +107,7 @@ def test_the_kernel_may_be_given_in_each_spelling(package, tmp_path, wanted):
 
 @pytest.mark.parametrize("wanted", ["6.6.0", "6.6.0-145.0.4.136", "910b-6.6.0-145.0.4-oe2403sp3", OTHER])
 def test_no_modules_for_that_kernel(package, tmp_path, wanted):
-    with pytest.raises(NpuError, match="no kernel modules for .*it for|has them for " + KERNEL):
+    with pytest.raises(NpuError, match="no kernel modules for .*it for|has modules for " + KERNEL):
         assemble(package, tmp_path, wanted)
 
 
@@ -142,7 +142,7 @@ def test_a_real_run_file_is_extracted_and_not_installed(package, tmp_path):
     found = run_package.extract(str(run), str(tmp_path), sha256.upper())
     assert os.path.isfile(os.path.join(found, "driver", "script", "specific_func.inc"))
     assert assemble(found, tmp_path)[0] == KERNEL
-    with pytest.raises(NpuError, match="another file, or damaged"):
+    with pytest.raises(NpuError, match="a different file, or damaged"):
         run_package.extract(str(run), str(tmp_path), "0" * 64)
     with open(str(run), "r+b") as stream:
         stream.seek(-200, os.SEEK_END)
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_package(tmp_path):
     path.write_text("echo no such option; exit 4\n")
     with pytest.raises(NpuError, match=r"exit status 4\): no such option"):
         run_package.extract(str(path), str(tmp_path))
-    with pytest.raises(NpuError, match="for a file only"):
+    with pytest.raises(NpuError, match="cannot be verified"):
         run_package.extract(str(tmp_path), str(tmp_path), "0" * 64)
 
 

@@ -83,13 +83,13 @@ def test_a_module_others_need_is_required_whatever_its_name(tmp_path):
 
 def test_another_version_than_asked_for(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    with pytest.raises(NpuError, match=r"holds driver 25\.5\.0, not 25\.5\.1"):
+    with pytest.raises(NpuError, match=r"contains driver 25\.5\.0 instead of 25\.5\.1"):
         inspect(tmp_path, version="25.5.1")
 
 
 def test_another_kernel_names_both(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
-    with pytest.raises(NpuError, match=r"kernel 6\.8\.0-31-generic, which this host runs; it has them for 6\.6\.0-145") as caught:
+    with pytest.raises(NpuError, match=r"the kernel of this host, 6\.8\.0-31-generic; it has modules for 6\.6\.0-145") as caught:
         inspect(tmp_path, kernel="6.8.0-31-generic")
     assert caught.value.details == {"kernel": "6.8.0-31-generic", "kernels": [KERNEL]}
 
@@ -103,7 +103,7 @@ def test_modules_for_several_kernels(tmp_path):
 
 def test_no_modules_at_all(tmp_path):
     driver_images.write_tree(tmp_path / "driver", modules={})
-    with pytest.raises(NpuError, match="no kernel modules .* at all"):
+    with pytest.raises(NpuError, match=r"no kernel modules \(\*\.ko\)"):
         inspect(tmp_path)
 
 
@@ -138,7 +138,7 @@ def test_another_machine(tmp_path, what):
         driver_images.write(tree / "lib64" / "libx.so.1.2", driver_images.elf(machine=OTHER_MACHINE))
     else:
         driver_images.write(tree / "host" / "drv_x.ko", driver_images.module(machine=OTHER_MACHINE))
-    with pytest.raises(NpuError, match="for %s, this host is %s" % (OTHER_MACHINE, MACHINE)):
+    with pytest.raises(NpuError, match="for %s, but this host is %s" % (OTHER_MACHINE, MACHINE)):
         inspect(tmp_path)
 
 
@@ -146,7 +146,7 @@ def test_npu_smi_that_is_missing_or_a_script(tmp_path):
     tree = driver_images.write_tree(tmp_path / "driver")
     (tree / "tools" / "npu-smi").chmod(0o755)
     (tree / "tools" / "npu-smi").write_text("#!/bin/sh\n")
-    with pytest.raises(NpuError, match="npu-smi in the image is no ELF file"):
+    with pytest.raises(NpuError, match="npu-smi in the image is not an ELF file"):
         inspect(tmp_path)
     (tree / "tools" / "npu-smi").unlink()
     with pytest.raises(NpuError, match="has no tools/npu-smi"):
@@ -164,5 +164,5 @@ def test_unsigned_modules_where_signed_ones_are_demanded(tmp_path):
 def test_a_damaged_module_is_named(tmp_path):
     driver_images.write_tree(tmp_path / "driver")
     driver_images.write(tmp_path / "driver/host/drv_x.ko", b"")
-    with pytest.raises(NpuError, match=r"drv_x\.ko is no kernel module"):
+    with pytest.raises(NpuError, match=r"drv_x\.ko is damaged or not a kernel module"):
         inspect(tmp_path)

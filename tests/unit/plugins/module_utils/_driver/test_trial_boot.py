@@ -121,7 +121,7 @@ def test_reboot_into_a_trial_and_confirm_it(npu_host):
     # The same call again: the boot it names has ended.
     assert reboot(npu_host, generation=3, release=npu_host.new)["already"]
     assert len(reboots(npu_host)) == 1 and npu_host.links()["good"] == npu_host.old
-    assert trial_boot.confirm_boot(ROOT, 3, npu_host.new, "boot-2", npu_host.fs) == "let good name " + npu_host.new
+    assert trial_boot.confirm_boot(ROOT, 3, npu_host.new, "boot-2", npu_host.fs) == "point good to " + npu_host.new
     seen = trial_boot.view(ROOT, npu_host.fs)
     assert (seen["driver"], seen["good"], seen["previous"]) == (npu_host.new, npu_host.new, npu_host.old)
     assert seen["trial"] is None and seen["generation"] == 3
@@ -187,7 +187,7 @@ def test_older_run_is_fenced_off(npu_host, state):
         "confirmed": lambda: trial_boot.confirm_boot(ROOT, 4, npu_host.old, fs=npu_host.fs),
         "withdrawn": lambda: trial_boot.withdraw(ROOT, 4, npu_host.fs),
     }
-    with pytest.raises(NpuError, match="generation 5, ours is 4"):
+    with pytest.raises(NpuError, match="generation 5, this run has 4"):
         calls[state]()
     assert snapshot(npu_host) == before and reboots(npu_host) == []
 
@@ -205,14 +205,14 @@ def test_release_that_is_not_there_is_not_tried(npu_host):
 def test_damaged_release_is_not_tried(npu_host):
     manifest = "var/lib/Ascend/releases/%s/manifest.json" % npu_host.new
     npu_host.write(manifest, json.dumps(dict(npu_host.json(manifest), files={"gone.ko": "0"})))
-    with pytest.raises(NpuError, match=r"gone.ko of release .* is missing: stage it again"):
+    with pytest.raises(NpuError, match=r"gone.ko of release .* is missing. Run npuops.ascend.upgrade, which stages it again"):
         reboot(npu_host, release=npu_host.new)
     assert "next" not in npu_host.links() and reboots(npu_host) == []
 
 
 def test_release_for_another_kernel_is_not_tried(npu_host):
     other = npu_host.release("c", kernel=OTHER_KERNEL, version="25.6.0")
-    with pytest.raises(NpuError, match="not for the kernel of this host"):
+    with pytest.raises(NpuError, match="Neither release .* is for the kernel of this host"):
         reboot(npu_host, release=other)
     # One of the same version for this kernel is what npu-driver-select takes instead.
     npu_host.release("a", version="25.6.0")
@@ -374,9 +374,9 @@ def test_many_at_once_queue_one_reboot(npu_host):
 
 
 def test_only_the_driver_of_this_boot_is_confirmed(npu_host):
-    with pytest.raises(NpuError, match="is not taken as good"):
+    with pytest.raises(NpuError, match="cannot be confirmed"):
         trial_boot.confirm_boot(ROOT, 1, npu_host.new, fs=npu_host.fs)
-    with pytest.raises(NpuError, match="rebooted since its driver was validated"):
+    with pytest.raises(NpuError, match="rebooted after its driver was validated"):
         trial_boot.confirm_boot(ROOT, 1, npu_host.old, "boot-0", npu_host.fs)
     assert npu_host.links() == {"driver": npu_host.old, "good": npu_host.old}
 
@@ -401,8 +401,8 @@ def test_withdraw(npu_host):
 
 
 def test_what_was_withdrawn_is_not_asked_for_again_by_a_run_that_wakes_up(npu_host):
-    assert trial_boot.withdraw(ROOT, 5, npu_host.fs) == "refuse what older runs ask for"
-    with pytest.raises(NpuError, match="generation 5, ours is 4"):
+    assert trial_boot.withdraw(ROOT, 5, npu_host.fs) == "refuse requests of older runs"
+    with pytest.raises(NpuError, match="generation 5, this run has 4"):
         reboot(npu_host, generation=4, release=npu_host.new)
     assert "next" not in npu_host.links() and not reboots(npu_host)
     assert trial_boot.view(ROOT, npu_host.fs)["generation"] == 5

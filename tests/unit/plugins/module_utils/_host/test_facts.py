@@ -197,7 +197,7 @@ def test_preinstalled_tree_is_found(host, root):
 
 def test_preinstalled_without_a_driver(host):
     host.chips(1)
-    assert "no driver tree" in gather(host, source="preinstalled")["problems"][0]
+    assert "contains a driver" in gather(host, source="preinstalled")["problems"][0]
 
 
 def test_firmware(host):

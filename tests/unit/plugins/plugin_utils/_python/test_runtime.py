@@ -40,13 +40,13 @@ def test_what_the_host_says_is_found_among_other_words():
 @pytest.mark.parametrize(
     ("status", "output", "told"),
     [
-        (10, "", "there is no ctr on it"),
-        (11, "", "containerd does not run on it"),
+        (10, "", "it has no ctr"),
+        (11, "", "containerd is not running"),
         (12, "ctr: failed to resolve: r/a: not found", "The registry no longer has %s" % IMAGE),
         (12, "unexpected status: 401 Unauthorized", "The registry did not let containerd pull %s" % IMAGE),
         (13, "cp: write error: No space left on device", "is full"),
         (14, "Permission denied", "must not be mounted noexec"),
-        (15, "another run has been at it", "Wait for it"),
+        (15, "another run has been installing it", "Wait until it ends"),
         (1, "sh: something", "sh: something"),
     ],
 )
