@@ -217,7 +217,7 @@ def test_image_without_driver_tree(lab, node, stage, token, tmp_path):
 @ONE_NODE
 def test_another_version(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, version="25.3.0")
-    failed(stage(token, version="25.5.0")[0], "holds driver 25.3.0, not 25.5.0")
+    failed(stage(token, version="25.5.0")[0], "contains driver 25.3.0 instead of 25.5.0")
     assert_clean(lab, node)
 
 

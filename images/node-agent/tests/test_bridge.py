@@ -425,7 +425,7 @@ def test_plugin_that_sends_a_broken_list(kubelet, agent, ready, plugins):
     agent.start()
     plugins(A310, {"Ascend310P-0": HEALTHY})
     Broken(agent.plugin_dir).start()
-    wait_for(lambda: "list that cannot be read" in agent.read_log())
+    wait_for(lambda: "sent an invalid list" in agent.read_log())
     allocatable(kubelet, A310, ["Ascend310P-0"])
     assert A910 not in kubelet.lists
 

@@ -71,15 +71,15 @@ def test_missing_then_there(host, tmp_path, write):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"devices": 3}', '{"devices": [{}], "kind": "huawei.com/npu"}', "null"])
 def test_not_a_spec(host, write, text):
-    assert "is no CDI spec" in problems(write(text=text), host, READY)[0]
+    assert "is not a CDI spec" in problems(write(text=text), host, READY)[0]
 
 
 @pytest.mark.parametrize(
     "change, expected",
     [
         (lambda d: d.update(kind="ascend.com/npu"), "its kind is 'ascend.com/npu', not huawei.com/npu"),
-        (lambda d: d["devices"].pop(1), "chip 1 has a device node and no entry"),
-        (lambda d: d["devices"].append({"name": "7"}), "it names chip 7, which has no device node"),
+        (lambda d: d["devices"].pop(1), "chip 1 has a device node, but no entry"),
+        (lambda d: d["devices"].append({"name": "7"}), "chip 7 has an entry, but no device node"),
     ],
 )
 def test_one_difference(host, write, change, expected):
@@ -94,14 +94,14 @@ def test_mount_that_is_gone(host, write):
 def test_link_moved_under_a_loaded_driver(host, write):
     os.unlink(host.driver_tree)
     os.symlink("releases/25.0.0-6.6.0-ba9876543210/driver", host.driver_tree)
-    expected = "it leads to the release 25.0.0-6.6.0-ba9876543210, but %s is loaded" % RELEASE
+    expected = "it points to the release 25.0.0-6.6.0-ba9876543210, but %s is loaded" % RELEASE
     assert problems(write(), host, READY) == [expected]
 
 
 def test_other_files_beside_it(host, tmp_path, write):
     spec = write()
     (tmp_path / "half.json").write_text("")
-    assert "half.json beside it cannot be read" in problems(spec, host, READY)[0]
+    assert "half.json in the same directory is invalid" in problems(spec, host, READY)[0]
     (tmp_path / "half.json").unlink()
     (tmp_path / "foreign.yaml").write_text("cdiVersion: 0.5.0\nkind: huawei.com/npu\n")
     assert "foreign.yaml describes devices of the same kind" in problems(spec, host, READY)[0]

@@ -75,7 +75,7 @@ def test_a_crowd_of_slow_connections_disturbs_no_probe(agent, chips, ready, kube
     peers = crowd("127.0.0.2")
     some_probes(chips, 5)
     assert answers(port) == b"ok\n" and answers(port, "/readyz") == b"ok\n"
-    assert "probe failed" not in agent.read_log() and "without a verdict" not in agent.read_log()
+    assert "probe failed" not in agent.read_log() and "without a result" not in agent.read_log()
     assert marker(agent, "driver-ready") and kubelet.allocatable(A910)
     assert sample(agent, "connections_refused_total") >= CROWD - 200
     # Those that were let in have their few seconds, and not one more.
@@ -121,7 +121,7 @@ def test_no_file_to_be_had_is_no_verdict(agent, chips, ready, kubelet, plugins, 
     wait_for(lambda: kubelet.allocatable(A910))
     some_probes(chips, 1)
     before = no_files(agent)
-    wait_for(lambda: agent.read_log().count("without a verdict") >= 5)
+    wait_for(lambda: agent.read_log().count("without a result") >= 5)
     assert marker(agent, "driver-ready") and kubelet.allocatable(A910)
     resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, before)
     some_probes(chips, 1)
@@ -137,7 +137,7 @@ def test_a_marker_that_cannot_be_read_now_is_read_later(agent, chips, ready, kub
     wait_for(lambda: kubelet.allocatable(A910))
     before = no_files(agent)
     ready(agent.boot_id)  # the same again, as another file
-    wait_for(lambda: "cannot look at" in agent.read_log())
+    wait_for(lambda: "using its last state" in agent.read_log())
     assert kubelet.allocatable(A910)  # it counts as it was
     resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, before)
     some_probes(chips, 3)

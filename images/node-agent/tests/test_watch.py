@@ -164,7 +164,7 @@ def test_two_failures_are_no_wedge(agent, api, chips, ready):
     chips.set("fails")
     some_probes(chips, 3)
     chips.set("good")
-    wait_for(lambda: "answers again after" in agent.read_log())
+    wait_for(lambda: "responds again after" in agent.read_log())
     assert marker(agent, "driver-ready") and not marker(agent, "driver-suspended")
     assert not api.calls("PATCH", "POST", "DELETE")
 
@@ -179,7 +179,7 @@ def test_an_occupied_chip_is_no_failure(agent, chips, ready):
     chips.set("occupied")
     agent.start()
     some_probes(chips, 5)
-    wait_for(lambda: "without a verdict" in agent.read_log())
+    wait_for(lambda: "without a result" in agent.read_log())
     assert marker(agent, "driver-ready")
 
 
@@ -193,7 +193,7 @@ def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mo
     event = wait_for(lambda: list(api.events.values()))[0]
     assert event["reason"] == "NPUProbeImpossible" and event["type"] == "Warning"
     assert event["involvedObject"]["name"] == "node-1" and "cannot be probed: npu-smi info" in event["message"]
-    assert "without a verdict" in agent.read_log()
+    assert "without a result" in agent.read_log()
     assert sample(agent, "probes_undecided") >= 3 and sample(agent, "probe_failures") == 0
     assert sample(agent, 'probes_total{result="undecided"}') >= 3
     assert marker(agent, "driver-ready") and not marker(agent, "driver-suspended")
@@ -208,7 +208,7 @@ def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready
 
     held = chips_npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
     agent.start()
-    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, "three looks without a verdict")
+    wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, "three looks without a result")
     assert marker(agent, "driver-ready") and not sample(agent, 'probes_total{result="failed"}')
     os.close(held)
     wait_for(lambda: sample(agent, 'probes_total{result="ok"}'), "a look that found chips")

@@ -53,8 +53,8 @@ def unfit_for_driver(root, fs=""):
     forbidden = options(fs + root)
     if "noexec" in forbidden:
         yield (
-            "%s is on a file system mounted noexec, so programs and libraries of the driver cannot run. Remount it with exec, or set"
-            " npu_driver_root to a directory on another file system" % root
+            "%s is on a file system mounted noexec, so programs and libraries of the driver cannot run. Remount it with exec, or"
+            " set npu_driver_root to a directory on another file system" % root
         )
     if "ro" in forbidden:
         yield "%s is on a file system mounted read-only: set npu_driver_root to a writable directory" % root

@@ -276,7 +276,7 @@ def test_section_names_without_an_end(tmp_path):
     rows = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(names), 0, 0, 1, 0) * count
     path = tmp_path / "drv_x.ko"
     path.write_bytes(header + names + rows)
-    with pytest.raises(NpuError, match=r"drv_x\.ko is no kernel module"):
+    with pytest.raises(NpuError, match=r"drv_x\.ko is not a kernel module"):
         kernel_modules.Module(str(path))
 
 
@@ -289,7 +289,7 @@ def modinfo(**fields):
 def test_a_kernel_that_is_no_kernels_name(tmp_path, kernel):
     path = tmp_path / "drv_x.ko"
     path.write_bytes(modinfo(vermagic=kernel + " SMP"))
-    with pytest.raises(NpuError, match=r"drv_x\.ko does not say for which kernel") as caught:
+    with pytest.raises(NpuError, match=r"drv_x\.ko does not state the kernel") as caught:
         kernel_modules.Module(str(path))
     assert "\x1b" not in caught.value.message and len(caught.value.message) < 500
 
@@ -298,7 +298,7 @@ def test_a_kernel_that_is_no_kernels_name(tmp_path, kernel):
 def test_dependencies_that_would_become_lines_of_the_load_plan(tmp_path, depends):
     path = tmp_path / "drv_x.ko"
     path.write_bytes(modinfo(vermagic=KERNEL, depends=depends))
-    with pytest.raises(NpuError, match=r"drv_x\.ko depends on .* no module's name"):
+    with pytest.raises(NpuError, match=r"drv_x\.ko depends on .* not a valid module name"):
         kernel_modules.Module(str(path))
 
 
@@ -306,21 +306,21 @@ def test_dependencies_that_would_become_lines_of_the_load_plan(tmp_path, depends
 def test_file_names_that_would_become_lines_of_the_load_plan(tmp_path, name):
     tree = driver_images.write_tree(tmp_path / "driver")
     driver_images.write(tree / "host" / name, driver_images.module())
-    with pytest.raises(NpuError, match="no module's name"):
+    with pytest.raises(NpuError, match="not a valid module name"):
         whole(tmp_path)
 
 
 def test_directory_names_that_would_become_lines_of_the_load_plan(tmp_path):
     tree = driver_images.write_tree(tmp_path / "driver")
     driver_images.write(tree / "a b" / "drv_new.ko", driver_images.module())
-    with pytest.raises(NpuError, match="no module's name"):
+    with pytest.raises(NpuError, match="its path is not valid for a module"):
         whole(tmp_path)
 
 
 def test_a_modinfo_of_many_megabytes(tmp_path):
     path = tmp_path / "drv_x.ko"
     path.write_bytes(driver_images.elf([(".modinfo", b"a=b\0" * (3 * 2**20))]))
-    with pytest.raises(NpuError, match=r"drv_x\.ko is no kernel module, or damaged"):
+    with pytest.raises(NpuError, match=r"drv_x\.ko is damaged or not a kernel module"):
         kernel_modules.Module(str(path))
 
 
