@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 # In the directory of the plugins' sockets, like the kubelet's checkpoint.
 MEMORY = "npuops-offered.json"
-_WAIT_SECONDS = 60.0  # seconds; a plugin that died for good is not waited for longer
+_WAIT_SECONDS = 60.0  # seconds; a plugin may never come back
 
 
 class Awaited:
@@ -37,7 +37,7 @@ class Awaited:
         self._until = 0.0
 
     def begin(self) -> None:
-        """Look who was there; the wait counts from here."""
+        """Determine the plugins to wait for. The time limit starts now."""
         self._missing = (self._sockets() | self._remembered()) - {self._own}
         self._until = time.monotonic() + _WAIT_SECONDS
         if self._missing:

@@ -27,7 +27,7 @@ class Guests:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._inside: dict[asyncio.WriteTransport, str] = {}  # transport -> address, the oldest first
-        self.thrown_out = 0
+        self.closed = 0
 
     @contextlib.contextmanager
     def admit(self, transport: asyncio.WriteTransport) -> Iterator[None]:

@@ -12,7 +12,7 @@ from .guests import Guests
 from .metrics import Metrics
 
 _LONGEST_REQUEST = 16384
-_TIMEOUT = 5  # seconds for a request to arrive and its answer to leave
+_TIMEOUT = 5  # seconds for receiving a request and sending the response
 
 
 async def serve(address: tuple, metrics: Metrics, settled: Callable[[], bool]) -> None:

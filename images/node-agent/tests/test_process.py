@@ -51,7 +51,7 @@ def test_log_lines_are_json(agent, ready):
     agent.start()
     assert agent.stop() == 0
     lines = [json.loads(line) for line in agent.read_log().splitlines()]
-    assert lines[0]["msg"].endswith("starts") and lines[-1]["msg"] == "node agent has stopped"
+    assert lines[0]["msg"].endswith("is starting") and lines[-1]["msg"] == "node agent has stopped"
     assert all({"time", "level", "logger", "msg"} <= set(line) for line in lines)
 
 

@@ -118,7 +118,7 @@ def some_probes(chips, number=4):
     wait_for(lambda: chips.runs() >= before + number)
 
 
-EXPECTED = {"fails": "-8005", "fewer": "lists 2 of 8", "garbage": "cannot read", "hang": "running for"}
+EXPECTED = {"fails": "-8005", "fewer": "lists 2 of 8", "garbage": "cannot parse", "hang": "running for"}
 
 
 @pytest.mark.parametrize("mode", EXPECTED)
