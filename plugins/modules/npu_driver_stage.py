@@ -177,7 +177,7 @@ def of_release(options):
     manifest = Layout(options["root"]).manifest(name)
     if manifest is None or not all(isinstance(manifest.get(key), str) for key in ("image", "digest", "version", "kernel")):
         raise NpuError(
-            "Release %s is not complete on this host, and the image it was extracted from is unknown. Set npu_driver_version to a"
+            "Release %s is incomplete on this host, and the image it was extracted from is unknown. Set npu_driver_version to a"
             " version that is in the registry and run npuops.ascend.upgrade" % name
         )
     return dict(options, **{key: manifest[key] for key in ("image", "digest", "version", "kernel")})
