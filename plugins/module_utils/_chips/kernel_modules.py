@@ -143,27 +143,30 @@ def order(depends):
             raise NpuError("Kernel module %s exists twice: %s, %s" % (module_name(path), own[module_name(path)], path))
         own[module_name(path)] = path
     foreign = set()
-    done = []
-    above = []
+    done = {}
+    # Names from a module to one that it needs, with what remains to be visited of each. No recursion: a chain may be long.
+    above = {}
 
-    def visit(name):
-        if own[name] in done:
-            return
+    def enter(name):
         if name in above:
-            cycle = above[above.index(name) :] + [name]
-            raise NpuError("Kernel modules have a dependency cycle: %s" % " -> ".join(cycle))
-        above.append(name)
-        for needed in sorted(depends[own[name]]):
-            if needed in own:
-                visit(needed)
-            else:
-                foreign.add(needed)
-        above.pop()
-        done.append(own[name])
+            names = list(above)
+            raise NpuError("Kernel modules have a dependency cycle: %s" % " -> ".join(names[names.index(name) :] + [name]))
+        above[name] = iter(sorted(depends[own[name]]))
 
     for name in sorted(own):
-        visit(name)
-    return sorted(foreign), done
+        if name not in done:
+            enter(name)
+        while above:
+            last = next(reversed(above))
+            needed = next(above[last], None)
+            if needed is None:
+                del above[last]
+                done[last] = own[last]
+            elif needed not in own:
+                foreign.add(needed)
+            elif needed not in done:
+                enter(needed)
+    return sorted(foreign), list(done.values())
 
 
 def loaded(sysfs="/sys/module"):

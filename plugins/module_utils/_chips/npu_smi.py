@@ -287,7 +287,7 @@ def parse_info(text):
             chips.append(_chip(layout, first, cells, text))
             first = None
     if versions is None or layout is None or first is not None:
-        raise _unreadable("an incomplete table" if versions else _excerpt(text) or "nothing", text)
+        raise _unreadable("an incomplete table" if versions else text.strip() or "nothing", text)
     return {
         "npu_smi_version": versions[0],
         "version": versions[1],
@@ -322,8 +322,8 @@ def _chip(layout, first, second, text):
         # The card has a separate cell, and exactly one chip.
         first = [" ".join(first[:2])] + first[2:]
         second = ["0"] + second[2:]
-    card = re.match(r"([0-9]+) (.+)\Z", first[0])
-    place = re.match(r"([0-9]+)(?: ([0-9]+))?\Z", second[0])
+    card = re.match(r"([0-9]{1,9}) (.+)\Z", first[0])
+    place = re.match(r"([0-9]{1,9})(?: ([0-9]{1,9}))?\Z", second[0])
     if not card or not place or len(first) < 3 or len(second) < 3 or not first[1] or not _BUS_ID.match(second[1]):
         raise _unreadable("%s / %s" % (" | ".join(first), " | ".join(second)), text)
     return {
@@ -338,7 +338,7 @@ def _chip(layout, first, second, text):
 
 def _unreadable(what, text):
     return NpuError(
-        "npu-smi info printed something that this version of npuops.ascend cannot parse: %s" % what,
+        "npu-smi info printed something that this version of npuops.ascend cannot parse: %s" % _excerpt(what),
         npu_smi={"command": "npu-smi info", "status": 0, "dcmi_code": None, "output": text[:4000]},
     )
 

@@ -16,7 +16,11 @@ _BLANK = re.compile(r"[ \t]*")
 _INDENT = re.compile(r"[ \t]*")
 _SCALAR = re.compile(r"[^,\]}#=\r\n]*")
 _STRINGS = (('"""', True), ("'''", False), ('"', True), ("'", False))
+_ESCAPE = re.compile(r'\\(?:([btnfre"\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})|[ \t]*\r?\n[ \t\r\n]*)')
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", '"': '"', "\\": "\\"}
+
+# Levels of arrays and inline tables. Real configurations have two or three.
+_MAX_DEPTH = 100
 
 
 class TomlError(ValueError):
@@ -86,6 +90,9 @@ def unquote(string):
     for quote, escapes in _STRINGS:
         if string.startswith(quote) and string.endswith(quote) and len(string) >= 2 * len(quote):
             inner = string[len(quote) : -len(quote)]
+            if len(quote) == 3:
+                # A line break after the opening quotation marks is not part of the string.
+                inner = re.sub(r"\A\r?\n", "", inner)
             return _unescape(inner) if escapes else inner
     return string
 
@@ -171,6 +178,7 @@ class _Scanner:
         self.text = text
         self.entries = []
         self.arrays = {}
+        self.depth = 0
         self._run()
 
     def _run(self):
@@ -270,10 +278,13 @@ class _Scanner:
             raise TomlError(text, position, "a value was expected")
         if text[position] in "\"'":
             return _string_end(text, position)
-        if text[position] == "[":
-            return self._array(position, path, table)
-        if text[position] == "{":
-            return self._braces(position, path, table)
+        if text[position] in "[{":
+            if self.depth >= _MAX_DEPTH:
+                raise TomlError(text, position, "arrays and inline tables are nested more than %d levels deep" % _MAX_DEPTH)
+            self.depth += 1
+            end = (self._array if text[position] == "[" else self._braces)(position, path, table)
+            self.depth -= 1
+            return end
         end = position + len(_SCALAR.match(text, position).group().rstrip())
         if end == position:
             raise TomlError(text, position, "a value was expected")
@@ -337,9 +348,15 @@ def _string_end(text, position):
 def _unescape(inner):
     def one(match):
         code = match.group(1)
-        return _ESCAPES[code] if code in _ESCAPES else chr(int(code[1:], 16))
+        if code is None:
+            return ""  # a backslash at the end of a line joins it with the next
+        if code in _ESCAPES:
+            return _ESCAPES[code]
+        number = int(code[1:], 16)
+        # What is not a character stays as it is written; containerd rejects such a file.
+        return match.group() if number > 0x10FFFF or 0xD800 <= number < 0xE000 else chr(number)
 
-    return re.sub(r'\\([btnfre"\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})', one, inner)
+    return _ESCAPE.sub(one, inner)
 
 
 def _line_end(text, position):

@@ -131,3 +131,10 @@ def test_when_the_kernel_demands_signatures(tmp_path, path, content, demanded):
     driver_images.write(tmp_path / path, content.encode("ascii"))
     found = kernel_modules.signature_demand(str(tmp_path))
     assert demanded in found if demanded else found is None
+
+
+def test_a_chain_of_modules_longer_than_the_stack():
+    """An image can have any number of modules."""
+    names = ["m%d" % number for number in range(3000)]
+    chain = {"%s.ko" % name: names[number + 1 : number + 2] for number, name in enumerate(names)}
+    assert kernel_modules.order(chain) == ([], ["%s.ko" % name for name in reversed(names)])

@@ -130,6 +130,13 @@ def test_garbage_is_refused(text):
     assert caught.value.details["npu_smi"]["output"] == text
 
 
+def test_a_number_longer_than_python_converts_is_refused():
+    """ValueError from 4301 digits on. Nor is the whole line in the message."""
+    with pytest.raises(NpuError, match="cannot parse") as caught:
+        chips_npu_smi.parse_info(sample("info_910B3_1card_23.0.1.txt").replace("| 4     910B3 ", "| %s 910B3 " % ("9" * 4301)))
+    assert len(caught.value.message) < 1000
+
+
 def test_fields():
     fields = chips_npu_smi.parse_fields(sample("info-t-board_910B_25.5.1.txt"))
     assert fields["Firmware Version"] == "7.8.0.6.201"

@@ -48,6 +48,8 @@ def test_quotation_marks_before_the_end_of_a_string():
         ("a = {b = 1\n", 1),
         ("a = 1 b = 2\n", 1),
         ('a = """x\n', 1),
+        ("a = 1\nb = " + "[" * 3000, 2),
+        ("b = " + "{ a = " * 3000, 1),
     ],
 )
 def test_says_the_line_it_cannot_follow(text, line):
@@ -63,6 +65,10 @@ def test_says_the_line_it_cannot_follow(text, line):
         (r'"\u00e9\"\\\n"', 'é"\\\n'),
         ('"""a"b"""', 'a"b'),
         ("bare", "bare"),
+        ('"""\n/etc/a"""', "/etc/a"),
+        ("'''\r\n/etc/a'''", "/etc/a"),
+        ('"""/etc/\\\n    a"""', "/etc/a"),
+        ('"\\UFFFFFFFF\\ud800"', "\\UFFFFFFFF\\ud800"),
         ('""', ""),
     ],
 )
