@@ -9,14 +9,16 @@ import json
 import re
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 
+from support.fleet.reports import planned
 from support.scripted import Scripted
 
 
 def play(scripted, serial, verdicts=None):
     """The play of the rollout that takes the nodes through their maintenance."""
     hosts = {name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in ("a", "b", "c")}
-    path = scripted.root / "ansible_collections" / "npuops" / "ascend" / "playbooks" / "tasks" / "maintenance.yml"
+    path = scripted.root / "ansible_collections" / "npuops" / "ascend" / "roles" / "npu_upgrade" / "tasks" / "main.yml"
     return {
         "hosts": "npu_nodes",
         "gather_facts": False,
@@ -46,6 +48,17 @@ def test_what_is_in_maintenance_already_needs_no_slot(tmp_path):
 
 
 UNDER_WAY = {"outcome": "under-way"}
+# What a plan and a recovery say of one node that is due.
+PLAN = {
+    "hosts": {"a": dict(planned("a"), node="a", chips=8, to={})},
+    "order": ["a"],
+    "pace": pace(1),
+    **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
+    **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
+    "counts": {},
+    "green": True,
+    "summary": "",
+}
 STEPS = ["cordon", "drain", "reboot", "validate", "confirm", "done"]
 # The steps that come before the tasks of the user's.
 BEFORE_HOOK = {"before": 1, "after": 5}
@@ -137,3 +150,42 @@ def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):
     scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY, {"outcome": "done"}]}})
     scripted.run([play(scripted, True)], {"a": {"npu_upgrade_hook_before": str(hooks), "npu_upgrade_hook_timeout": 1}})
     assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""]
+
+
+def test_a_hook_finds_the_files_beside_it(tmp_path):
+    """Whatever their names are: those of the role's task files, and of the collection's playbooks."""
+    names = ("main", "report", "validate")
+    (tmp_path / "hooks").mkdir()
+    for name in names:
+        tasks = [{"ansible.builtin.debug": {"msg": "<<%s of the user>>" % name}}]
+        (tmp_path / "hooks" / (name + ".yml")).write_text(json.dumps(tasks), encoding="utf-8")
+    hook = tmp_path / "hooks" / "hook.yml"
+    hook.write_text(json.dumps([{"ansible.builtin.include_tasks": name + ".yml"} for name in names]), encoding="utf-8")
+    variables = {"npu_upgrade_hook_before": str(hook), "ansible_connection": "local"}
+    for playbook, planner, reason in (("upgrade", "npu_plan", "upgrade"), ("heal", "npu_heal", "recovery")):
+        (tmp_path / playbook).mkdir()
+        answers = {
+            "npu_facts": {"*": [{"npu": {}}]},
+            planner: {"*": [PLAN]},
+            "npu_pending": {"*": [{"changed": False}]},
+            "npu_workloads": {"*": [{"changed": False}]},
+            "npu_maintenance": {"*": [UNDER_WAY, {"outcome": "done"}]},
+            "npu_report": {"*": [{"failed": True, "msg": "not asked here"}]},
+        }
+        scripted = Scripted(tmp_path / playbook, answers)
+        done = scripted.run("npuops.ascend." + playbook, {"a": variables})
+        assert [name for name in names if "<<%s of the user>>" % name not in done.stdout] == [], done.stdout
+        calls = [
+            [arguments[name] for name in ("until", "failure", "reason")] for _host, arguments in scripted.calls("npu_maintenance")
+        ]
+        assert calls == [["cordon", "", reason], ["drain", "", reason]], done.stdout
+
+
+@pytest.mark.parametrize("role", ["npu_upgrade", "npu_heal"])
+def test_a_role_without_a_plan_says_what_to_run(tmp_path, role):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY]}})
+    done = scripted.run([{"hosts": "npu_nodes", "gather_facts": False, "roles": ["npuops.ascend." + role]}], {"a": {}})
+    text = " ".join(done.stdout.split())
+    assert "There is no plan for a, so its maintenance cannot begin." in text and done.returncode == 2, text
+    assert "Run the playbook npuops.ascend.upgrade, npuops.ascend.rollback or npuops.ascend.heal instead of the role." in text
+    assert scripted.calls("npu_maintenance") == [] and "undefined" not in text

@@ -87,7 +87,9 @@ class Asked:
     @property
     def answer(self):
         """What is shown, as people read it."""
-        shown = re.findall(r"^TASK \[Show the (?:fleet|plan|report)\].*?^ok: \S+ => (\{.*?^\})", self.text, re.S | re.M)
+        shown = re.findall(
+            r"^TASK \[(?:npuops\.ascend\.\w+ : )?Show the (?:fleet|plan|report)\].*?^ok: \S+ => (\{.*?^\})", self.text, re.S | re.M
+        )
         assert shown, self.text
         answer = json.loads(shown[-1])["msg"]
         if isinstance(answer, list) and all(isinstance(line, str) for line in answer):

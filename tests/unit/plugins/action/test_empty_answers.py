@@ -98,16 +98,16 @@ def test_a_version_that_is_given_wins(tmp_path):
 def test_empty_settings_of_an_upgrade_are_the_inventorys(tmp_path):
     """As the playbooks hand them to the modules, with all of them empty."""
     empty = [name + "=" for name in specs.role_options("npu_upgrade")]
-    found = shown(tmp_path, settings_of("plan.yml", "npuops.ascend.npu_plan"), *empty)["a"]
+    found = shown(tmp_path, settings_of_the_plan(), *empty)["a"]
     assert (found["auto"], found["max_parallel"], found["hook_before"]) == (True, 0, "/srv/before.yml")
-    assert found == shown(tmp_path, settings_of("plan.yml", "npuops.ascend.npu_plan"))["a"]
+    assert found == shown(tmp_path, settings_of_the_plan())["a"]
 
 
-def settings_of(playbook, module):
-    """The expression with which the playbook gives the module its settings."""
-    with open(os.path.join(PLACE, "playbooks", playbook), encoding="utf-8") as stream:
-        tasks = yaml.safe_load(stream)[0]["tasks"]
-    return next(task[module] for task in tasks if module in task)["settings"].strip()[2:-2]
+def settings_of_the_plan():
+    """The expression with which the role gives npu_plan its settings."""
+    with open(os.path.join(PLACE, "roles", "npu_upgrade", "tasks", "plan.yml"), encoding="utf-8") as stream:
+        tasks = yaml.safe_load(stream)
+    return next(task["npuops.ascend.npu_plan"] for task in tasks if "npuops.ascend.npu_plan" in task)["settings"].strip()[2:-2]
 
 
 @pytest.mark.parametrize("module", ["npu_plan", "npu_preflight", "npu_status"])
