@@ -265,7 +265,7 @@ def test_cri_that_does_not_come_back(node, interrupted):
     shims = node.shims()
     result = node.switch()
     assert result["failed"] and result["restored"] == CONFIG, result
-    assert "CDI is unbearable" in result["msg"] and "the old one" in result["msg"]
+    assert "CDI is unbearable" in result["msg"] and "with the original file" in result["msg"]
     assert node.sh(f"cat {CONFIG}") == text
     assert node.sh("systemctl is-active containerd").strip() == "active"
     assert set(shims) <= set(node.shims())
