@@ -122,7 +122,7 @@ REFUSED = {
     "no-command": ({"command": ""}, "This host has no ansible-playbook in PATH"),
     "command-is-no-program": ({"command": "/etc/hosts"}, f"the account {USER} may not run /etc/hosts"),
     "name": ({"name": "npuops-heal.service"}, 'npu_heal_service_name is "npuops-heal.service"'),
-    "other-service": ({"name": "systemd-journald"}, "This host has a service systemd-journald that is not ours"),
+    "other-service": ({"name": "systemd-journald"}, "This host has a service systemd-journald that npuops.ascend did not create"),
 }
 
 
