@@ -158,7 +158,7 @@ def test_the_password_is_on_no_command_line_of_the_host(lab):
     lab.ssh(OTHER, "test -e /var/lib/npuops/bin/npu-driver")
 
 
-def test_killed_while_it_unpacks(lab):
+def test_killed_while_it_unpacks(lab, tmp_path):
     """The shell on the host and the run die half-way: the old one stays, and the next run makes the new one."""
     before = current(lab)
     other = other_reference(lab)
@@ -177,18 +177,23 @@ def test_killed_while_it_unpacks(lab):
         "-e",
         f"npu_node_agent_image={other}",
     ]
-    with subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True) as killer:
+    told = tmp_path / "install.log"
+    with told.open("w") as log, subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True) as killer:
         with subprocess.Popen(
             install,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=CHECKOUT,
             env=lab.environment(),
         ) as run:
-            half = killer.communicate(timeout=PATIENCE)[0]
-            os.killpg(run.pid, signal.SIGKILL)
-    assert ".new-" in half, "it was not killed half-way"
+            lab.wait_for(lambda: killer.poll() is not None or run.poll() is not None, PATIENCE, "the kill, or the end of install", 0.1)
+            if killer.poll() is None:
+                killer.kill()
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+            half = killer.communicate()[0]
+    assert ".new-" in half, f"it was not killed half-way:\n{told.read_text()}"
     assert current(lab) == before
     assert lab.module(HOST, "npu_facts")["npu"]["python"].startswith("3.11.")
     result = bring(lab, image=other)
