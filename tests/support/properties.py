@@ -36,7 +36,7 @@ few = settings(settings(), max_examples=max(settings().max_examples // 6, 5))
 
 _CPU_SECONDS = 20
 # More than the interpreter's own limits for nesting and for the digits of a number.
-_MANY = 20000
+_MANY = 4000
 
 # Separators of lines for str.splitlines and not for others, control characters, wide and combining ones, digits of other scripts.
 STRANGE = "\x00\x01\t\x0b\x0c\r\x1b\x1c\x85\u00a0\u00b2\u0301\u0663\u200b\u2028\u202e\u4e2d\uff11\ufeff\U0001f600"

@@ -204,14 +204,22 @@ def mounts(root, fs=""):
 
 def mount_sources(document):
     """The host paths that ``document`` mounts."""
-    listed = (document.get("containerEdits") or {}).get("mounts") or []
-    return [str(mount.get("hostPath")) for mount in listed if isinstance(mount, dict)]
+    return [str(mount.get("hostPath")) for mount in _dicts(_edits(document).get("mounts"))]
 
 
 def hooks(document):
     """The host paths of the hooks in ``document``."""
-    listed = (document.get("containerEdits") or {}).get("hooks") or []
-    return [str(entry.get("path")) for entry in listed if isinstance(entry, dict)]
+    return [str(entry.get("path")) for entry in _dicts(_edits(document).get("hooks"))]
+
+
+def _edits(document):
+    edits = document.get("containerEdits")
+    return edits if isinstance(edits, dict) else {}
+
+
+def _dicts(listed):
+    """The dicts in ``listed``, which may be anything."""
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def text(document):
@@ -223,7 +231,8 @@ def read(path):
     """The spec in ``path`` as a dict; None if there is no such file or it is not a JSON object."""
     try:
         document = json.loads(read_text(path) or "")
-    except ValueError:
+    # Deep nesting is a RecursionError.
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
@@ -269,14 +278,14 @@ def problem(document, host, root, library_path, fs=""):
         return "there is no CDI spec"
     if document == wanted:
         return None
-    names = [device.get("name") for device in document.get("devices") or [] if isinstance(device, dict)]
+    names = [device.get("name") for device in _dicts(document.get("devices"))]
     expected = [device["name"] for device in wanted["devices"]]
     if names != expected:
         return "the CDI spec describes %s instead of %s" % (_list(names), _list(expected))
     for key in ("cdiVersion", "kind", "devices"):
         if document.get(key) != wanted[key]:
             return "the CDI spec has the wrong %s" % key
-    edits = document.get("containerEdits") or {}
+    edits = _edits(document)
     parts = sorted(set(edits) | set(wanted["containerEdits"]))
     differing = [key for key in parts if edits.get(key) != wanted["containerEdits"].get(key)]
     return "the CDI spec has the wrong %s" % (" and ".join(differing) or "content")

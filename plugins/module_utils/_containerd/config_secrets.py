@@ -16,6 +16,9 @@ _WORD = re.compile(r"""(?:pass|auth|token|secret|credential|header|\bkey)[\w-]*[
 _HARMLESS = re.compile(r"true|false|/(?:etc|opt|run|usr|var)/.*")
 _TOKENS = re.compile(r'"(?:[^"\\\r\n]|\\.)*"?|\'[^\'\r\n]*\'?|[^\s"\'=,\[\]{}#]+')
 
+# A line on which another key or table begins. All others may be part of the value above.
+_STATEMENT = re.compile(r"""\s*(?:\[\[?\s*[\w-]|[\w."' -]+=)""")
+
 # Error messages quote only the beginning of long strings; strings shorter than this may be words of the message itself.
 _QUOTED = 10
 _SHORTEST = 4
@@ -52,12 +55,18 @@ def mask(text, sources):
 
 
 def _secrets(source):
-    """Everything after a word such as password on the same line, or under such a key, in pieces."""
+    """Everything after a word such as password up to the next key, or under such a key, in pieces."""
     found = set()
+    inside = False
     for line in source.splitlines():
         match = _WORD.search(line)
         if match:
             found.update(_TOKENS.findall(line, match.end()))
+            inside = True
+        elif _STATEMENT.match(line):
+            inside = False
+        elif inside and not line.lstrip().startswith("#"):
+            found.update(_TOKENS.findall(line))
     try:
         for path, value in toml_edit.flatten(source).items():
             if any(_WORD.search(name) for name in path):

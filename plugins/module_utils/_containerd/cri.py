@@ -21,6 +21,7 @@ _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 7
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _WINDOW = 1 << 24  # bytes; a response has some kilobytes
 _MAX_FRAMES = 10000  # a limit for responses of tiny frames without end
+_VARINT_BITS = 70  # ten bytes with seven bits each
 _FRAME_HEADER = struct.Struct(">IBI")
 
 
@@ -109,6 +110,8 @@ def _answer(connection, deadline):
             raise OSError("the runtime closed the connection")
         elif stream_id == 1 and kind == _DATA:
             if flags & _PADDED:
+                if not payload:
+                    raise OSError("the runtime sent an invalid frame")
                 payload = payload[1 : len(payload) - payload[0]]
             answer += payload
             if len(answer) > _WINDOW:
@@ -172,3 +175,5 @@ def _varint(message, position):
         shift += 7
         if not byte & 0x80:
             return value, position
+        if shift >= _VARINT_BITS:
+            raise ValueError("a number that does not end")

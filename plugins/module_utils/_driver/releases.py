@@ -40,7 +40,8 @@ LINKS = ("driver", "good", "next", "previous")
 MANIFEST = "manifest.json"
 _NEW = ".new-"
 _OLD = ".old-"
-_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
+# Linux allows 255 bytes for a file name.
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,254}\Z")
 
 
 class Layout:
@@ -98,9 +99,10 @@ class Layout:
             return None
         try:
             manifest = json.loads(text)
-        except ValueError:
+        # Deep nesting is a RecursionError.
+        except (ValueError, RecursionError):
             return None
-        return manifest if isinstance(manifest, dict) else None
+        return manifest if isinstance(manifest, dict) and _are_tables(manifest, "files", "sizes") else None
 
     def damage(self, name, thorough=False):
         """Why release ``name`` differs from what was committed, or None: a file is missing or has another size.
@@ -329,6 +331,10 @@ class Layout:
             shutil.rmtree(path)
         else:
             os.unlink(path)
+
+
+def _are_tables(manifest, *names):
+    return all(isinstance(manifest.get(name, {}), dict) for name in names)
 
 
 def file_digest(path):

@@ -48,8 +48,8 @@ def compare(a, b):
     """-1, 0 or 1 if version ``a`` is older than, equal to or newer than ``b``; missing parts count as 0."""
     left, right = _parts(a), _parts(b)
     width = max(len(left), len(right))
-    left += [(0, 0, "")] * (width - len(left))
-    right += [(0, 0, "")] * (width - len(right))
+    left += _parts("0") * (width - len(left))
+    right += _parts("0") * (width - len(right))
     return (left > right) - (left < right)
 
 
@@ -69,5 +69,7 @@ def _parts(version):
     parts = []
     for part in version.strip().lower().split("."):
         word, number, rest = re.match(r"(?s)([^0-9]*)([0-9]*)(.*)\Z", part).groups()
-        parts.append((_BEFORE_RELEASE.get(word.rstrip("-_"), 0), int(number or 0), word + rest if rest else ""))
+        # Numbers of any length, which int does not convert: the one with more digits is larger.
+        digits = number.lstrip("0")
+        parts.append((_BEFORE_RELEASE.get(word.rstrip("-_"), 0), len(digits), digits, word + rest if rest else ""))
     return parts

@@ -9,7 +9,7 @@ import glob
 import os
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_link, read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_link
 
 
 def points(mountinfo="/proc/self/mountinfo"):
@@ -62,10 +62,19 @@ def unfit_for_driver(root, fs=""):
 
 def _entries(mountinfo):
     """(path inside its file system, mount point) of each mount."""
-    for line in (read_text(mountinfo) or "").splitlines():
+    for line in _lines(mountinfo):
         fields = line.split(" ")
         if len(fields) > 4:
             yield _unescaped(fields[3]), _unescaped(fields[4])
+
+
+def _lines(path):
+    """The lines of the file. The kernel escapes only some control characters in a path, not all that str.splitlines splits at."""
+    try:
+        with open(path, encoding="utf-8", errors="replace", newline="") as stream:
+            return stream.read().split("\n")
+    except OSError:
+        return []
 
 
 def _unescaped(field):

@@ -8,10 +8,14 @@ from __future__ import annotations
 import collections
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
 
 _MAX_NEAR_TAGS = 8
+
+# Of registry, slash and repository together: clients refuse longer ones
+# (https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests).
+_MAX_NAME = 255
 
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[0-9a-fA-F:]+\])"
 _REGISTRY = re.compile(_HOST + r"(?::[0-9]{1,5})?\Z")
@@ -63,6 +67,10 @@ def parse_reference(text):
         raise NpuError(
             "%r is not a valid image reference: %r is not a repository name (lower-case letters, digits, . _ - and /)"
             % (text, repository)
+        )
+    if len(registry) + 1 + len(repository) > _MAX_NAME:
+        raise NpuError(
+            "%s is not a valid image reference: registry and repository have more than %d characters" % (printable(text), _MAX_NAME)
         )
     if colon and not is_tag(tag):
         raise NpuError("%r is not a valid image reference: %r is not a tag" % (text, tag))

@@ -9,6 +9,7 @@ A shape is a function of (value, the name of its place). It raises Misfit, or re
 from __future__ import annotations
 
 import json
+import math
 import re
 import types
 import typing
@@ -18,6 +19,9 @@ from typing import Any, NoReturn
 # What the API server takes for the name of a Node. It stands in commands that people copy into a shell.
 NODE_NAME = r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
+
+# Levels of objects and lists. What is nested more deeply than copy and repr can follow must not come in.
+_MOST_LEVELS = 32
 
 # (the value, the name of its place). Raises Misfit.
 Shape = Callable[[Any, str], None]
@@ -34,11 +38,27 @@ def load(text: object, most: int) -> Any:
     if len(text) > most:
         raise Misfit("it has %d characters, which is more than %d" % (len(text), most))
     try:
-        return json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise Misfit("it is nested too deeply") from None
     except ValueError as exc:
         raise Misfit("it is not JSON (%s)" % exc) from None
+    level = [value]
+    for _number in range(_MOST_LEVELS):
+        level = [inner for entry in level for inner in _entries(entry)]
+        if not level:
+            return value
+    raise Misfit("it is nested too deeply")
+
+
+def _entries(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _finite(text: str) -> float:
+    """1e400 would be written back as Infinity, which is not JSON."""
+    number_ = float(text)
+    return number_ if math.isfinite(number_) else _no_number(shown(text))
 
 
 def _no_number(name: str) -> NoReturn:

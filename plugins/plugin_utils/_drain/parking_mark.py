@@ -42,7 +42,8 @@ class Mark:
         try:
             entry = data_annotations.mark(kube_client.annotations(workload.item).get(MARK), workload.kind.off)
             mark = cls(entry["run"], entry["since"], entry["uid"], entry["restore"])
-            if mark.path[0] != "spec" or (workload.kind.built_in and mark.path != workload.kind.field):
+            # A patch of spec itself would replace all of it.
+            if len(mark.path) < 2 or mark.path[0] != "spec" or (workload.kind.built_in and mark.path != workload.kind.field):
                 raise ValueError("restore")
             # Not isinstance: a bool is an int as well.
             if mark.was is not None and type(mark.was) is not type(workload.kind.off):

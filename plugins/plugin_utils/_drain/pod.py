@@ -9,6 +9,7 @@ import os
 import socket
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 
 NAMESPACE = "npu-operator"  # of our components, unless another one is given
@@ -99,14 +100,10 @@ def _npu_requests(spec: Object) -> dict[str, int]:
         # A request that is not written is the limit.
         for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
             if name.startswith(RESOURCE_PREFIX) and str(count) not in ("0", ""):
-                counts[name] = counts.get(name, 0) + _count(count)
-    return counts
-
-
-def _count(quantity: int | str) -> int:
-    """Extended resources are whole numbers; ``2k`` is legal."""
-    text = str(quantity)
-    return int(text) if text.isdigit() else {"k": 1000}.get(text[-1:], 1) * int(text[:-1] or 0)
+                number = kube_quantity.whole(count)
+                # Whatever it asks for, it asks for something.
+                counts[name] = counts.get(name, 0) + (1 if number is None else number)
+    return {name: number for name, number in counts.items() if number}
 
 
 def pods_of_node(cluster: AnyCluster, node: str, ours: str = NAMESPACE) -> list[Pod]:

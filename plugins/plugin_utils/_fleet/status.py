@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -69,9 +70,9 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "present": kube_client.LABEL_PRESENT in labels,
         "maintenance": _maintenance_told(node, now),
         "allocatable": {
-            name: int(count)
-            for name, count in (node.get("status", {}).get("allocatable") or {}).items()
-            if name.startswith("huawei.com/") and str(count).isdigit()
+            name: count
+            for name, text in (node.get("status", {}).get("allocatable") or {}).items()
+            if name.startswith("huawei.com/") and (count := kube_quantity.whole(text)) is not None
         },
         "plugin": _pod_state(plugin_pod),
         "plugin_why": _pod_why(plugin_pod),

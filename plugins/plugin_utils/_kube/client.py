@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
 
@@ -391,7 +392,7 @@ def owned_keys(node: Object, part: str) -> Iterator[tuple[Object, set[str]]]:
 
 def allocatable(node: Object, resource: str) -> int:
     """How many of ``resource`` the kubelet offers on the Node (0 when it has never heard of it)."""
-    return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
+    return kube_quantity.whole((node.get("status", {}).get("allocatable") or {}).get(resource, 0)) or 0
 
 
 def metadata_patch(

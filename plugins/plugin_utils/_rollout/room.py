@@ -25,12 +25,13 @@ class Room:
                 continue
             if kube_client.ANNOTATION_WEDGED in kube_client.annotations(node):
                 continue
-            for resource, count in (node.get("status", {}).get("allocatable") or {}).items():
-                if resource.startswith(drain_pod.RESOURCE_PREFIX) and str(count).isdigit() and int(count):
+            for resource in node.get("status", {}).get("allocatable") or {}:
+                count = kube_client.allocatable(node, resource)
+                if resource.startswith(drain_pod.RESOURCE_PREFIX) and count > 0:
                     used = sum(pod.requests.get(resource, 0) for pod in snapshot.pods.get(name, ()))
-                    self._free.setdefault(resource, {})[name] = int(count) - used
+                    self._free.setdefault(resource, {})[name] = count - used
                     total = self.totals.setdefault(resource, {"allocatable": 0, "requested": 0, "free": 0})
-                    for key, value in (("allocatable", int(count)), ("requested", used), ("free", int(count) - used)):
+                    for key, value in (("allocatable", count), ("requested", used), ("free", count - used)):
                         total[key] += value
         # How many nodes have that much free: a plan asks for every node of the fleet.
         self._counts = {resource: collections.Counter(free.values()) for resource, free in self._free.items()}

@@ -231,3 +231,20 @@ def test_problem_says_what_differs(fs):
         "the CDI spec describes 1, all instead of 0, 1, all"
     )
     assert cdi_spec.problem({"devices": "x"}, host, "/x", "env", str(fs))
+
+
+def test_a_spec_that_is_nested_without_end_is_unreadable(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("[" * 100000)
+    assert cdi_spec.unreadable([str(tmp_path)]) == [str(path)]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"devices": 5}, {"devices": {"a": 1}}, {"containerEdits": [1]}, {"containerEdits": {"mounts": 7, "hooks": "x"}}]
+)
+def test_a_spec_of_other_types_is_not_the_one_of_this_host(changes, tmp_path):
+    host = cdi_spec.HostDevices(1, None, [0], [], ["davinci_manager"])
+    document = dict(cdi_spec.spec(host, "/x", fs=str(tmp_path)), **changes)
+    assert cdi_spec.problem(document, host, "/x", "hook", str(tmp_path)).startswith("the CDI spec ")
+    assert cdi_spec.mount_sources(document) == [] or "devices" in changes
+    assert cdi_spec.hooks(document) == [] or "devices" in changes

@@ -65,6 +65,7 @@ def test_a_comment_of_ours_is_shown():
         ("headers = { Authorization = ['Basic hunter2='] }\n", "bad header hunter2="),
         ('x.identitytoken = """\nhunter2"""\n', "unexpected \nhunter2"),
         ('# auth = "hunter2\n', "hunter2"),
+        ("password = [\n  # the new one\n  'hunter2',\n", "expected ], but got 'hunter2',"),
     ],
 )
 def test_a_complaint_quotes_no_secret(source, complaint):

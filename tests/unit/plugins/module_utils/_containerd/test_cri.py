@@ -169,3 +169,14 @@ def test_an_answer_that_is_sent_byte_by_byte(tmp_path):
         finally:
             over.set()
             thread.join()
+
+
+def test_a_padded_frame_without_its_padding(serve):
+    with pytest.raises(cri.CriError, match="invalid frame"):
+        cri.status(serve(frame(DATA, 0x9, 1, b""), close=True)[0], PATIENCE)
+
+
+def test_a_number_that_does_not_end():
+    """Each byte more made it slower: a mebibyte took minutes."""
+    with pytest.raises(ValueError, match="does not end"):
+        cri.parse_status(b"\xff" * 2**20)

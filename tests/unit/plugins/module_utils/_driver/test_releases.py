@@ -49,6 +49,7 @@ def test_name_has_version_kernel_and_the_start_of_the_digest():
         ("25.5.0", "6/6", DIGEST),
         ("25.5.0", "6.6", "sha256:xyz"),
         ("", "", "md5:0123456789ab"),
+        ("25.5.0", "6" * 236, DIGEST),
     ],
 )
 def test_name_refuses_what_could_leave_the_directory(version, kernel, digest):
@@ -80,7 +81,7 @@ def test_a_directory_without_manifest_is_no_release_and_is_replaced(layout):
     assert layout.is_complete(name) and not os.path.exists(os.path.join(layout.tree(name), "half"))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100000, '{"files": []}', '{"sizes": 5}'])
 def test_a_manifest_that_is_no_manifest_means_incomplete(layout, text):
     name = release(layout)
     path = os.path.join(layout.release_path(name), "manifest.json")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 
 
@@ -31,3 +32,11 @@ def test_paths_are_those_of_other_namespaces_too(tmp_path):
 
 def test_paths_of_this_machine():
     assert "/" in host_mounts.paths_of_all()
+
+
+@pytest.mark.parametrize("strange", ["\r", "\x0c", "\x1e", "\x85", "\u2028"])
+def test_a_path_with_what_other_texts_have_at_the_end_of_a_line(tmp_path, strange):
+    """The kernel escapes blanks, tabs, line feeds and backslashes only."""
+    path = tmp_path / "mountinfo"
+    path.write_bytes(("36 35 98:0 / /mnt/a%sb rw - ext3 /dev/root rw\n" % strange).encode("utf-8"))
+    assert host_mounts.points(str(path)) == {"/mnt/a%sb" % strange}

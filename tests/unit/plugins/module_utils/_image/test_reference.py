@@ -17,6 +17,7 @@ TAG = "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3"
     "text, registry, repository, tag, digest",
     [
         ("busybox", "docker.io", "library/busybox", "latest", None),
+        ("a" * 237, "docker.io", "library/" + "a" * 237, "latest", None),
         ("alauda/ascend-driver:1", "docker.io", "alauda/ascend-driver", "1", None),
         ("docker.io/busybox:1", "docker.io", "library/busybox", "1", None),
         ("index.docker.io/a/b:1", "docker.io", "a/b", "1", None),
@@ -50,6 +51,8 @@ def test_references(text, registry, repository, tag, digest):
         "https://r.example/a:1",
         "r.example/a:",
         "r.example/a:" + "x" * 129,
+        "r.example/" + "a" * 246,
+        "a" * 238,
     ],
 )
 def test_what_is_no_reference(text):

@@ -118,11 +118,22 @@ def test_credentials_do_not_follow_an_upload_to_another_server(basic):
         assert [(method, header) for method, dummy, header in store.requests] == [("PUT", None)]
 
 
-def test_the_password_is_not_sent_in_the_clear_when_the_registry_itself_uses_tls():
+@pytest.mark.parametrize("scheme", ["http", "HTTP", "Http"])
+def test_the_password_is_not_sent_in_the_clear_when_the_registry_itself_uses_tls(scheme):
     one = RegistryClient("r.example", "alice", "s3cret")
-    challenge = ['Bearer realm="http://auth.example/token",service="x"']
+    challenge = ['Bearer realm="%s://auth.example/token",service="x"' % scheme]
     with pytest.raises(RegistryError, match="not encrypted; refused"):
         one._authentication.answer(challenge, REPOSITORY, "pull", None)
+
+
+@pytest.mark.parametrize(
+    "realm", [" http://auth.example/token", "h\tttp://auth.example/token", "\x01http://auth.example", "https://\xe9"]
+)
+def test_a_token_service_must_be_a_plain_url(realm):
+    """Of some of these, one part of Python's library takes other characters away than another one."""
+    one = RegistryClient("r.example", "alice", "s3cret")
+    with pytest.raises(RegistryError, match="names no token service"):
+        one._authentication.answer(['Bearer realm="%s",service="x"' % realm], REPOSITORY, "pull", None)
 
 
 @pytest.mark.parametrize("answer", [b'{"no": "token"}', b'{"token": "a\\nb"}', b"nonsense"])

@@ -100,6 +100,17 @@ def test_what_is_nested_without_end():
     assert wedged_annotation.of(a_node(wedged="[" * 100000)).reason.endswith("...")
 
 
+@pytest.mark.parametrize(("text", "why"), [
+    ('{"run": "r", "generation": 1, "new": %s1%s}' % ("[" * 400, "]" * 400), "it is nested too deeply"),
+    ('{"run": "r", "generation": 1, "new": {"x": 1e400}}', "it is not JSON ('1e400' is no number)"),
+])  # fmt: skip
+def test_what_could_not_be_copied_or_written_back(text, why):
+    """A record keeps the fields that this version does not know, so each of its writes copies them."""
+    with pytest.raises(NpuError) as caught:
+        maintenance_record.decode(a_node(record=text))
+    assert why in caught.value.message
+
+
 def test_what_is_written_can_be_read():
     """However much a hook, a host or whoever approves has to say."""
     made = a_node()
