@@ -102,6 +102,8 @@ def _assignment(draw, names):
     if names == ["plugins"] and not dotted:
         return "%s = %s" % (draw(_key(draw(st.sampled_from(NAMES)))), draw(_inline_section()))
     if not names and not dotted and draw(st.integers(0, 4)) == 0:
+        if draw(st.booleans()):
+            return "plugins = {%s}" % draw(st.sampled_from(("", " ", " a = 1 ")))
         return "plugins = { %s = %s }" % (draw(_key(draw(st.sampled_from(NAMES)))), draw(_inline_section()))
     more = draw(st.lists(st.sampled_from(_OWN), min_size=1, max_size=2))
     return "%s%s=%s%s" % (draw(_path([*dotted, *more])), draw(_BLANK), draw(_BLANK), draw(_VALUES))

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from support import toml_documents
@@ -97,6 +97,8 @@ def test_a_quoted_string_is_that_string(string):
     st.sampled_from(("enable_cdi", "new")),
     st.sampled_from(("true", "[ 'x' ]", '"y"')),
 )
+@example("plugins = {}\n", ("plugins", "cri"), "enable_cdi", "true")
+@example("a = 1\nplugins = { b.c = 1 } # x", ("plugins", "io.containerd.cri.v1.runtime"), "enable_cdi", "true")
 def test_set_key_changes_this_key_and_nothing_else(text, table, key, value):
     wanted = with_key(tomllib.loads(text), table, key, value_of(value))
     assume(wanted is not None and not isinstance(wanted[table[0]].get(key), dict))
