@@ -23,13 +23,19 @@ class ActionModule(ClusterAction):
                 "name": {"type": "str", "required": True},
                 "labels": {"type": "dict", "default": {}},
                 "annotations": {"type": "dict", "default": {}},
+                "boot_id": {"type": "str"},
             },
         },
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         wanted = [
-            {"name": entry["name"], "labels": _as_text(entry["labels"]), "annotations": _as_text(entry["annotations"])}
+            {
+                "name": entry["name"],
+                "labels": _as_text(entry["labels"]),
+                "annotations": _as_text(entry["annotations"]),
+                "boot_id": entry["boot_id"],
+            }
             for entry in params["nodes"]
         ]
         changes = kube_client.apply_metadata(kube_client.connect(params), wanted, self.check_mode)

@@ -42,6 +42,12 @@ options:
         description: Annotations by name. A null value removes the annotation.
         type: dict
         default: {}
+      boot_id:
+        description:
+          - Boot ID of the host from which the labels and annotations were determined. If the node reports another one, its host was
+            rebooted since, perhaps into another driver. Then nothing is written to this node, and the task fails after the other nodes.
+          - If not set, the boot ID is not compared.
+        type: str
 """
 
 EXAMPLES = r"""

@@ -435,7 +435,8 @@ def apply_metadata(
 ) -> list[dict[str, Any]]:
     """Bring the labels and annotations of many nodes about.
 
-    ``wanted`` is a list of {name, labels, annotations}. Returns a list of {name, before, after} for the nodes
+    ``wanted`` is a list of {name, labels, annotations, boot_id}; ``boot_id``: of the boot that they are about, which need not be
+    there. Returns a list of {name, before, after} for the nodes
     that changed (or would, in check mode). A node somebody else wrote in between is read and judged again, up to
     ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written, and those that
     could not be written when all others have been.
@@ -454,6 +455,7 @@ def apply_metadata(
 def _apply_to_one(cluster: Cluster, node: Object, entry: dict[str, Any], check_mode: bool, attempts: int) -> dict[str, Any] | None:
     path = "/api/v1/nodes/" + entry["name"]
     for attempt in range(attempts):
+        _check_boot(node, entry.get("boot_id"))
         patch = metadata_patch(node, entry["labels"], entry["annotations"])
         if patch is None:
             return None
@@ -468,6 +470,16 @@ def _apply_to_one(cluster: Cluster, node: Object, entry: dict[str, Any], check_m
                 raise
             node = cluster.request("get", path)
     return None
+
+
+def _check_boot(node: Object, wanted: str | None) -> None:
+    """Raise NpuError when the host was rebooted since it was asked: it may have another driver by now."""
+    reported = boot_id(node)
+    if wanted and reported and wanted != reported:
+        raise NpuError(
+            "The labels were not written: the host was rebooted after its facts were gathered (boot ID %s, the node reports %s)."
+            " Run this again." % (wanted, reported)
+        )
 
 
 def _before(node: Object, patch: Object) -> dict[str, Labels]:

@@ -68,6 +68,7 @@ class CheckedHost:
             "accelerator": self.family.get("accelerator"),
             "resource": self.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
+            "boot_id": self.facts.get("boot_id"),
             "host_arch": _HOST_ARCH.get(self.facts.get("machine") or ""),
             "driver_source": self.config["driver_source"],
             "driver_version": self.config["driver_version"],

@@ -33,7 +33,10 @@ def targets(
     ready = [verdict for verdict in verdicts.values() if verdict["status"] == READY]
     accelerators = sorted({verdict["accelerator"] for verdict in ready})
     result: dict[str, Any] = {
-        "labels": [{"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name))} for name, verdict in hosts],
+        "labels": [
+            {"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name)), "boot_id": verdict["boot_id"]}
+            for name, verdict in hosts
+        ],
         "accelerators": accelerators,
         "driver_path": next((verdict["driver_path"] for verdict in ready), None),
         "daemonsets": [],

@@ -142,6 +142,17 @@ def test_what_changes_between_reading_and_writing_is_judged_again(api, cluster):
     assert api.objects[NODES]["a"]["metadata"]["labels"] == dict(paused, ours="1")
 
 
+def test_what_was_found_out_in_another_boot_is_not_written(api, cluster):
+    """Somebody upgrades a driver while an install is between its facts and its labels."""
+    api.put(NODES, node("a", boot_id="second"), node("b", boot_id="first"))
+    entries = [dict(wanted(name, {"x": "1"}), boot_id="first") for name in "ab"]
+    with pytest.raises(
+        NpuError, match=r"a: The labels were not written: .* rebooted .* \(boot ID first, the node reports second\)"
+    ):
+        kube_client.apply_metadata(cluster, entries)
+    assert [api.objects[NODES][name]["metadata"]["labels"].get("x") for name in "ab"] == [None, "1"]
+
+
 def test_missing_nodes_stop_before_the_first_write(api, cluster):
     api.put(NODES, node("a"))
     with pytest.raises(NpuError, match="No such node in the cluster: b, c"):

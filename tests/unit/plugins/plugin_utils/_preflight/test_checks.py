@@ -19,6 +19,7 @@ def test_a_host_in_order():
         "accelerator": "huawei-Ascend910",
         "resource": "huawei.com/Ascend910",
         "chips": 8,
+        "boot_id": "boot-a",
         "host_arch": "huawei-arm",
         "driver_source": "image",
         "driver_version": "25.5.0",

@@ -24,6 +24,7 @@ def test_targets():
         "labels": [
             {
                 "name": "a",
+                "boot_id": "boot-a",
                 "labels": {
                     "openfuyao.com/npu.present": "",
                     "npuops.ascend/chip": "910B",
@@ -37,6 +38,7 @@ def test_targets():
             },
             {
                 "name": "c",
+                "boot_id": "boot-c",
                 "labels": {
                     "openfuyao.com/npu.present": "",
                     "npuops.ascend/chip": "310P",
