@@ -53,7 +53,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import (
     INTENT,
-    LEFT,
     PAUSED,
     TURNED,
     VALIDATED,
@@ -235,8 +234,9 @@ class Cycle:
         def decide(node: Object, record: Record) -> Change:
             self._purpose.check_still_due(node)
             check_skip(node)
-            # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's.
-            ours = LEFT in record["times"] and maintenance_record.left_cordoned(node)
+            # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's. One of ours whose
+            # record somebody took away is ours still.
+            ours = maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER
             before = maintenance_record.unschedulable(node) and not ours
             return Change(self._work.due(record, maintenance_record.JOBS, unschedulable=before), cordon=True)
 
@@ -450,6 +450,10 @@ class Cycle:
 
         On one that was in service with a driver on trial they do: that ends in a halt.
         """
+        labels, times = self._pausing(self._log.own)
+        if labels:
+            # Somebody let them run since, and they would hold the driver that is to be unloaded.
+            self._log.step(maintenance_record.ROLLBACK, labels=labels, times=times)
         try:
             self._work.pods.evict_returned(MOST_RETURNS)
             self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)

@@ -350,3 +350,43 @@ def test_a_cordon_that_is_left_of_one_that_was_given_up_is_ours():
     assert bench.cordoned and STATE not in bench.labels
     bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of(maintenance_record.CORDON_MANAGER)]))
     assert bench.upgrade()[1]["outcome"] == "done" and not bench.cordoned
+
+
+def test_a_cordon_of_ours_without_record_and_label_is_ours():
+    """Given up in the drain, with the components put back, but not uncordoned."""
+
+    def dies():
+        raise Killed()
+
+    bench = Commands(pods=Pods(None, on_drain=dies))
+    bench.pods._world = bench.world
+    with pytest.raises(Killed):
+        bench.upgrade()
+    bench.pods.on_drain = None
+    for command in giving_up():
+        if "uncordon" not in command:
+            bench.kubectl(command)
+    bench.kubectl("kubectl label node npu-a %s=enabled --overwrite" % COMPONENTS)
+    drop_slots(bench)
+    bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of(maintenance_record.CORDON_MANAGER)]))
+    assert bench.cordoned
+    assert bench.upgrade()[1]["outcome"] == "done" and not bench.cordoned
+
+
+def test_components_that_somebody_lets_run_leave_before_the_way_back():
+    """They hold the driver: nobody would ever see them go."""
+
+    class Watched(Pods):
+        def wait_components_gone(self, timeout):
+            waited_for.append(bench.labels[COMPONENTS])
+            return super().wait_components_gone(timeout)
+
+    bench, waited_for = Commands(pods=Watched(None)), []
+    bench.pods._world = bench.world
+    on_trial(bench)
+    bench.kubectl(giving_up()[0])
+    bench.kubectl("kubectl label node npu-a %s=enabled --overwrite" % COMPONENTS)
+    waited_for.clear()
+    assert bench.rollback()[1]["outcome"] == "done"
+    assert waited_for == ["paused"] and bench.labels[COMPONENTS] == "enabled"
+    bench.assert_nothing_left()
