@@ -9,6 +9,7 @@ Fields that this version does not know are kept; a field that it knows must have
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any, TypeVar
 
@@ -50,11 +51,12 @@ def parse(text: str | None, steps: Collection[str], reasons: Collection[str]) ->
     record = schema.load(text, LIMIT)
     # A version that changes what these fields mean gives its records another format.
     fields(["run", "generation"], format=one_of(1))(record, "")
-    _form(steps, reasons)(record, "")
+    _form(tuple(steps), tuple(reasons))(record, "")
     return record
 
 
-def _form(steps: Collection[str], reasons: Collection[str]) -> Shape:
+@functools.cache
+def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
     drivers: dict[str, Any] = {"from": _driver, "to": _driver}  # the one is a word of Python's
     return fields(
         run=schema.text(256),

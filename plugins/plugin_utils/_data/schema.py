@@ -150,7 +150,7 @@ def fields(required: Iterable[str] | None = None, **known: Shape) -> Shape:
                 raise Misfit("%s is missing" % _inside(where, name))
         for name, inner in known.items():
             if name in value:
-                inner(value[name], _inside(where, name))
+                inner(value[name], "%s.%s" % (where, name) if where else name)
 
     return shape
 
