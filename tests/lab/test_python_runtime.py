@@ -187,7 +187,9 @@ def test_killed_while_it_unpacks(lab, tmp_path):
             cwd=CHECKOUT,
             env=lab.environment(),
         ) as run:
-            lab.wait_for(lambda: killer.poll() is not None or run.poll() is not None, PATIENCE, "the kill, or the end of install", 0.1)
+            lab.wait_for(
+                lambda: killer.poll() is not None or run.poll() is not None, PATIENCE, "the kill, or the end of install", 0.1
+            )
             if killer.poll() is None:
                 killer.kill()
             if run.poll() is None:
