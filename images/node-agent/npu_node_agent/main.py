@@ -25,7 +25,7 @@ from .notice import Notices
 from .pages import serve
 from .probe import Probe
 from .report import Reporter
-from .watch import Watch
+from .wedge_watch import Watch
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 from fakes import HEALTHY, wait_for
-from test_watch import A910, Chips, marker, sample, some_probes
+from test_wedge_watch import A910, Chips, marker, sample, some_probes
 
 CROWD = 1100
 
