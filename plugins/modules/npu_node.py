@@ -44,8 +44,9 @@ options:
         default: {}
       boot_id:
         description:
-          - Boot ID of the host from which the labels and annotations were determined. If the node reports another one, its host was
-            rebooted since, perhaps into another driver. Then nothing is written to this node, and the task fails after the other nodes.
+          - Boot ID of the host from which the labels and annotations were determined. If the node reports another one, its host
+            was rebooted since, perhaps into another driver. Then nothing is written to this node, and the task fails after the
+            other nodes.
           - If not set, the boot ID is not compared.
         type: str
 """

@@ -263,9 +263,17 @@ class Work:
         return "%s %s" % (request.pool.rpartition(" ")[0] or request.resource, release)
 
     def check_slot(self) -> None:
-        """Raise Halted or NotYet when the node may not go on to its reboot."""
+        """Raise Halted or NotYet when the node may not go on to its reboot. A slot that was lost meanwhile is taken again."""
         self._asked = self.clock.monotonic()
-        self.slots.check(self.request.node, self.request.reason)
+        node, run, reason = self.request.node, self.request.run, self.request.reason
+        if self.slots.check(node, run, reason):
+            return
+        pool = self.pool(self.log.own["to"])
+        why = self.slots.take(
+            node, run, self.policy.max_parallel, self.request.purpose.most_at_once, reason, pool, self.request.in_flight
+        )
+        if why is not None:
+            raise maintenance_slots.NotYet("Nothing was heard of this run for a while, and its slot is gone: %s." % why)
 
     # --- writing ---
 

@@ -136,8 +136,11 @@ class Slots:
             raise Halted(maintenance_halt.text(halted), halted=halted)
         return Wait("%s, which caused the halt, comes first" % name, {name: slots["holders"][name]})
 
-    def check(self, node: str, reason: str = maintenance_record.UPGRADE_REASON) -> None:
-        """Raise Halted or NotYet when the node, which has a slot, may not go on to its reboot. One request."""
+    def check(self, node: str, run: str, reason: str = maintenance_record.UPGRADE_REASON) -> bool:
+        """Raise Halted or NotYet when the node may not go on to its reboot. One request.
+
+        False when it has no slot of this ``run``: of one that is not heard of for a while the slot goes to who waits for it.
+        """
         slots = self.view()
         if maintenance_halt.binds(slots["halted"], reason):
             raise Halted(maintenance_halt.text(slots["halted"]), halted=slots["halted"])
@@ -146,6 +149,7 @@ class Slots:
         why = _first_of(dict(slots, holders=others), mine.get("pool"))
         if why:
             raise NotYet("It has to wait: %s." % why)
+        return mine.get("run") == run
 
     def hold(self, node: str, run: str, recovers: bool = False, pool: str | None = None) -> None:
         """Have a slot for a node whose record is this run's already: it is in maintenance, however many others are."""

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenanceRequest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
 
-from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
+from support.fleet.fake_fleet import CHIPS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 from support.fleet.maintenance_bench import RECORD, STATE, TARGET, policy_of
 from support.fleet.together import SharedClock
 
@@ -314,3 +314,26 @@ def test_thirty_that_wait_for_an_approval(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "FakeCluster", lambda world: Counting(world, fleet.asked))
     cycles = [fleet.cycle(name, auto=False, approval_wait=600) for name in names]
     assert asked_in_a_minute(fleet, cycles) <= 30 * 6
+
+
+def test_who_stalls_and_loses_its_slot_does_not_go_on_without_one():
+    """Its machine sleeps in the middle of the drain, and another node gets the slot meanwhile."""
+    fleet = Fleet(("npu-a", "npu-b"))
+    late = Pods(fleet.world, on_drain=lambda: lose_slot(fleet, to="npu-b"))
+    assert fleet.run(fleet.cycle("npu-a", pods=late, max_parallel=1)) == ["deferred"]
+    assert fleet.untouched("npu-a")
+    assert fleet.world.slots()["holders"].keys() == {"npu-b"}
+
+
+def test_who_loses_its_slot_takes_a_free_one():
+    """Somebody deletes the Lease."""
+    fleet = Fleet(("npu-a", "npu-b"))
+    late = Pods(fleet.world, on_drain=lambda: fleet.world.objects.pop(LEASE, None))
+    assert fleet.run(fleet.cycle("npu-a", pods=late, max_parallel=1)) == ["done"]
+    assert fleet.world.slots()["holders"] == {}
+
+
+def lose_slot(fleet, to):
+    slots = fleet.slots()
+    slots.give("npu-a", "run-1")
+    assert slots.take(to, "run-2", 1) is None

@@ -219,7 +219,8 @@ def test_the_first_of_its_kind_goes_alone(world, slots):
     slots.give("npu-b", "run-1", works="new")
     assert world.slots()["proved"] == ["910B new"]
     assert [slots.take(name, "run-1", 3, pool="910B new") for name in ("npu-a", "npu-b")] == [None, None]
-    slots.check("npu-b")
+    assert slots.check("npu-b", "run-1")
+    assert not slots.check("npu-b", "run-2") and not slots.check("npu-z", "run-1")
 
 
 def test_the_first_one_ended_well_and_its_run_was_killed_before_it_gave_the_slot_back(world, slots):
@@ -248,9 +249,9 @@ def test_two_that_are_first_of_their_kind(slots):
     slots.hold("npu-b", "run-1", pool="910B new")
     for name in ("npu-a", "npu-b"):
         with pytest.raises(NotYet, match="It has to wait: npu-. is the first of its kind"):
-            slots.check(name)
+            slots.check(name, "run-1")
     slots.give("npu-a", "run-1")
-    slots.check("npu-b")
+    assert slots.check("npu-b", "run-1")
 
 
 def test_what_works_is_not_remembered_for_ever(world, slots):
@@ -263,12 +264,12 @@ def test_what_works_is_not_remembered_for_ever(world, slots):
 def test_an_upgrade_that_failed_is_no_reason_not_to_go_back(world, slots):
     slots.halt("the run run-1", "npu-a burns.")
     assert slots.take("npu-b", "run-2", 1, reason="rollback") is None
-    slots.check("npu-b", "rollback")
+    assert slots.check("npu-b", "run-2", "rollback")
     assert slots.halted("rollback") is None
     slots.halt("the run run-2", "npu-b burns, too.", "rollback")
     for reason in ("upgrade", "rollback"):
         with pytest.raises(Halted, match="npu-b burns, too.*npuops.ascend.rollback -e npu_upgrade_clear_halt=true"):
-            slots.check("npu-b", reason)
+            slots.check("npu-b", "run-2", reason)
     slots.halt("the run run-3", "npu-c burns.")
     assert world.slots()["halted"]["who"] == "the run run-2", "one that stops all runs stays"
 
