@@ -17,9 +17,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import e
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from hypothesis import given
+from hypothesis import strategies as st
 
+from support import toml_documents
 from support.host import containerd_probes as probes
 from support.patience import PATIENCE
+from support.properties import settings
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
@@ -81,6 +85,36 @@ def test_containerd_agrees(binaries, tmp_path, case, release):
     changed = [line[2:] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     assert changed and all(line.startswith(("enable_cdi = ", "cdi_spec_dirs = ")) for line in changed), changed
     assert "enable_cdi = true" in after
+
+
+@pytest.mark.parametrize("release", NODES)
+def test_containerd_agrees_about_any_document(binaries, tmp_path, release):
+    """Random configurations in any style: what real containerd prints after the edit differs in CDI only."""
+    main, binary, edited = tmp_path / "config.toml", binaries[release], []
+
+    @settings(max_examples=80)
+    @given(toml_documents.documents(), st.sampled_from(("version = 2\n", "version = 2\n", "")))
+    def agrees(text, version):
+        main.write_bytes((text if re.search(r"^\s*version", text, re.MULTILINE) else version + text).encode())
+        if subprocess.run([binary, "-c", main, "config", "dump"], capture_output=True, check=False).returncode:
+            return  # containerd's own parser knows less of TOML
+        before = dump(binary, main)
+        switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binary), str(main), True, None, None))
+        try:
+            switch.look()
+            edit = None if switch.before.on or switch.before.cri_disabled else switch.choose()
+        except NpuError:
+            return
+        if edit is not None:
+            pathlib.Path(edit.path).write_bytes(edit.after.encode())
+            after = dump(binary, main)
+            changed = [line[2:] for line in difflib.ndiff(before, after) if line[0] in "+-"]
+            assert changed and all(line.startswith(("enable_cdi = ", "cdi_spec_dirs = ")) for line in changed), changed
+            assert "enable_cdi = true" in after
+            edited.append(edit)
+
+    agrees()
+    assert len(edited) >= 5, "hardly any of them was edited"
 
 
 @pytest.mark.parametrize("name, release", probes.CASES)
