@@ -6,7 +6,7 @@
 # NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-CHECKS := unit sanity node-agent python38 lint build docs-lint ee
+CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee
 .PHONY: help demo lab lab-down test venv lock settings format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
 
 help: ## show this list
@@ -38,6 +38,7 @@ unit: ## test the library and the boot scripts, without a lab
 node-agent: ## test the node agent
 python38: ## test what runs on hosts, with Python 3.8
 sanity: ## run ansible-test sanity
+simulate: ## simulate fleets and their mishaps: SEEDS=100000 many, SEED=1 tells one as a story
 lint: ## run shellcheck, ruff, yamllint, ansible-lint and mypy
 docs-lint: ## check documentation, changelog and links
 build: ## build the collection and check it with Galaxy's importer

@@ -52,6 +52,12 @@ def python38(session: nox.Session) -> None:
 
 
 @nox.session
+def simulate(session: nox.Session) -> None:
+    """Simulated fleets: the fixed schedules, and some fresh ones."""
+    run(session, "dev/simulate")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Linters for shell, Python, YAML and Ansible, and types."""
     run(session, "dev/lint")

@@ -27,7 +27,7 @@ else:
     _AnsibleCollectionFinder(paths=[_TREE])._install()
 
 
-def python_of_a_host(code, *arguments):
+def python_of_a_host(code: str, *arguments: str) -> subprocess.CompletedProcess:
     """Run ``code`` in a process of its own that has the library and nothing but the standard library beside it."""
     return subprocess.run(
         [sys.executable, "-S", "-c", code, *arguments],

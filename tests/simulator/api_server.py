@@ -1,0 +1,219 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The API server: Nodes, the Lease, Events and Deployments with exact compare-and-swap, and pods with evictions and budgets.
+
+Objects are read and written as copies. What an object was is remembered for a while, for replicas that are behind.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import marshal
+import time as wall
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+from simulator.timeline import START, Timeline
+
+Object = dict[str, Any]
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
+LEASE = LEASES + "/npu-maintenance"
+_REMEMBERED = 64
+
+
+def copied(item: Any) -> Any:
+    return marshal.loads(marshal.dumps(item))
+
+
+def rfc3339(seconds: float) -> str:
+    return wall.strftime("%Y-%m-%dT%H:%M:%SZ", wall.gmtime(seconds))
+
+
+def node_path(name: str) -> str:
+    return "%s/%s" % (NODES, name)
+
+
+class ApiServer:
+    """``on_write(path, before, after, writer)`` is called after each write, ``before`` and ``after`` None where there is nothing.
+
+    ``pods``: support for PODS, BUDGETS and evictions, see simulator.pods.Pods.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.away_until = 0.0
+        self.pods: Any = None
+        self.acting = ""  # the run whose request this is
+        self.on_write: Callable[[str, Object | None, Object | None, str], None] = lambda *_told: None
+        self.on_lease_read: Callable[[str], None] = lambda _run: None
+        self._objects: dict[str, dict[str, Object]] = collections.defaultdict(dict)  # collection -> name -> object
+        self._past: dict[str, collections.deque[tuple[float, bytes | None]]] = {}
+        self._version = itertools.count(100)
+        self._uids = itertools.count(1)
+
+    # --- what the world itself does; nothing here fails ---
+
+    def peek(self, path: str) -> Object | None:
+        """The object itself: not to be changed."""
+        collection, _slash, name = path.rpartition("/")
+        return self._objects[collection].get(name)
+
+    def all(self, collection: str) -> list[Object]:
+        """The objects themselves."""
+        if collection == DEPLOYMENTS:
+            collection = "/apis/apps/v1/namespaces/train/deployments"
+        return list(self._objects[collection].values())
+
+    def create(self, path: str, item: Object, writer: str) -> Object:
+        item["metadata"].setdefault("uid", "uid-%d" % next(self._uids))
+        return self._put(path, item, writer)
+
+    def change(self, path: str, patch: Object, writer: str) -> None:
+        """A merge patch, on whatever is there."""
+        if self.peek(path) is not None:
+            self.patch(path, copied(patch), writer)
+
+    def delete(self, path: str, writer: str) -> None:
+        collection, _slash, name = path.rpartition("/")
+        before = self._objects[collection].pop(name, None)
+        if before is not None:
+            self._remember(path, None)
+            self.on_write(path, before, None, writer)
+
+    # --- requests ---
+
+    def get(self, path: str, at: float | None = None) -> Object:
+        if at is not None:
+            blob = self._as_of(path, at)
+            item = marshal.loads(blob) if blob is not None else None
+        else:
+            found = self.peek(path)
+            item = copied(found) if found is not None else None
+        if path == LEASE and self.acting:
+            self.on_lease_read(self.acting)
+        if item is None:
+            raise kube_client.NotFound("%s not found" % path)
+        return item
+
+    def list(self, collection: str, label: str | None, at: float | None = None) -> list[Object]:
+        key, equals, value = (label or "").partition("=")
+        found: list[Object] = []
+        if collection == DEPLOYMENTS:
+            collection = "/apis/apps/v1/namespaces/train/deployments"
+        for path in self._paths(collection, at):
+            try:
+                item = self.get(path, at)
+            except kube_client.NotFound:
+                continue
+            labels = item["metadata"].get("labels", {})
+            if not key or (labels.get(key) == value if equals else key in labels):
+                found.append(item)
+        return found
+
+    def post(self, collection: str, body: Object, writer: str) -> Object:
+        path = "%s/%s" % (collection, body["metadata"]["name"])
+        if self.peek(path) is not None:
+            raise kube_client.Conflict("%s already exists" % path)
+        return copied(self.create(path, copied(body), writer))
+
+    def patch(self, path: str, body: Object, writer: str) -> Object:
+        before = self.peek(path)
+        if before is None:
+            raise kube_client.NotFound("%s not found" % path)
+        version = body.get("metadata", {}).pop("resourceVersion", None)
+        if version not in (None, before["metadata"]["resourceVersion"]):
+            raise kube_client.Conflict("%s: the object has been modified" % path)
+        after = copied(before)
+        _merge(after, body)
+        _note_owners(before, after, writer, rfc3339(self.timeline.time))
+        if after == before:
+            return after
+        if "spec" in body and path.startswith("/apis/apps/"):
+            after["metadata"]["generation"] = after["metadata"].get("generation", 1) + 1
+        return copied(self._put(path, after, writer))
+
+    # --- inside ---
+
+    def _put(self, path: str, item: Object, writer: str) -> Object:
+        collection, _slash, name = path.rpartition("/")
+        before = self._objects[collection].get(name)
+        item["metadata"]["resourceVersion"] = str(next(self._version))
+        self._objects[collection][name] = item
+        self._remember(path, marshal.dumps(item))
+        self.on_write(path, before, item, writer)
+        return item
+
+    def _remember(self, path: str, blob: bytes | None) -> None:
+        self._past.setdefault(path, collections.deque(maxlen=_REMEMBERED)).append((self._since(), blob))
+
+    def _since(self) -> float:
+        """What is there at the start has always been."""
+        return self.timeline.time if self.timeline.time > START else 0.0
+
+    def _as_of(self, path: str, at: float) -> bytes | None:
+        past = self._past.get(path, ())
+        found = None
+        for when, blob in past:
+            if when > at:
+                break
+            found = blob
+        return found
+
+    def _paths(self, collection: str, at: float | None) -> Iterator[str]:
+        names = set(self._objects[collection])
+        if at is not None:
+            names |= {path.rpartition("/")[2] for path in self._past if path.rpartition("/")[0] == collection}
+        return iter(["%s/%s" % (collection, name) for name in sorted(names)])
+
+
+def _merge(target: Object, patch: Object) -> None:
+    """RFC 7386."""
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            inner = target.get(key)
+            if not isinstance(inner, dict):
+                inner = target[key] = {}
+            _merge(inner, value)
+        else:
+            target[key] = value
+
+
+APPROVE = "npu.openfuyao.com/approve-reboot"
+
+
+def _note_owners(before: Object, after: Object, writer: str, now: str) -> None:
+    """managedFields for what the collection looks at: the cordon and the approval. Who changes a value owns it."""
+    for owned, value in (
+        ({"f:spec": {"f:unschedulable": {}}}, lambda item: bool(item.get("spec", {}).get("unschedulable"))),
+        (
+            {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}},
+            lambda item: item["metadata"].get("annotations", {}).get(APPROVE),
+        ),
+    ):
+        had, has = value(before), value(after)
+        if had == has:
+            continue
+        entries = after["metadata"].setdefault("managedFields", [])
+        entries[:] = [entry for entry in entries if entry["fieldsV1"] != owned]
+        if has:
+            entries.append(
+                {
+                    "manager": writer,
+                    "operation": "Update",
+                    "apiVersion": "v1",
+                    "time": now,
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": copied(owned),
+                }
+            )

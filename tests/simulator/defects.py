@@ -1,0 +1,237 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Defects that the product once had, or could easily have: each is put back into a copy of it, and must be found.
+
+That is how the simulator proves that it looks at anything. A defect is a piece of text that is replaced by another one; it stands
+here with the schedule in found/ that finds it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOUND = Path(__file__).resolve().parent / "found"
+_LIBRARY = "plugins/plugin_utils"
+
+
+@dataclasses.dataclass(frozen=True)
+class Defect:
+    """``file``: below plugins/plugin_utils; ``before``: stands in it once; ``why``: what it does."""
+
+    name: str
+    why: str
+    file: str
+    before: str
+    after: str
+
+
+DEFECTS = (
+    Defect(
+        "goes-on-with-anything",
+        "A rollback takes up the record of an upgrade and goes on with it: it rolls forward.",
+        "_maintenance/begin.py",
+        "other = maintenance_record.reason_of(found) != self._request.reason",
+        "other = False",
+    ),
+    Defect(
+        "no-record-no-trial",
+        "Only the record tells that a boot is a trial, and not the host.",
+        "_maintenance/host_side.py",
+        'return bool(trial and trial["release"] == driver != view["good"] and trial["boot_id"] == view["boot_id"])',
+        "return False",
+    ),
+    Defect(
+        "settled-by-label",
+        "A node without the label of a step counts as up to date, whatever its host runs.",
+        "_maintenance/adopt.py",
+        "        request, node = self._request, self._log.node\n        if request.release is None:",
+        "        raise NotDue(UP_TO_DATE)\n        if request.release is None:",
+    ),
+    Defect(
+        "any-cordon-is-ours",
+        "At its end a maintenance uncordons the node, whoever cordoned it since.",
+        "_maintenance/end.py",
+        "return False if maintenance_record.cordoned_by(node) in (None, maintenance_record.CORDON_MANAGER) else None",
+        "return False",
+    ),
+    Defect(
+        "keep-cordoned-ignored",
+        "The label keep-cordoned is not looked at.",
+        "_maintenance/end.py",
+        'if record["unschedulable"] or maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_KEEP_CORDONED):',
+        'if record["unschedulable"]:',
+    ),
+    Defect(
+        "two-wall-clocks",
+        "Silence is judged by what two machines take for the time.",
+        "_maintenance/begin.py",
+        "left = limit - (clock.monotonic() - started)",
+        'left = limit - (clock.now() - (maintenance_record.seconds_of(found.get("heartbeat")) or 0))',
+    ),
+    Defect(
+        "restores-what-others-park",
+        "A run restores what another one has parked, though that one lives.",
+        "_maintenance/run_liveness.py",
+        "    before = _all_signs(cluster, runs, life)\n",
+        "    return set()\n    before = _all_signs(cluster, runs, life)\n",
+    ),
+    Defect(
+        "halt-forgotten-after-cordon",
+        "A halt stops nodes that are not cordoned yet, and no other.",
+        "_maintenance/cycle.py",
+        '            return\n        self._work.check_slot()\n        if view["holders"] and',
+        '            return\n        if view["holders"] and',
+    ),
+    Defect(
+        "slot-lost-and-kept",
+        "A run that stalls, and whose slot went to another node, goes on with its own.",
+        "_maintenance/slots.py",
+        'return mine.get("run") == run',
+        "return True",
+    ),
+    Defect(
+        "no-limit",
+        "As many nodes as there are go into maintenance at once.",
+        "_maintenance/slots.py",
+        "if number and len(holders) >= number:",
+        "if False:",
+    ),
+    Defect(
+        "no-first-of-its-kind",
+        "All nodes of a kind try a new driver at once.",
+        "_maintenance/slots.py",
+        "if not pool or pool in _proved(slots):\n        return None",
+        "return None",
+    ),
+    Defect(
+        "approval-not-asked",
+        "The approval is not looked at before the intent.",
+        "_maintenance/cycle.py",
+        'if given is None and record["approval"] is None and not self._policy.auto:',
+        "if False:",
+    ),
+    Defect(
+        "skip-ignored",
+        "A node that somebody wants left out after all is rebooted.",
+        "_maintenance/context.py",
+        "        check_skip(node)\n        if not maintenance_record.unschedulable(node):",
+        "        if not maintenance_record.unschedulable(node):",
+    ),
+    Defect(
+        "uncordoned-meanwhile",
+        "A node that somebody has put back into service during its drain is rebooted.",
+        "_maintenance/context.py",
+        "        if not maintenance_record.unschedulable(node):\n            raise Uncordoned()",
+        "        pass",
+    ),
+    Defect(
+        "no-second-look-at-pods",
+        "Pods that came back since the drain are rebooted with the host.",
+        "_maintenance/cycle.py",
+        '        count = self._work.pods.evict_returned(MOST_RETURNS)\n        if count:\n            self._work.say("pods that had come back gone',
+        '        count = 0\n        if count:\n            self._work.say("pods that had come back gone',
+    ),
+    Defect(
+        "old-generation",
+        "Who takes a node over keeps the generation: what the dead run had on its way still counts.",
+        "_maintenance/begin.py",
+        "generation = max(generation, self._work.host.generation()) + 1",
+        "pass",
+    ),
+    Defect(
+        "labels-of-another-boot",
+        "install writes what it found out before somebody else rebooted the host.",
+        "_kube/client.py",
+        '        _check_boot(node, entry.get("boot_id"))\n',
+        "",
+    ),
+    Defect(
+        "lost-answer-lost-node",
+        "A write whose answer was lost is taken for somebody else's.",
+        "_maintenance/record.py",
+        "return self.record != before and values.get(ANNOTATION_RECORD) == encode(self.record)",
+        "return False",
+    ),
+    Defect(
+        "components-stay-paused",
+        "What was paused for a maintenance stays so when it is given back.",
+        "_maintenance/end.py",
+        'labels[kube_client.LABEL_COMPONENTS] = "enabled"',
+        "pass",
+    ),
+    Defect(
+        "nothing-confirmed",
+        "The driver is called good without having been confirmed on the host.",
+        "_maintenance/cycle.py",
+        'if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):',
+        "if False:",
+    ),
+    Defect(
+        "components-let-run",
+        "A node on its way back waits for components to leave that nobody has told to.",
+        "_maintenance/cycle.py",
+        "        if labels:\n            # Somebody let them run since",
+        "        if False:\n            # Somebody let them run since",
+    ),
+    Defect(
+        "left-cordoned-by-nobody",
+        "A cordon of ours whose record is gone counts as somebody else's.",
+        "_maintenance/cycle.py",
+        "ours = maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER",
+        "ours = False",
+    ),
+    Defect(
+        "conflict-wins",
+        "Records are written over whatever somebody else has written meanwhile.",
+        "_maintenance/record.py",
+        '                "resourceVersion": node["metadata"]["resourceVersion"],\n                "labels"',
+        '                "labels"',
+    ),
+)
+
+
+def planted(defect: Defect, into: Path) -> Path:
+    """A copy of what the simulator needs of the checkout, with the defect in it. Raises ValueError where its text is not there."""
+    for name in ("plugins", "roles", "tests/simulator", "tests/support"):
+        shutil.copytree(CHECKOUT / name, into / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("galaxy.yml", "meta"):
+        source = CHECKOUT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, into / name)
+    file = into / _LIBRARY / defect.file
+    text = file.read_text(encoding="utf-8")
+    if text.count(defect.before) != 1:
+        raise ValueError("%s: %s has its text %d times, not once" % (defect.name, defect.file, text.count(defect.before)))
+    file.write_text(text.replace(defect.before, defect.after), encoding="utf-8")
+    return into
+
+
+def search(tree: Path, seeds: range) -> dict[str, Any] | None:
+    """{seed, violation, schedule, length} of the first of ``seeds`` that finds the defect in ``tree``, made short; or None."""
+    return _python(tree, "first", str(seeds.start), str(seeds.stop))
+
+
+def finds(tree: Path, schedule: Path) -> str | None:
+    """What the schedule in a file violates in ``tree``, or None."""
+    return _python(tree, "violation", str(schedule))
+
+
+def _python(tree: Path, *arguments: str) -> Any:
+    """What simulator.apart answers in a process of its own, with the library of ``tree``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simulator.apart", *arguments],
+        cwd=tree / "tests",
+        env=dict(os.environ, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1"),
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout)

@@ -1,0 +1,346 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must hold, looked at after every write and every call on a host, and when all runs have ended.
+
+The world knows what no controller does: whose cordon it is, what a host really runs, which reboot was whose.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path
+from simulator.host import NEW, Host
+from simulator.schedule import Run, Schedule
+
+_RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST
+_OURS = maintenance_record.CORDON_MANAGER
+_PARKED = "npuops.ascend/parked"
+# Seconds. A run is dead when nothing is heard of it for npu_upgrade_heartbeat_limit, which is 90.
+_SILENCE = 80.0
+_MOMENT = 5.0
+
+
+class Violation(Exception):
+    """Something that must not be. ``name``: of the invariant."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__("%s: %s" % (name, text))
+        self.name = name
+
+
+class Invariants:
+    def __init__(self, schedule: Schedule, api: ApiServer) -> None:
+        self._schedule, self._api = schedule, api
+        self.pods: Any = None
+        self.hosts: dict[str, Host] = {}
+        # Nodes whose record a person took away or overwrote: what they are in then is not for a run to know.
+        self.tainted: set[str] = set()
+        self.lease_deleted = False
+        self._powered: set[str] = set()  # hosts that lost power or rebooted by themselves
+        self._opened: set[str] = set()  # nodes that a person uncordoned since their maintenance began
+        self._tries: dict[tuple[str, int, str], int] = {}
+        self._cordoned_by: dict[str, str] = {}
+        self._ended: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self._boots_at: dict[tuple[str, str], int] = {}
+        self._reboots: dict[str, list[str]] = {}  # the run that each of a host's reboots was of
+        self._read_lease: dict[str, float] = {}
+        self._wanted: dict[tuple[str, str], str | None] = {}
+        self._wrote: dict[str, float] = {}  # when a record was last written
+        self._halted_at = 0.0
+        self.running: set[str] = set()
+        self.runs = {run.name: run for run in schedule.runs}
+        self.api_calls: dict[str, float] = {}  # when a run last showed a sign of life
+        self._most_slots = [run.slots for run in schedule.runs]
+
+    # --- after every write ---
+
+    def written(self, path: str, before: Object | None, after: Object | None, writer: str) -> None:
+        if path.startswith(NODES + "/"):
+            self._node(path.rpartition("/")[2], before, after, writer)
+        elif path == LEASE and after is None:
+            self.lease_deleted = True
+        elif path == LEASE and after is not None:
+            had, has = (
+                (item or {}).get("metadata", {}).get("annotations", {}).get("npuops.ascend/slots", "{}") for item in (before, after)
+            )
+            if json.loads(has).get("halted") and not json.loads(had).get("halted"):
+                self._halted_at = self._api.timeline.time
+
+        elif path.startswith("/apis/apps/") and before is not None and after is not None:
+            self._workload(before, after)
+
+    def _workload(self, before: Object, after: Object) -> None:
+        """What a run has parked another one leaves alone as long as that run lives."""
+        mark = before["metadata"].get("annotations", {}).get(_PARKED)
+        if mark is None or _PARKED in after["metadata"].get("annotations", {}):
+            return
+        owner = json.loads(mark)["run"]
+        last = self.api_calls.get(owner)
+        if self._api.acting not in ("", owner) and owner in self.running and last is not None and not self.lease_deleted:
+            # One that has not been heard of for long may be dead; the signs of life are on the Lease.
+            if self._api.timeline.time - last < _SILENCE:
+                name = before["metadata"]["name"]
+                raise Violation("restored under a living run", "%s, parked by %s, by %s" % (name, owner, self._api.acting))
+
+    def _node(self, name: str, before: Object | None, after: Object | None, writer: str) -> None:
+        if after is None or before is None:
+            self._cordoned_by.pop(name, None)
+            self.tainted.add(name)
+            return
+        was, has = _record(before), _record(after)
+        ours = writer == _OURS
+        if not ours and was is not None and was != has:
+            self.tainted.add(name)
+        self._cordon(name, before, after, writer, ours)
+        if ours and has is not None and was is None:
+            self._begun(name, has)
+        if ours and has is not None and was is not None:
+            self._taken_over(name, was, has)
+        if ours and has is not None and has["boot_id"] is not None and (was is None or was["boot_id"] is None):
+            self._intended(name, before, was, has)
+        if ours and self._api.acting:  # and not what a dead run had on its way
+            self._wrote[name] = self._api.timeline.time
+        if ours and was is not None and has is None:
+            self._over(name, was, after)
+        cordoned = bool(after["spec"].get("unschedulable"))
+        kept = after["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
+        if cordoned and not kept and has is None and self._cordoned_by.get(name) == _OURS and name not in self.tainted:
+            last = maintenance_record.last(after)
+            if maintenance_record.LEFT not in (last.get("times") or {}):
+                raise Violation("cordon without a reason", "%s is cordoned by us, and nothing on it says why" % name)
+
+    def _cordon(self, name: str, before: Object, after: Object, writer: str, ours: bool) -> None:
+        had, has = (bool(item["spec"].get("unschedulable")) for item in (before, after))
+        if had == has:
+            return
+        if has:
+            self._cordoned_by[name] = writer
+            return
+        owner = self._cordoned_by.pop(name, None)
+        if not ours:
+            self._opened.add(name)
+            return
+        if owner != _OURS:
+            raise Violation("foreign cordon touched", "%s was cordoned by %s" % (name, owner))
+        if before["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true":
+            raise Violation("foreign cordon touched", "%s has the label keep-cordoned" % name)
+
+    def _begun(self, name: str, record: dict[str, Any]) -> None:
+        self._opened.discard(name)
+
+    def _taken_over(self, name: str, was: dict[str, Any], has: dict[str, Any]) -> None:
+        if was["run"] == has["run"]:
+            return
+        silent = self._api.timeline.time - self._wrote.get(name, 0.0)
+        if silent < _SILENCE:
+            text = "%s takes %s over from %s, which wrote %.0f s ago" % (has["run"], name, was["run"], silent)
+            raise Violation("living run taken over", text)
+
+    def _intended(self, name: str, before: Object, was: dict[str, Any] | None, has: dict[str, Any]) -> None:
+        """A reboot is certain from now on: everything that keeps a node from it has been looked at."""
+        if was is None or has["step"] != maintenance_record.REBOOT or name in self.tainted or self._stale:
+            return
+        labels, annotations = (before["metadata"].get(key, {}) for key in ("labels", "annotations"))
+        if labels.get(maintenance_record.LABEL_SKIP) == "true":
+            raise Violation("skip ignored", name)
+        if not before["spec"].get("unschedulable"):
+            raise Violation("reboot of a node in service", name)
+        run = self.runs.get(has["run"])
+        if run is not None and not run.auto and annotations.get(maintenance_record.ANNOTATION_APPROVE) != "true":
+            if was.get("approval") is None:
+                raise Violation("reboot without approval", name)
+        if has["reason"] == maintenance_record.RECOVERY_REASON or self.lease_deleted:
+            return
+        release = has["to"].get("release")
+        now, struck = self._api.timeline.time, any(fault.run == has["run"] for fault in self._schedule.faults)
+        for pod in self.pods.on_node(name):
+            there = now - self.pods.bound_at[pod["metadata"]["name"]]
+            if (
+                release
+                and there > _MOMENT
+                and "deletionTimestamp" not in pod["metadata"]
+                and not struck
+                and name not in self._opened
+            ):
+                raise Violation("intent under pods", "%s is on %s for %.0f s" % (pod["metadata"]["name"], name, there))
+        lease = self._api.peek(LEASE)
+        slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
+        self._within_slots(name, has, slots.get("holders", {}))
+        halted = slots.get("halted")
+        # Between the look and the write there is always a moment.
+        if halted and maintenance_halt.binds(halted, has["reason"]) and self._api.timeline.time - self._halted_at > _MOMENT:
+            raise Violation("reboot under a halt", name)
+        if release and not any(host.good == release for host in self.hosts.values()):
+            for other in self._api.all(NODES):
+                record = _record(other)
+                aside = slots.get("holders", {}).get(other["metadata"]["name"], {}).get("aside")
+                if other["metadata"]["name"] == name or record is None or record["boot_id"] is None or aside:
+                    continue
+                if record["to"].get("release") == release and other["metadata"]["name"] not in self.tainted:
+                    raise Violation("second before the first", "%s tries %s like %s" % (name, release, other["metadata"]["name"]))
+
+    def _within_slots(self, name: str, has: dict[str, Any], holders: dict[str, Any]) -> None:
+        if self.tainted or 0 in self._most_slots or self._api.timeline.time - self._read_lease.get(has["run"], 0.0) > _MOMENT:
+            return  # it may stall between its look at the Lease and its write to the Node
+        if holders.get(name, {}).get("run") != has["run"]:
+            raise Violation("slots", "%s is rebooted without a slot" % name)
+        others = []
+        for node in self._api.all(NODES):
+            other, record = node["metadata"]["name"], _record(node)
+            if other != name and record is not None and record["boot_id"] is not None and not holders.get(other, {}).get("aside"):
+                others.append(other)
+        if len(others) >= max(self._most_slots):
+            raise Violation("slots", "%s is rebooted, and %s is in maintenance" % (name, ", ".join(others)))
+
+    def lease_read(self, run: str) -> None:
+        self._read_lease[run] = self._api.timeline.time
+
+    def _over(self, name: str, was: dict[str, Any], after: Object) -> None:
+        last = maintenance_record.last(after)
+        self._ended.setdefault((was["run"], name), []).append(last)
+        host, outcome = self.hosts[name], last.get("outcome")
+        release = (was.get("to") or {}).get("release")
+        if name in self.tainted:
+            return
+        if outcome == "success" and release and host.good != release:
+            raise Violation("unconfirmed driver called done", "%s: %s is good, not %s" % (name, host.good, release))
+        if outcome == "rolled-back" and (host.driver != host.good or host.next):
+            text = "%s: it runs %s, %s is good, next is %s" % (name, host.driver, host.good, host.next)
+            raise Violation("not rolled back", text)
+
+    # --- on hosts ---
+
+    def rebooted(self, host: Host, boot_id: str, generation: int, release: str | None) -> None:
+        node = self._api.peek(node_path(host.name))
+        if node is None or host.name in self.tainted:
+            return
+        record = _record(node)
+        if record is None or record["boot_id"] != boot_id:
+            told = "none" if record is None else "of the boot %s" % record["boot_id"]
+            raise Violation("reboot without an intent", "%s is rebooted out of %s; its record is %s" % (host.name, boot_id, told))
+        self._reboots.setdefault(host.name, []).append(record["run"])
+        if release is None or record.get("reason") == maintenance_record.RECOVERY_REASON or host.name in self._opened:
+            return
+        left = [
+            pod["metadata"]["name"]
+            for pod in self.pods.on_node(host.name)
+            if "deletionTimestamp" not in pod["metadata"] and not self.pods.tolerates(pod)
+        ]
+        if left and not self._stale:
+            raise Violation("reboot under pods", "%s is rebooted under %s" % (host.name, ", ".join(left)))
+
+    @property
+    def _stale(self) -> bool:
+        return any(fault.kind == "stale" for fault in self._schedule.faults)
+
+    def lost_power(self, host: Host) -> None:
+        self._powered.add(host.name)
+
+    def tried(self, host: Host, release: str) -> None:
+        node = self._api.peek(node_path(host.name))
+        record = _record(node) if node else None
+        if record is None or host.name in self._powered or host.name in self.tainted:
+            return
+        key = host.name, record["first_generation"], release
+        self._tries[key] = self._tries.get(key, 0) + 1
+        if self._tries[key] > 1:
+            raise Violation("two reboots for one intent", "%s tries %s for the second time" % (host.name, release))
+
+    def confirmed(self, host: Host, release: str) -> None:
+        if release in host.broken:
+            raise Violation("bad driver confirmed", "%s on %s" % (release, host.name))
+
+    # --- what runs tell ---
+
+    def begins(self, run: Run, name: str, release: str | None) -> None:
+        self._wanted[run.name, name] = release
+        self._boots_at[run.name, name] = self._reboots.get(name, []).count(run.name)
+
+    def outcome(self, run: Run, name: str, told: dict[str, Any]) -> None:
+        outcome, ended = told["outcome"], self._ended.get((run.name, name), [])
+        if name in self.tainted or told.get("raised"):
+            return
+        if outcome == maintenance_outcome.DONE and not any(last.get("outcome") == "success" for last in ended):
+            raise Violation("told wrongly", "%s calls %s done, and no maintenance of it ended so" % (run.name, name))
+        host = self.hosts[name]
+        wanted = self._wanted.get((run.name, name))
+        if outcome == maintenance_outcome.DONE and wanted and host.good != wanted:
+            raise Violation("told wrongly", "%s calls %s done, and %s is good, not %s" % (run.name, name, host.good, wanted))
+        if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW:
+            raise Violation("told wrongly", "%s calls %s up to date, and %s is good" % (run.name, name, host.good))
+        if outcome == maintenance_outcome.BUSY and not self._stale:
+            node = self._api.peek(node_path(name))
+            record = _record(node) if node else None
+            if record is not None and record["run"] == run.name:
+                raise Violation("told wrongly", "%s calls %s busy, and nobody else has it" % (run.name, name))
+        if outcome in (maintenance_outcome.DEFERRED, maintenance_outcome.AWAITING, maintenance_outcome.WITHDRAWN):
+            node = self._api.peek(node_path(name))
+            record = _record(node) if node else None
+            if record is not None and record["run"] == run.name:
+                raise Violation("told wrongly", "%s tells %s of %s, and its record is still there" % (run.name, outcome, name))
+            if self._reboots.get(name, []).count(run.name) > self._boots_at[run.name, name]:
+                raise Violation("told wrongly", "%s tells %s of %s, and has rebooted it" % (run.name, outcome, name))
+
+    def restored(self, run: Run, told: set[str]) -> None:
+        """``told``: the workloads that the run says it has left as they are."""
+        for item in self._api.all(DEPLOYMENTS):
+            mark, name = item["metadata"].get("annotations", {}).get(_PARKED), item["metadata"]["name"]
+            if mark and json.loads(mark)["run"] == run.name and name not in told:
+                raise Violation("told wrongly", "%s does not tell that %s stays parked" % (run.name, name))
+
+
+def _record(node: Object) -> dict[str, Any] | None:
+    text = node["metadata"].get("annotations", {}).get(_RECORD)
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None
+
+
+def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invariants: Invariants, foreign: set[str]) -> None:
+    """After the runs, and the clean ones that a person starts then: nothing of ours is left, and every node is where it should be.
+
+    ``foreign``: nodes that a person keeps cordoned.
+    """
+    lease = api.peek(LEASE)
+    slots = json.loads(lease["metadata"]["annotations"].get("npuops.ascend/slots", "{}")) if lease else {}
+    for name in slots.get("holders", {}):
+        # One whose run died before it began is free as soon as somebody needs it.
+        if name not in hosts or _record(api.peek(node_path(name)) or {"metadata": {}}) is not None:
+            raise Violation("slot not given back", "of %s" % name)
+    for name, host in hosts.items():
+        node = api.peek(node_path(name))
+        if node is None:
+            raise Violation("node lost", "%s has no Node" % name)
+        labels = node["metadata"].get("labels", {})
+        if _record(node) is not None:
+            raise Violation("never ends", "%s still has a record: %s" % (name, _record(node)))
+        if host.next:
+            raise Violation("left to try", "%s tries %s at its next boot" % (name, host.next))
+        hopeless = host.incurable
+        if NEW in host.broken:
+            if host.good == NEW and name not in invariants.tainted:
+                raise Violation("bad driver confirmed", "%s ends on it" % name)
+        elif not hopeless and (host.good, host.driver) != (NEW, NEW):
+            raise Violation("not upgraded", "%s runs %s, %s is good" % (name, host.driver, host.good))
+        if labels.get(kube_client.LABEL_COMPONENTS) != "enabled" and not hopeless:
+            raise Violation("components not given back", "on %s they are %s" % (name, labels.get(kube_client.LABEL_COMPONENTS)))
+        told = labels.get(kube_client.LABEL_DRIVER_VERSION)
+        if not hopeless and told != host.driver.partition("-")[0]:
+            raise Violation("wrong label", "%s says %s, and its driver is %s" % (name, told, host.driver))
+        cordoned = bool(node["spec"].get("unschedulable"))
+        kept = labels.get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
+        # Whoever registers a Node anew does not cordon it: the maintenance restores a person's cordon with its own.
+        kept = kept or bool(maintenance_record.last(node).get("unschedulable"))
+        if cordoned and not kept and name not in foreign and not hopeless:
+            raise Violation("cordon not given back", "%s stays cordoned by %s" % (name, maintenance_record.cordoned_by(node)))
+        if not cordoned and name in foreign:
+            raise Violation("foreign cordon touched", "%s is not cordoned any more" % name)

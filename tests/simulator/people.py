@@ -1,0 +1,191 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens to a fleet while somebody works on it: people, power, hardware; and how it calms down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+from simulator.api_server import LEASE, node_path
+from simulator.schedule import Incident
+
+if TYPE_CHECKING:
+    from simulator.simulation import Simulation
+
+_KUBECTL = "kubectl"
+_HOLDER = {"pid": 4711, "command": "python3", "device": "/dev/davinci0"}
+
+
+def happen(simulation: Simulation, incident: Incident) -> None:
+    if simulation.cleaning:
+        return
+    simulation.log("%s: %s%s" % (incident.node, incident.kind, " for %g s" % incident.seconds if incident.seconds else ""))
+    _HAPPENINGS[incident.kind](simulation, incident.node, incident.seconds)
+
+
+def _change(simulation: Simulation, node: str, **patch: Any) -> None:
+    simulation.api.change(node_path(node), patch, _KUBECTL)
+
+
+def _metadata(simulation: Simulation, node: str, labels: Any = None, annotations: Any = None) -> None:
+    _change(simulation, node, metadata={"labels": labels or {}, "annotations": annotations or {}})
+
+
+def _cordon(simulation: Simulation, node: str, _seconds: float) -> None:
+    found = simulation.api.peek(node_path(node))
+    if found is not None and not found["spec"].get("unschedulable"):
+        simulation.foreign.add(node)
+        _change(simulation, node, spec={"unschedulable": True})
+
+
+def _uncordon(simulation: Simulation, node: str, _seconds: float) -> None:
+    simulation.foreign.discard(node)
+    _change(simulation, node, spec={"unschedulable": None})
+
+
+def _recordon(simulation: Simulation, node: str, seconds: float) -> None:
+    """A person makes a cordon theirs, whoever made it."""
+    found = simulation.api.peek(node_path(node))
+    if found is not None and found["spec"].get("unschedulable"):
+        _uncordon(simulation, node, seconds)
+        _cordon(simulation, node, seconds)
+
+
+def _keep(simulation: Simulation, node: str, _seconds: float) -> None:
+    """A person wants a cordon to stay, whoever made it."""
+    found = simulation.api.peek(node_path(node))
+    if found is not None and found["spec"].get("unschedulable"):
+        simulation.foreign.add(node)
+        _metadata(simulation, node, {maintenance_record.LABEL_KEEP_CORDONED: "true"})
+
+
+def _approve(simulation: Simulation, node: str, _seconds: float) -> None:
+    _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_APPROVE: "true"})
+
+
+def _unapprove(simulation: Simulation, node: str, _seconds: float) -> None:
+    _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_APPROVE: None})
+
+
+def _label(name: str, value: str | None) -> Any:
+    return lambda simulation, node, _seconds: _metadata(simulation, node, {name: value})
+
+
+def _delete_node(simulation: Simulation, node: str, _seconds: float) -> None:
+    """And its kubelet is started anew soon, or registers it when the host boots."""
+    simulation.foreign.discard(node)
+    simulation.api.delete(node_path(node), _KUBECTL)
+    simulation.timeline.at(30.0, simulation.hosts[node].restart_kubelet)
+
+
+def _delete_lease(simulation: Simulation, _node: str, _seconds: float) -> None:
+    simulation.api.delete(LEASE, _KUBECTL)
+
+
+def _remove_record(simulation: Simulation, node: str, _seconds: float) -> None:
+    found = simulation.api.peek(node_path(node))
+    if found is not None and maintenance_record.ANNOTATION_RECORD in found["metadata"]["annotations"]:
+        _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_RECORD: None})
+
+
+def _power(simulation: Simulation, node: str, _seconds: float) -> None:
+    host = simulation.hosts[node]
+    simulation.invariants.lost_power(host)
+    host.go_down()
+    simulation.pods.host_went_down(node)
+
+
+def _late_return(simulation: Simulation, node: str, seconds: float) -> None:
+    """Its next boot takes very long."""
+    simulation.hosts[node].returns_after = seconds
+
+
+def _freeze(simulation: Simulation, node: str, seconds: float) -> None:
+    simulation.hosts[node].frozen_until = simulation.timeline.time + seconds
+
+
+def _unreachable(simulation: Simulation, node: str, seconds: float) -> None:
+    simulation.hosts[node].unreachable_until = simulation.timeline.time + seconds
+
+
+def _wedge(simulation: Simulation, node: str, _seconds: float) -> None:
+    if simulation.hosts[node].up:
+        simulation.hosts[node].wedge()
+
+
+def _unwedge(simulation: Simulation, node: str, _seconds: float) -> None:
+    if not simulation.hosts[node].incurable:
+        simulation.hosts[node].unwedge()
+
+
+def _hold(simulation: Simulation, node: str, _seconds: float) -> None:
+    """A process that belongs to no pod has a chip open, for a while."""
+    host = simulation.hosts[node]
+    host.holders = [dict(_HOLDER)]
+    simulation.timeline.at(100.0, host.holders.clear)
+
+
+_HAPPENINGS: dict[str, Any] = {
+    "cordon": _cordon,
+    "uncordon": _uncordon,
+    "recordon": _recordon,
+    "keep": _keep,
+    "approve": _approve,
+    "unapprove": _unapprove,
+    "skip": _label(maintenance_record.LABEL_SKIP, "true"),
+    "unskip": _label(maintenance_record.LABEL_SKIP, None),
+    "request": _label(maintenance_record.LABEL_REQUESTED, "true"),
+    "delete-node": _delete_node,
+    "delete-lease": _delete_lease,
+    "remove-record": _remove_record,
+    "remove-state": _label(maintenance_record.LABEL_STATE, None),
+    "pause-components": _label(kube_client.LABEL_COMPONENTS, "paused"),
+    "power": _power,
+    "reboot": _power,
+    "freeze": _freeze,
+    "unreachable": _unreachable,
+    "wedge": _wedge,
+    "unwedge": _unwedge,
+    "hold": _hold,
+    "late-return": _late_return,
+}
+
+
+def calm(simulation: Simulation) -> None:
+    """What a person sees to before cleaning up, and what passes by itself."""
+    for name, host in simulation.hosts.items():
+        host.frozen_until = host.unreachable_until = 0.0
+        host.holders.clear()
+        host.power_on()
+        host.restart_kubelet()
+        if not host.incurable and host.wedged and host.up:
+            host.unwedge()
+        node = simulation.api.peek(node_path(name))
+        if node is None:
+            continue
+        labels = node["metadata"].get("labels", {})
+        wanted: dict[str, str | None] = {}
+        if maintenance_record.LABEL_SKIP in labels:
+            wanted[maintenance_record.LABEL_SKIP] = None
+        paused = any(entry.node == name and entry.kind == "pause-components" for entry in simulation.schedule.incidents)
+        if paused and maintenance_record.ANNOTATION_RECORD not in node["metadata"]["annotations"]:
+            wanted[kube_client.LABEL_COMPONENTS] = "enabled"
+        # A Node that was registered anew knows nothing of what install wrote on it; install writes it again.
+        for label, value in ((kube_client.LABEL_PRESENT, ""), (kube_client.LABEL_COMPONENTS, "enabled")):
+            if label not in labels:
+                wanted[label] = value
+        if name in simulation.invariants.tainted and host.up:
+            wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
+            if (
+                labels.get(kube_client.LABEL_COMPONENTS) == "paused"
+                and maintenance_record.ANNOTATION_RECORD not in node["metadata"]["annotations"]
+            ):
+                wanted[kube_client.LABEL_COMPONENTS] = "enabled"
+        if wanted:
+            _metadata(simulation, name, wanted)
+    simulation.api.away_until = 0.0
+    simulation.pods.calm_down()

@@ -1,0 +1,201 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens in one simulation, all of it decided beforehand: made from a seed, kept as JSON, made shorter piece by piece."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from typing import Any
+
+# What may become of one call, by its number within a run. ``seconds``: how long, where that has a meaning.
+CALL_FAULTS = (
+    "kill-before",  # the controller dies, and the call was never made
+    "kill-after",  # it took effect, and the controller dies
+    "orphan",  # the controller dies, and what it has sent takes effect only later
+    "lost-before",  # no connection
+    "lost-after",  # it took effect, and the answer is lost
+    "late",  # no answer, and it takes effect only later
+    "slow-before",  # the controller, or the network, takes its time before it takes effect
+    "slow-after",  # and after it took effect
+    "stale",  # what is read is of a replica that is behind
+    "conflict",  # 409 without a reason that anybody could see
+    "busy",  # 429
+    "webhook",  # 500: an admission webhook does not answer
+    "outage",  # the API server goes away for a while
+    "clock",  # the controller's clock is set
+)
+# What happens on a node at a time, whoever is at work there.
+PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
+MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components")
+HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
+INCIDENTS = PERSON + MISHAPS + HARDWARE
+
+KINDS = ("upgrade", "upgrade", "upgrade", "rollback", "heal", "heal", "install")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A playbook that somebody starts. ``start``: seconds; ``skew``: seconds by which its machine's clock is wrong; ``auto``:
+    whether reboots need no approval; ``steps``: a process for each step of the cycle, as in the playbook, or one for all."""
+
+    name: str
+    kind: str
+    start: float = 0.0
+    skew: float = 0.0
+    auto: bool = True
+    steps: bool = False
+    slots: int = 1
+    park: bool = False
+    retry: bool = False
+    clear_halt: bool = False
+    limit: str = ""  # one node, as with --limit
+    hook_fails: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A Deployment whose pods ask for chips. ``spare``: pods more than its budget demands, None without a budget; ``grace``:
+    seconds that a pod takes to end; ``tolerates``: whether its pods come onto cordoned nodes."""
+
+    name: str
+    replicas: int = 1
+    chips: int = 1
+    spare: int | None = None
+    grace: float = 2.0
+    tolerates: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    run: str
+    call: int
+    kind: str
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Incident:
+    time: float
+    kind: str
+    node: str
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """``bad``: nodes on which the new driver does not work; ``wedged``: nodes whose chips do not answer from the start;
+    ``eager``: kubelets report Ready at once, with the boot ID of the boot before."""
+
+    seed: int = 0
+    nodes: int = 1
+    bad: tuple[str, ...] = ()
+    wedged: tuple[str, ...] = ()
+    incurable: tuple[str, ...] = ()
+    eager: bool = False
+    runs: tuple[Run, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """How much happens: runs, faults and incidents."""
+        return len(self.runs) + len(self.faults) + len(self.incidents)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple("node-%s" % letter for letter in "abcdef"[: self.nodes])
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Schedule:
+        told: dict[str, Any] = json.loads(text)
+        for name, kind in (("runs", Run), ("workloads", Workload), ("faults", Fault), ("incidents", Incident)):
+            told[name] = tuple(kind(**entry) for entry in told.get(name, ()))
+        for name in ("bad", "wedged", "incurable"):
+            told[name] = tuple(told.get(name, ()))
+        return cls(**told)
+
+
+def make(seed: int) -> Schedule:
+    """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
+    dice = random.Random(seed)
+    nodes = dice.choices((1, 2, 3), (5, 4, 1))[0]
+    names = Schedule(nodes=nodes).names
+    some = lambda chance: tuple(name for name in names if dice.random() < chance)  # noqa: E731
+    wedged = some(0.15)
+    runs = tuple(_run(dice, number, names, wedged) for number in range(dice.choices((1, 2, 3), (4, 5, 2))[0]))
+    return Schedule(
+        seed=seed,
+        nodes=nodes,
+        bad=some(0.12),
+        wedged=wedged,
+        incurable=tuple(name for name in wedged if dice.random() < 0.2),
+        eager=dice.random() < 0.2,
+        runs=runs,
+        workloads=tuple(_workload(dice, number) for number in range(dice.choices((0, 1, 2), (4, 4, 1))[0])),
+        faults=tuple(_fault(dice, runs) for _number in range(dice.choices((0, 1, 2, 3), (3, 4, 3, 1))[0])),
+        incidents=tuple(_incident(dice, names) for _number in range(dice.choices((0, 1, 2, 3), (4, 4, 3, 1))[0])),
+    )
+
+
+def _run(dice: random.Random, number: int, names: tuple[str, ...], wedged: tuple[str, ...]) -> Run:
+    kind = dice.choice(KINDS)
+    # Most often one begins when another is in the middle, or has just died.
+    start = 0.0 if number == 0 else round(dice.choice((dice.uniform(0, 3), dice.uniform(0, 60), dice.uniform(60, 400))), 1)
+    return Run(
+        name="%s-%d" % (kind, number + 1),
+        kind=kind,
+        start=start,
+        skew=dice.choices((0.0, round(dice.uniform(-7200, 7200))), (4, 1))[0],
+        auto=dice.random() < 0.75,
+        steps=dice.random() < 0.3,
+        slots=dice.choices((1, 2, 0), (6, 4, 1))[0],
+        park=dice.random() < 0.15,
+        retry=dice.random() < 0.2,
+        clear_halt=dice.random() < 0.15,
+        limit=dice.choice(names) if len(names) > 1 and dice.random() < 0.25 else "",
+        hook_fails=dice.random() < 0.04,
+    )
+
+
+def _workload(dice: random.Random, number: int) -> Workload:
+    replicas = dice.choice((1, 1, 2))
+    return Workload(
+        name="job-%d" % (number + 1),
+        replicas=replicas,
+        chips=dice.choice((1, 4, 8)),
+        spare=dice.choice((None, None, 0, 1)),
+        grace=dice.choice((1.0, 5.0, 30.0, 400.0)),
+        tolerates=dice.random() < 0.1,
+    )
+
+
+def _fault(dice: random.Random, runs: tuple[Run, ...]) -> Fault:
+    # What a run that dies, or whose words come late, leaves to the next one is where most mistakes are made.
+    kind = dice.choice(CALL_FAULTS if dice.random() < 0.6 else ("kill-before", "kill-after", "orphan", "late", "slow-before"))
+    seconds = {
+        "late": dice.choice((1, 10, 60, 200)),
+        "orphan": dice.choice((10, 60, 120, 200)),
+        "slow-before": dice.choice((2, 20, 100, 400)),
+        "slow-after": dice.choice((2, 20, 100, 400)),
+        "stale": dice.choice((1, 10, 60)),
+        "outage": dice.choice((5, 45, 300)),
+        "clock": dice.choice((-86400, -3600, -30, 30, 3600, 86400)),
+    }.get(kind, 0)
+    # A run of one node makes some sixty calls, most of what matters among the first forty.
+    return Fault(dice.choice(runs).name, int(dice.triangular(1, 90, 12)), kind, float(seconds))
+
+
+def _incident(dice: random.Random, names: tuple[str, ...]) -> Incident:
+    kind = dice.choice(
+        INCIDENTS if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return")
+    )
+    time = dice.choice((dice.uniform(0, 15), dice.uniform(0, 90), dice.uniform(0, 400)))
+    seconds = {"freeze": dice.choice((20, 120, 400)), "unreachable": dice.choice((20, 120, 400)), "late-return": 900}.get(kind, 0)
+    return Incident(round(time, 1), kind, dice.choice(names), float(seconds))

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The simulator: the same schedule always takes the same course, what it found stays mended, and it finds what it must."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from simulator import defects
+from simulator.invariants import Violation
+from simulator.schedule import Fault, Incident, Run, Schedule, Workload, make
+from simulator.shrink import shortest
+from simulator.simulation import simulate
+
+REGRESSIONS = sorted((defects.CHECKOUT / "tests" / "simulator" / "regressions").glob("*.json"))
+
+
+def test_a_quiet_upgrade():
+    result = simulate(Schedule(nodes=2, runs=(Run("upgrade-1", "upgrade"),), workloads=(Workload("job", spare=1),)), tell=True)
+    story = "\n".join(result.story)
+    assert result.violation is None
+    for name in ("node-a", "node-b"):
+        assert f"{name} boots with 25.5.0-k-bbbbbbbbbbbb on trial" in story
+        assert f"upgrade-1 tells of {name}: done." in story
+    assert "evict job-1" in story
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_same_seed_takes_the_same_course(seed):
+    first, second = simulate(make(seed), tell=True), simulate(make(seed), tell=True)
+    assert first.story == second.story and first.calls == second.calls > 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_schedule_in_a_file_is_the_same(seed):
+    schedule = make(seed)
+    assert Schedule.from_json(schedule.to_json()) == schedule
+
+
+def test_what_happens_is_seen():
+    """Every kind of fault and incident that a schedule can have does something."""
+    calm = Schedule(runs=(Run("upgrade-1", "upgrade"),), workloads=(Workload("job"),))
+    quiet = simulate(calm, tell=True).story
+    cases = [
+        dataclasses.replace(calm, faults=(Fault("upgrade-1", 12, kind, 5.0),))
+        for kind in ("kill-before", "slow-after", "lost-after")
+    ]
+    cases += [
+        dataclasses.replace(calm, incidents=(Incident(3.0, kind, "node-a", 30.0),)) for kind in ("cordon", "power", "delete-node")
+    ]
+    for case in cases:
+        assert simulate(case, tell=True).story != quiet, case
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_what_was_found_stays_mended(path):
+    result = simulate(Schedule.from_json(path.read_text(encoding="utf-8")))
+    assert result.violation is None
+
+
+def test_a_schedule_is_made_short(monkeypatch):
+    """Of much that happens, only what it takes is left."""
+    import simulator.shrink
+
+    def broken_by_cordon_and_kill(schedule, tell=False):
+        kinds = {entry.kind for entry in (*schedule.faults, *schedule.incidents)}
+        found = Violation("test", "it") if {"cordon", "kill-after"} <= kinds else None
+        return type("Result", (), {"violation": found})
+
+    monkeypatch.setattr(simulator.shrink, "simulate", broken_by_cordon_and_kill)
+    long = dataclasses.replace(
+        make(8),
+        nodes=3,
+        runs=(Run("upgrade-1", "upgrade", 3.0, skew=5.0), Run("heal-2", "heal")),
+        faults=(Fault("upgrade-1", 3, "kill-after"), Fault("heal-2", 4, "late", 5.0)),
+        incidents=(Incident(1.0, "approve", "node-a"), Incident(2.0, "cordon", "node-a")),
+    )
+    short = shortest(long, "test")
+    assert short.length == 3 and len(short.runs) == 1 and short.nodes == 1
+    assert [entry.kind for entry in (*short.faults, *short.incidents)] == ["kill-after", "cordon"]
+
+
+@pytest.mark.parametrize("defect", defects.DEFECTS, ids=lambda defect: defect.name)
+def test_a_planted_defect_is_found(defect, tmp_path):
+    """By the schedule that a search of at most 100,000 has come to; without the defect it violates nothing."""
+    file = defects.FOUND / f"{defect.name}.json"
+    assert simulate(Schedule.from_json(file.read_text(encoding="utf-8"))).violation is None
+    assert defects.finds(defects.planted(defect, tmp_path), file), f"{json.loads(file.read_text())} no longer finds {defect.why}"
+
+
+def test_there_are_enough_defects():
+    assert len(defects.DEFECTS) >= 15
+    assert {file.stem for file in defects.FOUND.glob("*.json")} == {defect.name for defect in defects.DEFECTS}
