@@ -35,7 +35,9 @@ class ActionModule(ClusterAction):
         remaining = withdrawal.others(departures, nodes)
         theirs = params["device_plugin_labels"]
         left = {} if theirs else withdrawal.left(departures)
-        done = withdrawal.take_back(cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs)
+        done = withdrawal.take_back(
+            cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs, params["force"]
+        )
         result = {
             "changed": bool(done),
             "done": done,

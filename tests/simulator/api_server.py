@@ -125,6 +125,12 @@ class ApiServer:
             raise kube_client.Conflict("%s already exists" % path)
         return copied(self.create(path, copied(body), writer))
 
+    def remove(self, path: str) -> Object:
+        if self.peek(path) is None:
+            raise kube_client.NotFound("%s not found" % path)
+        self.delete(path, "python")
+        return {"kind": "Status", "status": "Success"}
+
     def patch(self, path: str, body: Object, writer: str) -> Object:
         before = self.peek(path)
         if before is None:

@@ -223,6 +223,8 @@ class Cluster:
             return self._controller.call("get " + path, lambda at: self._read(path, params, at), writes=False)
         if path.endswith("/eviction"):
             return self._evict(path, body or {}, bool(params.get("dry_run")))
+        if method == "delete":
+            return self._controller.call("delete " + path, lambda _at: self._api.remove(path), writes=True)
         sent = copied(body)
         return self._controller.call("post " + path, lambda _at: self._api.post(path, copied(sent), "python"), writes=True)
 
@@ -232,8 +234,10 @@ class Cluster:
         return self._controller.call(what, lambda _at: self._api.pods.evict(name, uid, dry_run), writes=not dry_run)
 
     def _read(self, path: str, params: dict[str, Any], at: float | None) -> Object:
-        if path == PODS:
+        if path == PODS or path.endswith("/pods"):
             items = copied(self._api.pods.listed(params.get("field_selector")))
+            namespace = path.split("/")[4] if path != PODS else None
+            items = [pod for pod in items if namespace in (None, pod["metadata"]["namespace"])]
         elif path == BUDGETS:
             items = self._api.pods.budgets()
         elif path == "/apis":

@@ -190,6 +190,13 @@ DEFECTS = (
         "ours = False",
     ),
     Defect(
+        "uninstall-does-not-look-again",
+        "uninstall takes the record from a node with which an upgrade has begun meanwhile.",
+        "_fleet/withdrawal.py",
+        "if one.in_maintenance and not force:",
+        "if False:",
+    ),
+    Defect(
         "conflict-wins",
         "Records are written over whatever somebody else has written meanwhile.",
         "_maintenance/record.py",

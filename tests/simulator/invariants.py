@@ -98,6 +98,9 @@ class Invariants:
         was, has = _record(before), _record(after)
         ours = writer == _OURS
         if not ours and was is not None and was != has:
+            acting = self.runs.get(self._api.acting)
+            if acting is not None:
+                raise Violation("maintenance disturbed", "%s overwrites the record of %s" % (acting.name, name))
             self.tainted.add(name)
         self._cordon(name, before, after, writer, ours)
         if ours and has is not None and was is None:

@@ -178,6 +178,8 @@ def calm(simulation: Simulation) -> None:
         for label, value in ((kube_client.LABEL_PRESENT, ""), (kube_client.LABEL_COMPONENTS, "enabled")):
             if label not in labels:
                 wanted[label] = value
+        if kube_client.LABEL_DRIVER_VERSION not in labels and host.up:
+            wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
         if name in simulation.invariants.tainted and host.up:
             wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
             if (

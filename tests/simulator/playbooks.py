@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -29,6 +30,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
+from simulator.api_server import LEASE
 from simulator.controller import Cluster, Controller, HostPort, Killed
 from simulator.host import CHIPS, NEW, RESOURCE, Host
 
@@ -78,7 +80,13 @@ class Playbook:
     def play(self) -> None:
         """To its end. What ends it early, as it would end the playbook, is told."""
         try:
-            {"upgrade": self._roll, "rollback": self._roll, "heal": self._heal, "install": self._install}[self._run.kind]()
+            {
+                "upgrade": self._roll,
+                "rollback": self._roll,
+                "heal": self._heal,
+                "install": self._install,
+                "uninstall": self._uninstall,
+            }[self._run.kind]()
         except NpuError as exc:
             self._say("%s ends: %s" % (self._run.name, exc.message))
 
@@ -289,6 +297,21 @@ class Playbook:
                 wanted.append({"name": name, "labels": labels, "annotations": {}, "boot_id": view["boot_id"]})
         kube_client.apply_metadata(_WithNodes(self._cluster), wanted)  # type: ignore[arg-type]
 
+    # --- uninstall ---
+
+    def _uninstall(self) -> None:
+        """What uninstall takes from the Nodes, and the Lease with the last one."""
+        asked = [_asked(name, self._facts(name)) for name in self._hosts]
+        cluster = _WithNodes(self._cluster)
+        nodes = cluster.nodes()
+        departures = withdrawal.leaving(asked, nodes, self._cluster.list("/api/v1/pods"))
+        problem = withdrawal.refusal(departures, force=False)
+        if problem:
+            raise NpuError(problem)
+        withdrawal.take_back(self._cluster, NAMESPACE, departures, 120, clock=self._clock)
+        if not withdrawal.others(departures, nodes):
+            self._cluster.request("delete", LEASE)
+
 
 class _WithNodes:
     """A RetryingCluster with Cluster.nodes, which goes the same way."""
@@ -321,6 +344,7 @@ def _asked(name: str, view: dict[str, Any] | None) -> Any:
         "family": {"resource": RESOURCE},
         "chip_count": CHIPS,
         "uptime": view["uptime"],
+        "boot_id": view["boot_id"],
         "driver": {"failed": view["failed"]},
     }
     return {"name": name, "config": {}, "facts": facts, "unreachable": False, "error": None, "variables": []}

@@ -33,7 +33,7 @@ MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "paus
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
 INCIDENTS = PERSON + MISHAPS + HARDWARE
 
-KINDS = ("upgrade", "upgrade", "upgrade", "rollback", "heal", "heal", "install")
+KINDS = ("upgrade", "upgrade", "upgrade", "upgrade", "rollback", "rollback", "heal", "heal", "install", "uninstall")
 
 
 @dataclasses.dataclass(frozen=True)

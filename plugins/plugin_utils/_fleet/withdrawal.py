@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -13,9 +12,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 # Labels and annotations whose names are ours, but for two that only people put.
+CLOCK = Clock()
+
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
 
@@ -70,7 +72,7 @@ class Leaving:
             )
         if force:
             return reasons
-        if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(self.node):
+        if self.in_maintenance:
             reasons.append("the node %s is under maintenance; let that finish first" % self.node_name)
         if self.pods:
             reasons.append(
@@ -78,6 +80,10 @@ class Leaving:
                 "leaves what they have mounted" % ", ".join(self.pods)
             )
         return reasons
+
+    @property
+    def in_maintenance(self) -> bool:
+        return self.node is not None and kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(self.node)
 
     def patch(self) -> Object | None:
         """The merge patch that takes what is ours from the Node, or None."""
@@ -195,17 +201,19 @@ def take_back(
     timeout: float,
     check_mode: bool = False,
     device_plugin_labels: bool = False,
+    force: bool = False,
+    clock: Clock = CLOCK,
 ) -> list[str]:
     """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
-    what the device plugin wrote on the nodes goes as well.
+    what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun meanwhile does not count.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
     """
     each = AllOf()
     for one in departures:
-        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode)
+        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force)
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
-    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout):
+    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout, 1.0, clock):
         # Not sooner: the device plugin would write it again.
         for one in gone:
             each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
@@ -215,9 +223,18 @@ def take_back(
     return each.results
 
 
-def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False) -> str | None:
-    """Take labels and annotations from one node; a phrase of what was (or would be) done, or None."""
-    return _take(cluster, one, one.patch, check_mode)
+def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force: bool = False) -> str | None:
+    """Take labels and annotations from one node; a phrase of what was (or would be) done, or None.
+
+    Raises NpuError when a maintenance has begun there since the node was read, unless ``force``.
+    """
+
+    def patch() -> Object | None:
+        if one.in_maintenance and not force:
+            raise NpuError("A maintenance has begun on it meanwhile. Let that finish, then run this again")
+        return one.patch()
+
+    return _take(cluster, one, patch, check_mode)
 
 
 def _withdraw_plugins(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | None:
@@ -259,22 +276,22 @@ def _forget_chips(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | 
 
 
 def wait_until_gone(
-    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0
+    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0, clock: Clock = CLOCK
 ) -> None:
     """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
     names = {one.node_name for one in departures if one.node is not None}
-    deadline = time.monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     while True:
         pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, namespace, names)]
         if not pods:
             return
-        if time.monotonic() >= deadline:
+        if clock.monotonic() >= deadline:
             told = ", ".join("%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods)
             raise NpuError(
                 "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then run again"
                 % (timeout, told, namespace)
             )
-        time.sleep(interval)
+        clock.sleep(interval)
 
 
 def _is_component(pod: Object, namespace: str, nodes: Collection[str]) -> bool:

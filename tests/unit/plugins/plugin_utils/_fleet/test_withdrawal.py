@@ -139,6 +139,22 @@ def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
         withdrawal.wait_until_gone(cluster, "npu-operator", departures, 0, 0.01)
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_a_maintenance_that_begins_meanwhile_keeps_its_record(api, cluster, force):
+    """A fleet takes a while; an upgrade may begin with the last node before its turn comes."""
+    api.put(NODES, npu_node("a"), npu_node("b"))
+    departures = withdrawal.leaving([host("a"), host("b")], cluster.nodes(), [])
+    api.put(NODES, npu_node("b", annotations={"npuops.ascend/maintenance": "{}"}))
+    if force:
+        withdrawal.take_back(cluster, "npu-operator", departures, timeout=60, force=True)
+    else:
+        with pytest.raises(NpuError, match="the node b: A maintenance has begun on it meanwhile. .* run this again"):
+            withdrawal.take_back(cluster, "npu-operator", departures, timeout=60)
+    assert "npuops.ascend/components" not in api.objects[NODES]["a"]["metadata"]["labels"]
+    left = api.objects[NODES]["b"]["metadata"]
+    assert ("npuops.ascend/maintenance" in left["annotations"], "npuops.ascend/components" in left["labels"]) == (not force,) * 2
+
+
 def test_a_node_that_cannot_be_written_keeps_no_other_one(api, cluster):
     """Nor does a ConfigMap; and nobody waits for the pods of the node that keeps its labels."""
     api.put(NODES, npu_node("a"), npu_node("b"))
