@@ -95,6 +95,8 @@ class Invariants:
             self._cordoned_by.pop(name, None)
             self.tainted.add(name)
             return
+        if self._api.acting in self.runs and self.runs[self._api.acting].kind == "uninstall":
+            self.tainted.add(name)  # with what it takes away goes what a cordon was for
         was, has = _record(before), _record(after)
         ours = writer == _OURS
         if not ours and was is not None and was != has:
@@ -181,7 +183,8 @@ class Invariants:
         # Between the look and the write there is always a moment.
         if halted and maintenance_halt.binds(halted, has["reason"]) and self._api.timeline.time - self._halted_at > _MOMENT:
             raise Violation("reboot under a halt", name)
-        if release and not any(host.good == release for host in self.hosts.values()):
+        proved = any(pool.endswith(" %s" % release) for pool in slots.get("proved", ()))
+        if release and not proved and not any(host.good == release for host in self.hosts.values()):
             for other in self._api.all(NODES):
                 record = _record(other)
                 aside = slots.get("holders", {}).get(other["metadata"]["name"], {}).get("aside")
@@ -343,6 +346,8 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
         kept = labels.get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
         # Whoever registers a Node anew does not cordon it: the maintenance restores a person's cordon with its own.
         kept = kept or bool(maintenance_record.last(node).get("unschedulable"))
+        # uninstall takes away what tells whose a cordon is, and leaves the cordon.
+        kept = kept or any(run.kind == "uninstall" for run in schedule.runs)
         if cordoned and not kept and name not in foreign and not hopeless:
             raise Violation("cordon not given back", "%s stays cordoned by %s" % (name, maintenance_record.cordoned_by(node)))
         if not cordoned and name in foreign:

@@ -178,9 +178,10 @@ def calm(simulation: Simulation) -> None:
         for label, value in ((kube_client.LABEL_PRESENT, ""), (kube_client.LABEL_COMPONENTS, "enabled")):
             if label not in labels:
                 wanted[label] = value
-        if kube_client.LABEL_DRIVER_VERSION not in labels and host.up:
+        # Of a trial, install says nothing.
+        if kube_client.LABEL_DRIVER_VERSION not in labels and host.up and host.driver == host.good:
             wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
-        if name in simulation.invariants.tainted and host.up:
+        if name in simulation.invariants.tainted and host.up and host.driver == host.good:
             wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
             if (
                 labels.get(kube_client.LABEL_COMPONENTS) == "paused"

@@ -188,7 +188,7 @@ class Simulation:
                 return False
             if NEW not in host.broken and host.good != NEW:
                 return False
-        return True
+        return not any(PARKED in item["metadata"].get("labels", {}) for item in self.api.all(DEPLOYMENTS))
 
     def _check_workloads(self) -> None:
         wanted = {workload.name: workload.replicas for workload in self.schedule.workloads}

@@ -25,6 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots i
 _PREFIX = "npuops.ascend/parked-by."
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,48}[A-Za-z0-9]")
 _LOOK_SECONDS = 5.0
+_LATE_SECONDS = 30.0
 
 
 def _key(run: str) -> str:
@@ -57,11 +58,13 @@ class Life:
         """Renew the sign, if this run has one and it is time to."""
         if not self._shown or self._clock.monotonic() - self._last < maintenance_record.BEAT_SECONDS:
             return
+        # Who comes here seldom, because a host does not answer, does not wait for others of this run to do it.
+        late = self._clock.monotonic() - self._last >= _LATE_SECONDS
         self._last = self._clock.monotonic()
         try:
             sign = self.signs().get(_key(self._run))
             self._shown = sign is not None
-            if sign is not None and sign == self._sign:
+            if sign is not None and (sign == self._sign or late):
                 self._write()
             else:
                 self._sign = sign  # it is new here; another process renews it

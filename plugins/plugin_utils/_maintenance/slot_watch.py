@@ -46,6 +46,10 @@ class SlotWatch:
         """The holder's maintenance if it has ended, and only giving the slot back was left; else None."""
         return self._look(name, holder).ended
 
+    def has_begun(self, name: str, holder: SlotHolder) -> bool:
+        """Whether there is a maintenance on the holder's node, by whichever run."""
+        return self._look(name, holder).record is not None
+
     def abandoned(self, name: str, holder: SlotHolder, limit: float) -> bool:
         """Whether the holder's run is done with the node, or died before it began."""
         sight = self._look(name, holder)

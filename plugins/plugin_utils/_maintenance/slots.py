@@ -113,6 +113,10 @@ class Slots:
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
             if not recovers and _upgrades(_counted(holders)) and slots["max"] != maximum:
+                others = _upgrades(_counted(holders))
+                if not any(self._watch.has_begun(name, holder) for name, holder in others.items()):
+                    # About to begin, or dead: then they are dropped before long.
+                    return Wait("not yet begun: %s" % _holders_text(others), others)
                 raise Refused(
                     "Another run works with %s, this one was started with %s, and the number applies to the whole cluster: wait"
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."

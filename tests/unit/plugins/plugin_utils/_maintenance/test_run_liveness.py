@@ -50,6 +50,21 @@ def test_many_workers_of_one_run_renew_one_sign(api, life, clock):
     assert 6 <= len(signs) and writes(api) - before <= 20
 
 
+def test_who_is_kept_waiting_by_a_host_shows_that_the_run_lives(life, clock):
+    """Another worker of the run renewed the sign last, and is done; this one comes here once a minute."""
+    life().begin()
+    done, waits = life(), life()
+    clock.sleep(15)
+    waits.beat()
+    done.beat()
+    clock.sleep(11)
+    done.beat()
+    signs = life().signs()
+    clock.sleep(51)
+    waits.beat()
+    assert life().signs() != signs
+
+
 def test_a_server_that_is_away_ends_nobody(api, life, clock):
     mine = life()
     mine.begin()

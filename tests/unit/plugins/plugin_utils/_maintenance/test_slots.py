@@ -118,6 +118,16 @@ def test_recoveries_alone_do_not_say_how_many_an_upgrade_may_take(world, slots):
     assert world.slots()["max"] == 3
 
 
+def test_another_number_waits_for_who_died_before_it_began(world, slots):
+    """A run that comes and goes sees of nobody that it died: refused at once, it would be each time."""
+    slots.hold("npu-a", "dead")
+    world.clock.sleep(3600)
+    assert "not yet begun: npu-a (run dead" in slots.take("npu-b", "run-2", 2)
+    world.clock.sleep(61)
+    assert slots.take("npu-b", "run-2", 2) is None
+    assert world.slots()["holders"].keys() == {"npu-b"} and world.slots()["max"] == 2
+
+
 def test_another_number_is_refused_while_others_work(world, slots):
     slots.take("npu-a", "run-1", 1)
     annotate(world, "npu-a", **{RECORD: RUNNING})
