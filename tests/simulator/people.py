@@ -181,8 +181,9 @@ def calm(simulation: Simulation) -> None:
         # Of a trial, install says nothing.
         if kube_client.LABEL_DRIVER_VERSION not in labels and host.up and host.driver == host.good:
             wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
-        if name in simulation.invariants.tainted and host.up and host.driver == host.good:
-            wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
+        if name in simulation.invariants.tainted and host.up:
+            if host.driver == host.good:
+                wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
             if (
                 labels.get(kube_client.LABEL_COMPONENTS) == "paused"
                 and maintenance_record.ANNOTATION_RECORD not in node["metadata"]["annotations"]
