@@ -190,6 +190,13 @@ DEFECTS = (
         "ours = False",
     ),
     Defect(
+        "uninstall-leaves-cordons",
+        "uninstall takes away what tells whose a cordon is, and leaves the cordon.",
+        "_fleet/withdrawal.py",
+        "return not kept and maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER",
+        "return False",
+    ),
+    Defect(
         "uninstall-does-not-look-again",
         "uninstall takes the record from a node with which an upgrade has begun meanwhile.",
         "_fleet/withdrawal.py",

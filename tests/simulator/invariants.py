@@ -130,7 +130,8 @@ class Invariants:
             self._cordoned_by[name] = writer
             return
         owner = self._cordoned_by.pop(name, None)
-        if not ours:
+        acting = self.runs.get(self._api.acting)
+        if not ours and acting is None:
             self._opened.add(name)
             return
         if owner != _OURS:
@@ -346,8 +347,6 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
         kept = labels.get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
         # Whoever registers a Node anew does not cordon it: the maintenance restores a person's cordon with its own.
         kept = kept or bool(maintenance_record.last(node).get("unschedulable"))
-        # uninstall takes away what tells whose a cordon is, and leaves the cordon.
-        kept = kept or any(run.kind == "uninstall" for run in schedule.runs)
         if cordoned and not kept and name not in foreign and not hopeless:
             raise Violation("cordon not given back", "%s stays cordoned by %s" % (name, maintenance_record.cordoned_by(node)))
         if not cordoned and name in foreign:

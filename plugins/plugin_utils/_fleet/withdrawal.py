@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Labels and annotations whose names are ours, but for two that only people put.
 CLOCK = Clock()
@@ -90,7 +91,7 @@ class Leaving:
         if self.node is None:
             return None
         annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
-        return _removal(self.node, our_labels(self.node), annotations)
+        return _removal(self.node, our_labels(self.node), annotations, _left_cordoned(self.node))
 
     def plugins_patch(self) -> Object | None:
         """The same with what the device plugin wrote."""
@@ -99,16 +100,22 @@ class Leaving:
         return _removal(self.node, _plugins(self.node, "labels"), _plugins(self.node, "annotations"))
 
 
-def _removal(node: Object, labels: Collection[str], annotations: Collection[str]) -> Object | None:
+def _removal(node: Object, labels: Collection[str], annotations: Collection[str], uncordon: bool = False) -> Object | None:
     metadata: Object = {}
     if labels:
         metadata["labels"] = dict.fromkeys(sorted(labels))
     if annotations:
         metadata["annotations"] = dict.fromkeys(sorted(annotations))
-    if not metadata:
+    if not metadata and not uncordon:
         return None
     metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
-    return {"metadata": metadata}
+    return {"metadata": metadata, "spec": {"unschedulable": None}} if uncordon else {"metadata": metadata}
+
+
+def _left_cordoned(node: Object) -> bool:
+    """Whether a maintenance left a cordon, such as on a node whose driver did not work, that nobody wants to keep."""
+    kept = kube_client.labels(node).get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
+    return not kept and maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER
 
 
 def _plugins(node: Object, part: str) -> set[str]:
@@ -261,7 +268,8 @@ def _take(
                 raise
             one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
             continue
-        return "remove %s from node %s" % (", ".join(_keys(patch)), one.node_name)
+        told = ["remove %s from node %s" % (", ".join(_keys(patch)), one.node_name)] if _keys(patch) else []
+        return "; ".join(told + (["uncordon node %s" % one.node_name] if "spec" in patch else []))
     return None
 
 

@@ -8,10 +8,12 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
 
+from support.kube.field_owners import cordon_of
 from support.kube.stub import WEBHOOK_DOWN, node
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"
+KEEP = "npuops.ascend/keep-cordoned"
 INSTALLED = {
     "openfuyao.com/npu.present": "",
     "npuops.ascend/chip": "910B",
@@ -58,6 +60,21 @@ def test_labels_that_are_ours_go_and_others_stay(api, cluster):
     assert left["annotations"] == {"note": "x"}
     assert api.objects[NODES]["b"]["metadata"]["labels"] == INSTALLED
     assert withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0]) is None
+
+
+@pytest.mark.parametrize(
+    "manager, labels, stays",
+    [("npuops.ascend-maintenance", {}, False), ("npuops.ascend-maintenance", {KEEP: "true"}, True), ("kubectl-cordon", {}, True)],
+)
+def test_the_cordon_of_a_maintenance_goes_and_others_stay(api, cluster, manager, labels, stays):
+    """A maintenance leaves a node cordoned whose driver does not work; nobody else would ever give that back."""
+    left = npu_node("a", unschedulable=True)
+    left["metadata"]["managedFields"] = [cordon_of(manager)]
+    left["metadata"]["labels"].update(labels)
+    api.put(NODES, left)
+    done = withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0])
+    assert bool(api.objects[NODES]["a"]["spec"].get("unschedulable")) is stays
+    assert ("; uncordon node a" in done) is not stays
 
 
 def test_check_mode_writes_nothing(api, cluster):
