@@ -2,3 +2,5 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A deterministic simulator of whole fleets: see README.md in this directory."""
+
+from support import collection  # noqa: F401  (makes the checkout importable)

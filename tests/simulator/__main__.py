@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from support import collection  # noqa: F401  (makes the checkout importable)  # isort: skip
-
 import argparse
 import json
 import sys

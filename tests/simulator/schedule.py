@@ -127,7 +127,10 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     nodes = dice.choices((1, 2, 3), (5, 4, 1))[0]
     names = Schedule(nodes=nodes).names
-    some = lambda chance: tuple(name for name in names if dice.random() < chance)  # noqa: E731
+
+    def some(chance: float) -> tuple[str, ...]:
+        return tuple(name for name in names if dice.random() < chance)
+
     wedged = some(0.15)
     runs = tuple(_run(dice, number, names, wedged) for number in range(dice.choices((1, 2, 3), (4, 5, 2))[0]))
     return Schedule(

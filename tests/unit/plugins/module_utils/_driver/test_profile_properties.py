@@ -162,13 +162,13 @@ numbers = st.one_of(
 
 
 @given(numbers, numbers, numbers)
-def test_versions_have_an_order(a, b, c):
+def test_versions_have_an_order(x, y, z):
     with bounded():
-        assert version_info.compare(a, a) == 0
-        assert version_info.compare(a, b) == -version_info.compare(b, a)
-        if version_info.compare(a, b) <= 0 and version_info.compare(b, c) <= 0:
-            assert version_info.compare(a, c) <= 0
-        assert version_info.in_range(a, a, a)
+        assert version_info.compare(x, x) == 0
+        assert version_info.compare(x, y) == -version_info.compare(y, x)
+        if version_info.compare(x, y) <= 0 and version_info.compare(y, z) <= 0:
+            assert version_info.compare(x, z) <= 0
+        assert version_info.in_range(x, x, x)
 
 
 @given(
