@@ -262,17 +262,17 @@ class HostPort:
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> Any:
         what = "reboot out of %s (generation %d, release %s)" % (boot_id, generation, release)
-        return self._call(what, lambda: self._host.rebooted(boot_id, generation, release, refuse_held))
+        return self._call(what, lambda: self._host.reboot(boot_id, generation, release, refuse_held))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         what = "confirm %s (generation %d, %s)" % (release, generation, boot_id)
-        self._call(what, lambda: self._host.confirmed(generation, release, boot_id))
+        self._call(what, lambda: self._host.confirm(generation, release, boot_id))
 
     def withdrawn(self, generation: int) -> None:
-        self._call("withdraw (generation %d)" % generation, lambda: self._host.withdrawn(generation))
+        self._call("withdraw (generation %d)" % generation, lambda: self._host.withdraw(generation))
 
     def validate(self, version: str | None) -> Any:
-        return self._call("validate", lambda: self._host.validate(version), writes=False)
+        return self._call("validate", lambda: self._host.validation(version), writes=False)
 
     def _call(self, what: str, effect: Callable[[], Any], writes: bool = True) -> Any:
         return self._controller.call("%s: %s" % (self._host.name, what), lambda _at: effect(), writes, self._host)

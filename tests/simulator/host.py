@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from simulator.api_server import ApiServer, node_path, rfc3339
 from simulator.timeline import Timeline
+from support.fleet.boot_loader import BootLoader
 
 OLD, NEW = "25.2.0-k-aaaaaaaaaaaa", "25.5.0-k-bbbbbbbbbbbb"
 RESOURCE = "huawei.com/Ascend910"
@@ -27,28 +28,16 @@ _COMPONENTS = 3.0  # until what a label asks for runs, or has left
 _AGENT = 10.0
 
 
-class Host:
-    """``log(sentence)``; ``before_reboot(host, boot_id, generation, release)`` is called when a run's reboot takes effect."""
+class Host(BootLoader):
+    """``watch``: the Invariants, which hear of reboots and drivers; ``log(sentence)``; ``eager``: its kubelet reports Ready before
+    it knows the new boot ID."""
 
-    def __init__(self, timeline: Timeline, api: ApiServer, name: str, watch: Any, log: Any, eager: bool) -> None:
+    def __init__(self, timeline: Timeline, api: ApiServer, name: str, watch: Any, log: Callable[[str], None], eager: bool) -> None:
+        super().__init__(name, OLD)
         self._timeline, self._api, self._watch, self._log, self._eager = timeline, api, watch, log, eager
-        self.name = name
-        self.driver: str = OLD
-        self.good: str = OLD
-        self.next: str | None = None
-        self.previous: str | None = None
-        self.trial: dict[str, Any] | None = None
-        self.generation = 0
-        self.boots = 0
-        self.boot_id = "boot-%s-0" % name
         self.booted_at = timeline.time - 10_000
-        self.up = True
         self.returns_after = _BOOT
         self.unreachable_until = self.frozen_until = 0.0
-        self.holders: list[dict[str, Any]] = []
-        self.going_down = False
-        self.broken: set[str] = set()
-        self.wedged = self.suspended = self.incurable = False
         self.components = True  # whether their pods run
         self._lives = 0  # tells what was planned in an earlier life from the present one
 
@@ -66,10 +55,6 @@ class Host:
             },
         }
         self._api.create(node_path(self.name), item, "kubelet")
-
-    @property
-    def works(self) -> bool:
-        return self.driver not in self.broken
 
     @property
     def _offers(self) -> bool:
@@ -91,16 +76,10 @@ class Host:
     def _boot(self, life: int) -> None:
         if self.up or self._lives != life:
             return
-        self.boots += 1
-        self.boot_id = "boot-%s-%d" % (self.name, self.boots)
-        self.booted_at = self._timeline.time
-        self.up, self.wedged, self.suspended, self.holders = True, self.incurable, False, []
-        if self.next:
-            self.driver, self.next = self.next, None
-            self.trial = {"generation": self.generation, "release": self.driver, "boot_id": self.boot_id}
+        self.choose()
+        self.booted_at, self.holders = self._timeline.time, []
+        if self.trial and self.trial["boot_id"] == self.boot_id:
             self._watch.tried(self, self.driver)
-        else:
-            self.driver = self.good
         self._log("%s boots with %s%s" % (self.name, self.driver, "" if self.driver == self.good else " on trial"))
         self._lives += 1
         life = self._lives
@@ -194,57 +173,12 @@ class Host:
         return self.up and self._timeline.time >= max(self.unreachable_until, self.frozen_until)
 
     def view(self) -> dict[str, Any]:
-        version = self.driver.partition("-")[0]
-        return {
-            "boot_id": self.boot_id,
-            "generation": self.generation,
-            "driver": self.driver,
-            "good": self.good,
-            "next": self.next,
-            "previous": self.previous,
-            "trial": dict(self.trial) if self.trial else None,
-            "holders": list(self.holders),
-            "ready": {"version": version} if self.works and not self.suspended else None,
-            "failed": None if self.works else {"reason": "insmod failed"},
-            "loaded_version": version,
-            "unit": "active" if self.works else "failed",
-            "uptime": self._timeline.time - self.booted_at,
-            "kernel": "k",
-            "going_down": self.going_down,
-        }
+        return self.answer(self._timeline.time - self.booted_at)
 
-    def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> dict[str, Any]:
-        self._fence(generation)
-        if boot_id != self.boot_id:
-            return {"already": True, "queued": False, "held": []}
-        if self.going_down:
-            return {"already": False, "queued": True, "held": []}
-        if refuse_held and self.holders:
-            return {"already": False, "queued": False, "held": list(self.holders)}
+    def queued(self, boot_id: str, generation: int, release: str | None) -> None:
         self._watch.rebooted(self, boot_id, generation, release)
-        self.generation, self.next, self.going_down = generation, release, True
         self._timeline.at(1.0, self.go_down)
-        return {"already": False, "queued": True, "held": []}
 
-    def confirmed(self, generation: int, release: str, boot_id: str) -> None:
-        self._fence(generation)
-        if boot_id != self.boot_id:
-            raise NpuError("The host was rebooted since its driver was validated (boot ID %s)" % self.boot_id)
-        if self.driver != release:
-            raise NpuError("The driver of this boot is %s, not %s" % (self.driver, release))
+    def confirm(self, generation: int, release: str, boot_id: str) -> None:
+        super().confirm(generation, release, boot_id)
         self._watch.confirmed(self, release)
-        if self.good != release:
-            self.previous, self.good, self.trial = self.good, release, None
-
-    def withdrawn(self, generation: int) -> None:
-        self._fence(generation)
-        self.generation, self.next = generation, None
-
-    def validate(self, version: str | None) -> dict[str, Any]:
-        wrong = self.wedged or not self.works or version not in (None, self.driver.partition("-")[0])
-        told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
-        return {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
-
-    def _fence(self, generation: int) -> None:
-        if generation < self.generation:
-            raise NpuError("Another run has taken this host over (generation %d)" % self.generation)

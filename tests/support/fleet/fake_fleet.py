@@ -16,10 +16,10 @@ import itertools
 import json
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
+from support.fleet.boot_loader import BootLoader
 from support.kube.field_owners import note_cordon
 
 NODES = "/api/v1/nodes"
@@ -238,32 +238,18 @@ def _told(body):
     return labels.get("npu.openfuyao.com/driver-upgrade-state", "")
 
 
-class Host:
-    """A host with a boot loader of its own mind; also the port that the cycle talks to (see _cycle_host)."""
+class Host(BootLoader):
+    """Also the port that the cycle talks to (see _maintenance.host_side)."""
 
     BOOT_SECONDS = 20.0
 
     def __init__(self, world, name, release):
-        self._world, self.name = world, name
-        self.driver = self.good = release
-        self.next = self.previous = self.trial = None
-        self.generation = 0
-        self.kernel = self.next_kernel = "k"
-        self.staged = set()  # releases for another kernel, which npu-driver-select takes in the place of one of their version
-        self.boot_id = "boot-%s-0" % name
-        self.boots = 0
-        self.up = True
+        super().__init__(name, release)
+        self._world = world
         self.returns = True  # whether it comes back from a reboot
         self.reachable = True
-        self.holders = []
-        self.going_down = False
-        self.broken = set()  # releases that do not work
-        self.tries = {}  # release -> how often it was tried
         self.plug_pulled = False  # power loss at the next reboot call, before anything is written
         self.booted_at = world.clock.now() - 10_000
-        self.wedged = False  # the chips do not answer
-        self.suspended = False  # the node agent has taken the driver out of service
-        self.incurable = False  # nor do they after a reboot
 
     # --- life ---
 
@@ -275,22 +261,9 @@ class Host:
             self._world.clock.at(self.BOOT_SECONDS, self.boot)
 
     def boot(self):
-        self.boots += 1
-        self.boot_id = "boot-%s-%d" % (self.name, self.boots)
+        self.choose()
         self.booted_at = self._world.clock.now()
-        self.up, self.wedged, self.suspended = True, self.incurable, False
-        self.kernel = self.next_kernel
-        if self.next:
-            self.driver, self.next = self._for_kernel(self.next), None
-            self.trial = {"generation": self.generation, "release": self.driver, "boot_id": self.boot_id}
-            self.tries[self.driver] = self.tries.get(self.driver, 0) + 1
-        elif self.good:
-            self.driver = self._for_kernel(self.good)
         self._world.clock.at(5.0, self._kubelet)
-
-    def _for_kernel(self, release):
-        fit = "%s-%s-" % (release.split("-")[0], self.kernel)
-        return next((name for name in sorted(self.staged) if name.startswith(fit)), release)
 
     def wedge(self):
         """The chips stop to answer, and the node agent says so until they do again, as long as it runs."""
@@ -347,24 +320,7 @@ class Host:
 
     def view(self, _wait=None):
         self._reach()
-        works = self.driver not in self.broken
-        return {
-            "boot_id": self.boot_id,
-            "generation": self.generation,
-            "driver": self.driver,
-            "good": self.good,
-            "next": self.next,
-            "previous": self.previous,
-            "trial": self.trial,
-            "holders": list(self.holders),
-            "ready": {"version": self.driver.split("-")[0]} if works and not self.suspended else None,
-            "failed": None if works else {"reason": "insmod failed"},
-            "loaded_version": self.driver.split("-")[0],
-            "unit": "active" if works else "failed",
-            "uptime": self._world.clock.now() - self.booted_at,
-            "kernel": self.kernel,
-            "going_down": self.going_down,
-        }
+        return self.answer(self._world.clock.now() - self.booted_at)
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         self._reach()
@@ -373,52 +329,27 @@ class Host:
         )
 
     def _reboot(self, boot_id, generation, release, refuse_held):
-        self._fence(generation)
+        self.fence(generation)
         if self.plug_pulled:
             self.plug_pulled = False
             self.go_down()
             raise HostUnreachable("Connection reset")
-        if boot_id != self.boot_id:
-            return {"already": True, "queued": False, "held": []}
-        if self.going_down:
-            return {"already": False, "queued": True, "held": []}
-        if refuse_held and self.holders:
-            return {"already": False, "queued": False, "held": list(self.holders)}
-        self.generation, self.next, self.going_down = generation, release, True
-        self._world.clock.at(1.0, self.go_down)
-        return {"already": False, "queued": True, "held": []}
+        return self.reboot(boot_id, generation, release, refuse_held)
 
-    def _fence(self, generation):
-        if generation < self.generation:
-            raise NpuError("Another run has taken this host over (generation %d)" % self.generation)
+    def queued(self, _boot_id, _generation, _release):
+        self._world.clock.at(1.0, self.go_down)
 
     def confirmed(self, generation, release, boot_id):
         self._reach()
-        self._world.mutate("confirm %s" % self.name, lambda: self._confirm(generation, release, boot_id), False)
-
-    def _confirm(self, generation, release, boot_id):
-        self._fence(generation)
-        if boot_id != self.boot_id:
-            raise NpuError("The host was rebooted since its driver was validated (boot ID %s)" % self.boot_id)
-        if self.driver != release:
-            raise NpuError("The driver of this boot is %s, not %s" % (self.driver, release))
-        if self.good != release:
-            self.previous, self.good, self.trial = self.good, release, None
+        self._world.mutate("confirm %s" % self.name, lambda: self.confirm(generation, release, boot_id), False)
 
     def withdrawn(self, generation):
         self._reach()
-
-        def effect():
-            self._fence(generation)
-            self.generation, self.next = generation, None
-
-        self._world.mutate("withdraw %s" % self.name, effect, False)
+        self._world.mutate("withdraw %s" % self.name, lambda: self.withdraw(generation), False)
 
     def validate(self, version):
         self._reach()
-        wrong = self.wedged or self.driver in self.broken or version not in (None, self.driver.split("-")[0])
-        told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
-        return {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
+        return self.validation(version)
 
 
 class Pods:
