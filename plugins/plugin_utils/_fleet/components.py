@@ -8,14 +8,11 @@ Anybody may give a pod the labels and the node selector of ours. Whose it is tel
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
 # The device plugins' DaemonSets by the value of the node label accelerator.
-DEVICE_PLUGINS = {
-    "huawei-Ascend910": "ascend-device-plugin-daemonset",
-    "huawei-Ascend310P": "ascend-device-plugin310p-daemonset",
-    "huawei-Ascend310": "ascend-device-plugin2-daemonset",
-}
+DEVICE_PLUGINS: dict[str, str] = {name: family["daemonset"] for name, family in fleet_mindcluster.table()["families"].items()}
 EXPORTER, AGENT = "npu-exporter", "npu-node-agent"
 DAEMONSETS = frozenset(DEVICE_PLUGINS.values()) | {EXPORTER, AGENT}
 

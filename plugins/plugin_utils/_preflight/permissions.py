@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+
 # (verb, resource, group, namespace or None, name or None)
 Permission = tuple[str, str, str, str | None, str | None]
 
@@ -17,9 +19,10 @@ _NETWORK_POLICY = ("networkpolicies", "networking.k8s.io")
 
 # And elsewhere, where rights may be limited to names: (resource, names).
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_SUFFIXES = [family["suffix"] for family in fleet_mindcluster.table()["families"].values()]
 _PLUGIN_RIGHTS = [
-    ("clusterroles", ["pods-node-ascend-device-plugin-role-" + end for end in ("910", "310p", "310")]),
-    ("clusterrolebindings", ["pods-node-ascend-device-plugin-rolebinding-" + end for end in ("910", "310p", "310")]),
+    ("clusterroles", ["pods-node-ascend-device-plugin-role-" + end for end in _SUFFIXES]),
+    ("clusterrolebindings", ["pods-node-ascend-device-plugin-rolebinding-" + end for end in _SUFFIXES]),
 ]
 _AGENT_RIGHTS = [("clusterroles", ["npuops-node-agent"]), ("clusterrolebindings", ["npuops-node-agent"])]
 _AGENT_EVENTS = [("roles", ["npuops-node-agent"]), ("rolebindings", ["npuops-node-agent"])]

@@ -10,6 +10,7 @@ import os
 
 import jinja2
 import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 from support.paths import CHECKOUT
 
@@ -28,6 +29,8 @@ PLUGIN = dict(
     npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
     npu_device_plugin_kubelet_pods=False,
     npu_node_agent_enabled=False,
+    __npu_device_plugin_train=fleet_mindcluster.train("7.3"),
+    __npu_device_plugin_families=["huawei-Ascend910"],
 )
 AGENT = dict(
     SHARED,
@@ -46,12 +49,18 @@ EXPORTER = dict(
     npu_exporter_driver_path="/usr/local/Ascend/driver",
     npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     npu_exporter_service_monitor_labels={"release": "prometheus"},
+    __npu_exporter_train=fleet_mindcluster.train("7.3"),
 )
 
 
 def render(role, template, variables):
     """{kind: object} of a role's template."""
     return {item["kind"]: item for item in render_all(role, template, variables)}
+
+
+def plugin_of(family, variables=PLUGIN):
+    """{kind: object} of the device plugin of one family."""
+    return render("npu_device_plugin", "device-plugin.yaml.j2", dict(variables, __npu_device_plugin_families=[family]))
 
 
 def render_all(role, template, variables):

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
-from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
+from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
@@ -22,11 +22,13 @@ PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
 }
 CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+FAMILIES = list(PLUGIN["__npu_device_plugin_train"]["device_plugin"]["families"])
 TEMPLATES = [
-    *(("npu_device_plugin", f"huawei-Ascend{family}.yaml.j2", PLUGIN) for family in ("310", "310P", "910")),
-    *(
-        ("npu_device_plugin", f"huawei-Ascend{family}.yaml.j2", dict(PLUGIN, npu_device_plugin_kubelet_pods=True))
-        for family in ("310", "310P", "910")
+    ("npu_device_plugin", "device-plugin.yaml.j2", dict(PLUGIN, __npu_device_plugin_families=FAMILIES)),
+    (
+        "npu_device_plugin",
+        "device-plugin.yaml.j2",
+        dict(PLUGIN, __npu_device_plugin_families=FAMILIES, npu_device_plugin_kubelet_pods=True),
     ),
     ("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN),
     ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
@@ -114,7 +116,7 @@ def test_preflight_and_plan_are_content(granted):
 def test_the_api_server_lets_it_grant_what_components_get(granted):
     """Nobody may grant what he has not got."""
     for role, template, variables in TEMPLATES:
-        for item in render(role, template, variables).values():
+        for item in render_all(role, template, variables):
             for rule in item.get("rules", []):
                 for group in rule["apiGroups"]:
                     for resource in rule["resources"]:

@@ -14,7 +14,7 @@ import time
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 
-from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render, render_all
+from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
 from support.patience import PATIENCE
 
 
@@ -45,7 +45,7 @@ def test_policies_are_about_every_plugin_and_each_of_its_writes():
     ]
     accounts = set()
     for family in FAMILIES:
-        objects = render("npu_device_plugin", family + ".yaml.j2", PLUGIN)
+        objects = plugin_of(family)
         account = objects["ServiceAccount"]["metadata"]
         accounts.add("'system:serviceaccount:%s:%s'" % (account["namespace"], account["name"]))
         operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
@@ -80,7 +80,7 @@ def test_policies_are_about_every_plugin_and_each_of_its_writes():
 def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(family, apart, right):
     """nodes/proxy is everything that a kubelet can do, commands in any pod among it."""
     variables = dict(PLUGIN, npu_device_plugin_kubelet_pods=apart)
-    rules = render("npu_device_plugin", family + ".yaml.j2", variables)["ClusterRole"]["rules"]
+    rules = plugin_of(family, variables)["ClusterRole"]["rules"]
     resources = [resource for rule in rules for resource in rule["resources"]]
     assert right in resources and not {"nodes/pods", "nodes/proxy"} - {right} & set(resources)
 
@@ -126,7 +126,7 @@ MOUNTS_910 = {
     ],
 )
 def test_device_plugin(accelerator, name, suffix, extra_mounts):
-    objects = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)
+    objects = plugin_of(accelerator)
     assert sorted(objects) == ["ClusterRole", "ClusterRoleBinding", "DaemonSet", "ServiceAccount"]
     daemonset = objects["DaemonSet"]
     assert daemonset["metadata"] == {"name": name, "namespace": "npu-operator"}
@@ -159,7 +159,7 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
 
 
 COMPONENTS = {
-    "device-plugin": ("npu_device_plugin", "huawei-Ascend910.yaml.j2", PLUGIN),
+    "device-plugin": ("npu_device_plugin", "device-plugin.yaml.j2", PLUGIN),
     "npu-exporter": ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
 }
 
@@ -261,7 +261,7 @@ def test_one_that_waits_ends_when_told(start, component, containers):
     ],
 )
 def test_device_plugin_may_do_what_upstream_needs_and_no_more(accelerator, configmaps):
-    rules = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)["ClusterRole"]["rules"]
+    rules = plugin_of(accelerator)["ClusterRole"]["rules"]
     assert {rule["resources"][0]: rule["verbs"] for rule in rules} == {
         "pods": ["get", "list", "update", "watch", "patch"],
         "nodes": ["get", "patch"],
@@ -276,8 +276,8 @@ def test_device_plugin_may_do_what_upstream_needs_and_no_more(accelerator, confi
 @pytest.mark.parametrize("accelerator", ["huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310"])
 def test_device_plugin_behind_the_node_agent(accelerator):
     """Only the directory of its sockets is another."""
-    direct = render("npu_device_plugin", accelerator + ".yaml.j2", PLUGIN)
-    behind = render("npu_device_plugin", accelerator + ".yaml.j2", dict(PLUGIN, npu_node_agent_enabled=True))
+    direct = plugin_of(accelerator)
+    behind = plugin_of(accelerator, dict(PLUGIN, npu_node_agent_enabled=True))
     sockets = mounts(behind["DaemonSet"]).pop("/var/lib/kubelet/device-plugins")
     assert sockets == ("/var/lib/npuops/device-plugins", "DirectoryOrCreate", False)
     for objects in (direct, behind):
@@ -287,7 +287,7 @@ def test_device_plugin_behind_the_node_agent(accelerator):
 
 
 def test_not_on_the_soc_variant_of_the_310p():
-    spec = render("npu_device_plugin", "huawei-Ascend310P.yaml.j2", PLUGIN)["DaemonSet"]["spec"]["template"]["spec"]
+    spec = plugin_of("huawei-Ascend310P")["DaemonSet"]["spec"]["template"]["spec"]
     (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": "servertype", "operator": "NotIn", "values": ["soc"]}]
 
