@@ -84,12 +84,11 @@ options:
     type: path
   containerd_address:
     description:
-      - Socket of the host's containerd.
+      - Socket of the containerd that pulls the image. By default it is the kubelet's, also with k3s, RKE2, k0s and MicroK8s.
     type: path
-    default: /run/containerd/containerd.sock
   ctr:
     description:
-      - Path of containerd's C(ctr). By default it is searched for in C(PATH) and in the directories of k3s and RKE2.
+      - Path of containerd's C(ctr). By default it is the one that belongs to the kubelet's containerd, or one in C(PATH).
     type: path
   timeout:
     description:
@@ -269,7 +268,7 @@ def main():
             "kernel": {"type": "str"},
             "path": {"type": "str"},
             **registry_options.ARGUMENTS,
-            "containerd_address": {"type": "path", "default": "/run/containerd/containerd.sock"},
+            "containerd_address": {"type": "path"},
             "ctr": {"type": "path"},
             "timeout": {"type": "int", "default": 1800},
             "prune": {"type": "bool", "default": False},

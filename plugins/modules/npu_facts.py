@@ -159,7 +159,9 @@ npu:
       type: dict
       contains:
         name:
-          description: One of V(containerd), V(k3s), V(rke2), V(cri-o), V(docker), V(none).
+          description:
+            - One of V(containerd), V(k3s), V(rke2), V(k0s), V(microk8s), V(cri-o), V(docker), V(none).
+            - The names of Kubernetes distributions stand for the containerd that they bring. V(containerd) is any other.
           type: str
         version:
           description: Version of containerd.
@@ -168,10 +170,17 @@ npu:
           description: Path of the CRI socket.
           type: str
         ctr:
-          description: Path of containerd's C(ctr).
+          description: Command line of containerd's C(ctr), such as C(/usr/bin/ctr) or C(/usr/local/bin/k0s ctr).
           type: str
         config_path:
           description: The configuration file that containerd was started with.
+          type: str
+        kubelet_dir:
+          description: The kubelet's root directory.
+          type: str
+          sample: /var/lib/kubelet
+        conflict:
+          description: Why it is not clear which runtime to use. V(none) unless the kubelets of several distributions run.
           type: str
     driver:
       description: The driver on the host.

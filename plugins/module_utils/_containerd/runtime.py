@@ -12,6 +12,7 @@ import time
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
@@ -39,7 +40,7 @@ class Daemon:
 
     ``pid``: ID of its main process, None if it does not run. ``binary``: its program. ``config``: its configuration file;
     ``explicit``: whether that is on its command line. ``address``: its socket, None for the one in the configuration. ``unit``: its
-    systemd unit, or None. ``kind``: containerd, k3s or rke2.
+    systemd unit, or None. ``kind``: name of its _host.distributions.Distribution.
     """
 
     def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd"):
@@ -82,6 +83,8 @@ class Daemon:
 def find(fs=""):
     """The Daemon of the kubelet; raises NpuError, with what to do, if the host has another runtime or none."""
     runtime = host_facts.runtime_facts(fs)
+    if runtime["conflict"]:
+        raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == "cri-o":
         raise NpuError(
             "The kubelet of this host uses CRI-O (%s), which npuops.ascend does not support. CRI-O enables CDI by default "
@@ -130,7 +133,7 @@ def _of(process, runtime, fs):
         bool(config),
         host_process.option(process.argv, "address", "a"),
         _unit(process.cgroup),
-        runtime["name"] if runtime["name"] in _TEMPLATES else "containerd",
+        runtime["name"] if host_distributions.named(runtime["name"]) else "containerd",
     )
 
 

@@ -15,6 +15,8 @@ import stat
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
@@ -26,11 +28,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
-_CONTAINERD_ROOTS = (
-    "/var/lib/containerd",
-    "/var/lib/rancher/k3s/agent/containerd",
-    "/var/lib/rancher/rke2/agent/containerd",
-)
+_CONTAINERD_ROOTS = tuple(one.storage for one in distributions.DISTRIBUTIONS)
 
 
 class Stager:
@@ -38,8 +36,9 @@ class Stager:
 
     ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``version``: required version in version.info,
     None for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``path``: path of
-    the tree inside the image, None to search for it; ``timeout``: seconds, for the pull and for another run; ``verify``: whether to
-    compare the content of an already staged release with its checksums.
+    the tree inside the image, None to search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the
+    kubelet's containerd; ``timeout``: seconds, for the pull and for another run; ``verify``: whether to compare the content of an
+    already staged release with its checksums.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Stager:
         password=None,
         plain_http=False,
         ca_file=None,
-        containerd_address="/run/containerd/containerd.sock",
+        containerd_address=None,
         ctr=None,
         timeout=1800,
         verify=False,
@@ -124,7 +123,7 @@ class Stager:
                 if self.layout.damage(self.release, self.verify) is None:
                     return self.release
                 self.layout.discard(self.release)
-            containerd = image_ctr.Containerd(self.containerd_address, self.ctr)
+            containerd = self._containerd()
             with containerd.session(self.timeout):
                 image = containerd.pull(
                     self.reference.name,
@@ -137,6 +136,14 @@ class Stager:
                 with containerd.mounted(image) as top:
                     self.release = self._copy(top)
         return self.release
+
+    def _containerd(self):
+        """The containerd to pull with: the kubelet's, unless another one is given."""
+        address, ctr = self.containerd_address, [self.ctr] if self.ctr else None
+        if address is None:
+            address, found = host_facts.containerd_access()
+            ctr = ctr or found
+        return image_ctr.Containerd(address, ctr)
 
     def _find(self):
         """The complete release with this digest and kernel, or None; raises NpuError if it has another version."""

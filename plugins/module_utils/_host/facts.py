@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import profi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -34,12 +35,13 @@ PROBE_MODULES = ("drv_pcie_host", "drv_pcie_hdc_host")
 # Prefixes of the driver's modules, in old and new driver packages.
 MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
 
-# Sockets of container runtimes, for a kubelet without a configured socket.
+# Sockets of container runtimes, for a kubelet without a configured socket. The one of containerd comes after that of k3s, because
+# k3s hosts may also have Docker.
 SOCKETS = (
-    "/run/k3s/containerd/containerd.sock",
-    "/run/containerd/containerd.sock",
-    "/run/k0s/containerd.sock",
-    "/var/snap/microk8s/common/run/containerd.sock",
+    distributions.K3S.address,
+    distributions.PLAIN.address,
+    distributions.K0S.address,
+    distributions.MICROK8S.address,
     "/var/run/crio/crio.sock",
 )
 
@@ -61,6 +63,9 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         problems.extend(_unfit(driver["root"], source, fs))
         if driver["problem"]:
             problems.append(driver["problem"])
+    runtime = runtime_facts(fs)
+    if functions and runtime["conflict"]:
+        problems.append(runtime["conflict"])
     return {
         "hostname": uname.nodename,
         "boot_id": boot_id(fs),
@@ -86,7 +91,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         ],
         "chip_count": pci.chip_count(functions),
         "family": family._asdict() if family else None,
-        "runtime": runtime_facts(fs),
+        "runtime": runtime,
         "driver": driver,
         "firmware_version": firmware_version(fs),
         "disk": disk_facts(driver["root"], fs),
@@ -284,64 +289,111 @@ def firmware_version(fs=""):
 
 
 def runtime_facts(fs=""):
-    """The container runtime of the kubelet, as {name, version, address, ctr, config_path}.
+    """The container runtime of the kubelet, as {name, version, address, ctr, config_path, kubelet_dir, conflict}.
 
-    name: containerd, k3s, rke2, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
-    config_path: the file that containerd was started with. Unknown values are None.
+    name: one of _host.distributions, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
+    ctr: the command line of ctr. config_path: the file that containerd was started with. conflict: why it is not clear which
+    runtime is meant. Unknown values are None.
     """
-    address = _kubelet_endpoint(fs) or next((path for path in SOCKETS if os.path.exists(fs + path)), None)
+    units = host_process.kubelet_units(fs)
+    kubelets = list(host_process.kubelets(units, fs))
+    running = distributions.of_units(units)
+    only = next(iter(running)) if len(running) == 1 else None
+    address = _kubelet_endpoint(kubelets, fs)
+    if not address and only and os.path.exists(fs + only.address):
+        address = only.address
+    address = address or next((path for path in SOCKETS if os.path.exists(fs + path)), None)
+    found = {
+        "name": _runtime_name(address, fs),
+        "version": None,
+        "address": address,
+        "ctr": None,
+        "config_path": None,
+        "kubelet_dir": _kubelet_dir(kubelets, only),
+        "conflict": distributions.conflict(running),
+    }
+    if distributions.named(found["name"]):
+        _add_containerd(found, fs)
+    return found
+
+
+def containerd_access(fs=""):
+    """(address, argv of ctr) of the kubelet's containerd. What is unknown, or with another runtime all, is None.
+
+    Raises NpuError if the socket is not safe to use, or if it is not clear which one is meant.
+    """
+    runtime = runtime_facts(fs)
+    if runtime["conflict"]:
+        raise NpuError(runtime["conflict"], runtime=runtime)
+    if distributions.named(runtime["name"]) is None:
+        return None, None
+    address = runtime["address"]
+    process = host_process.containerd(address, fs)
+    # The kubelet may talk to a proxy, which serves only the CRI.
+    if process and process.pid != host_process.peer(fs + address):
+        address = host_process.option(process.argv, "address", "a")
+    return address, runtime["ctr"].split(" ") if runtime["ctr"] else None
+
+
+def _runtime_name(address, fs):
     if not address:
-        docker = os.path.exists(fs + "/var/run/docker.sock")
-        return {
-            "name": "docker" if docker else "none",
-            "version": None,
-            "address": None,
-            "ctr": None,
-            "config_path": None,
-        }
+        return "docker" if os.path.exists(fs + "/var/run/docker.sock") else "none"
     if "crio" in address:
-        return {"name": "cri-o", "version": None, "address": address, "ctr": None, "config_path": None}
+        return "cri-o"
     if "docker" in address:
-        return {"name": "docker", "version": None, "address": address, "ctr": None, "config_path": None}
-    if "/k3s/" in address:
-        return _rancher(address, fs)
-    found = {"name": "containerd", "version": None, "address": address, "ctr": None, "config_path": None}
+        return "docker"
+    return distributions.of_address(address).name
+
+
+def _add_containerd(found, fs):
+    """Add to the facts ``found`` what the process of containerd says."""
     try:
-        process = host_process.containerd(address, fs)
+        process = host_process.containerd(found["address"], fs)
     except NpuError:
-        return found  # the code that uses the runtime reports the error
-    program = process.program if process else _which("containerd", fs)
+        return  # the code that uses the runtime reports the error
+    if found["name"] == "k3s":
+        found["name"] = _k3s_or_rke2(process, fs)
+    distribution = distributions.named(found["name"])
+    if distribution is distributions.PLAIN:
+        program = process.program if process else _which("containerd", fs)
+    else:
+        # Their programs are where the distribution keeps them, whatever the PATH has.
+        program = _which("containerd", fs, process.program if process else distribution.binaries + "/containerd")
     if program and host_process.unsafe(fs + program) is None:
         found["version"] = _containerd_version(fs + program)
-        found["ctr"] = _which("ctr", fs, os.path.dirname(program) + "/ctr")
+        found["ctr"] = _ctr(distribution, os.path.dirname(program), fs)
     config = host_process.option(process.argv, "config", "c") if process else None
-    found["config_path"] = os.path.join(process.directory, config) if config else "/etc/containerd/config.toml"
-    return found
+    found["config_path"] = os.path.join(process.directory, config) if config else distribution.config
 
 
-def _rancher(address, fs):
-    """k3s and RKE2 have their own containerd and generate its configuration."""
-    found = {"name": "k3s", "version": None, "address": address, "ctr": None, "config_path": None}
-    try:
-        process = host_process.containerd(address, fs)
-    except NpuError:
-        return found
+def _k3s_or_rke2(process, fs):
+    """They use the same socket."""
     if process:
-        rke2 = "/rke2/" in (process.program or "") or "/rke2-" in process.cgroup
-    else:
-        rke2 = os.path.isdir(fs + "/var/lib/rancher/rke2/agent")
-    found["name"] = "rke2" if rke2 else "k3s"
-    binaries = "/var/lib/rancher/rke2/bin" if rke2 else "/var/lib/rancher/k3s/data/current/bin"
-    program = _which("containerd", fs, binaries + "/containerd")
-    found["version"] = _containerd_version(fs + program) if program else None
-    found["ctr"] = _which("ctr", fs, binaries + "/ctr")
-    found["config_path"] = "/var/lib/rancher/%s/agent/etc/containerd/config.toml" % found["name"]
-    return found
+        return "rke2" if "/rke2/" in (process.program or "") or "/rke2-" in process.cgroup else "k3s"
+    return "rke2" if os.path.isdir(fs + "/var/lib/rancher/rke2/agent") else "k3s"
 
 
-def _kubelet_endpoint(fs):
-    """The path of the kubelet's CRI socket; None if no kubelet runs or none is configured."""
-    for process in host_process.kubelets(fs):
+def _ctr(distribution, directory, fs):
+    """The command line of ctr: beside containerd, of the distribution, or in the usual places."""
+    for argv in ((directory + "/ctr",),) + distribution.ctr:
+        if os.access(fs + argv[0], os.X_OK) and host_process.unsafe(fs + argv[0]) is None:
+            return " ".join(argv)
+    return _which("ctr", fs)
+
+
+def _kubelet_dir(kubelets, distribution):
+    """The kubelet's root directory; ``distribution``: the one whose kubelet runs, or None."""
+    for process in kubelets:
+        if process.name == "kubelet" or os.path.basename(process.program or "") == "kubelet":
+            directory = host_process.option(process.argv, "root-dir")
+            if directory:
+                return directory
+    return (distribution or distributions.PLAIN).kubelet_dir
+
+
+def _kubelet_endpoint(kubelets, fs):
+    """The path of the CRI socket of the first of ``kubelets`` that names one; None if none does."""
+    for process in kubelets:
         endpoint = host_process.option(process.argv, "container-runtime-endpoint")
         if not endpoint and process.name == "kubelet":
             path = host_process.option(process.argv, "config") or "/var/lib/kubelet/config.yaml"

@@ -15,7 +15,7 @@ import socket
 import stat
 import struct
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions, systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_link, read_text
 
@@ -23,15 +23,7 @@ CONTAINERD_UNITS = ("containerd.service", "snap.microk8s.daemon-containerd.servi
 KUBELET_UNIT = "kubelet.service"
 
 # Units whose main process contains or starts the kubelet.
-EMBEDDING_UNITS = (
-    "k3s.service",
-    "k3s-agent.service",
-    "rke2-server.service",
-    "rke2-agent.service",
-    "k0scontroller.service",
-    "k0sworker.service",
-    "snap.microk8s.daemon-kubelite.service",
-)
+EMBEDDING_UNITS = tuple(unit for distribution in distributions.EMBEDDING for unit in distribution.units)
 
 # Directories in the PATH of root: a user who may write there can become root anyway. On Debian, the group staff may.
 _SYSTEM = ("/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin")
@@ -156,13 +148,21 @@ def peer(address):
         return _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))[0]
 
 
-def kubelets(fs=""):
-    """The Processes that may be this host's kubelet, the most likely first; programs that embed it come last."""
+def kubelet_units(fs=""):
+    """{unit: ID of its main process} of the running units of kubelets that belong to the host itself."""
     mains = systemd.main_pids((KUBELET_UNIT,) + EMBEDDING_UNITS)
-    pids = [mains[KUBELET_UNIT]] if KUBELET_UNIT in mains else []
+    return {unit: pid for unit, pid in mains.items() if Process(pid, fs).problem is None}
+
+
+def kubelets(units, fs=""):
+    """The Processes that may be this host's kubelet, the most likely first; programs that embed it come last.
+
+    ``units``: result of ``kubelet_units``.
+    """
+    pids = [units[KUBELET_UNIT]] if KUBELET_UNIT in units else []
     # A kubelet that another program started, or whose unit has another name.
     pids += [pid for pid in _pids(fs) if os.path.basename(Process(pid, fs).program or "") == "kubelet"]
-    pids += [pid for unit, pid in mains.items() if unit != KUBELET_UNIT]
+    pids += [pid for unit, pid in units.items() if unit != KUBELET_UNIT]
     return list(_trusted(pids, fs))
 
 

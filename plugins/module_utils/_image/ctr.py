@@ -16,6 +16,7 @@ import re
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -29,13 +30,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_erro
 NAMESPACE = "npuops"
 RUN_DIRECTORY = "/run/npuops/staging"
 
-# Where to look for ctr besides PATH: k3s and RKE2 have their own.
-_CTR_PATHS = (
-    ("/usr/local/bin/ctr",),
-    ("/usr/bin/ctr",),
-    ("/var/lib/rancher/rke2/bin/ctr",),
-    ("/usr/local/bin/k3s", "ctr"),
-)
+DEFAULT_ADDRESS = distributions.PLAIN.address
+
+# Where to look for ctr besides PATH.
+_CTR_PATHS = tuple(argv for one in (distributions.PLAIN,) + distributions.EMBEDDING for argv in one.ctr)
 
 # A lease that is created only to be removed.
 _SWEEP = "npuops-sweep"
@@ -45,14 +43,14 @@ _SHORT = 60
 
 
 class Containerd:
-    """containerd at the socket ``address``, used through its own ``ctr`` (a path, or None to search for it)."""
+    """containerd at the socket ``address``, used through its own ``ctr`` (a command line as a list, None to search for it)."""
 
-    def __init__(self, address="/run/containerd/containerd.sock", ctr=None, run_directory=None):
-        self.address = address
+    def __init__(self, address=None, ctr=None, run_directory=None):
+        self.address = address or DEFAULT_ADDRESS
         self.run_directory = run_directory or RUN_DIRECTORY
         self._mount_point = os.path.join(self.run_directory, "image")
         self._hosts = os.path.join(self.run_directory, "hosts")
-        self._ctr = [ctr] if ctr else _find_ctr()
+        self._ctr = list(ctr) if ctr else _find_ctr()
 
     @contextlib.contextmanager
     def session(self, timeout):

@@ -68,11 +68,13 @@ class Family(TypedDict, total=False):
 class Runtime(TypedDict, total=False):
     """The container runtime that the kubelet uses; None for what is unknown."""
 
-    name: Word | None  # containerd, k3s, rke2, cri-o, docker or none
+    name: Word | None  # containerd, k3s, rke2, k0s, microk8s, cri-o, docker or none
     version: Word | None  # of containerd
     address: Told | None  # path of its socket
-    ctr: Told | None  # path of that program
+    ctr: Told | None  # the command line of that program
     config_path: Told | None  # the file containerd was started with
+    kubelet_dir: Path | None  # the kubelet's root directory
+    conflict: Told | None  # why it is not clear which runtime is meant
 
 
 class Marker(TypedDict, total=False):

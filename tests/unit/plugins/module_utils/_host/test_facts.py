@@ -225,6 +225,8 @@ def test_containerd_of_the_kubelet(host):
         "address": "/run/containerd/containerd.sock",
         "ctr": "/opt/c/bin/ctr",
         "config_path": "/etc/c/config.toml",
+        "kubelet_dir": "/var/lib/kubelet",
+        "conflict": None,
     }
     assert [call for call in host.calls if not call.startswith("systemctl show")] == ["containerd --version"]
 

@@ -1,0 +1,241 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each Kubernetes distribution as it is on a host: units, processes, programs, sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import tempfile
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+from support.host.fake_host import add_process, listening
+
+VERSION = "#!/bin/sh\necho 'containerd github.com/containerd/containerd v1.7.23-k3s2 x'\n"
+
+# The processes of a unit of the kubelet, with the programs that they are.
+LAYOUTS = {
+    "k3s": {
+        "unit": "k3s-agent.service",
+        "main": ["/var/lib/rancher/k3s/data/8ab3/bin/k3s", "agent"],
+        "containerd": [
+            "/var/lib/rancher/k3s/data/8ab3/bin/containerd",
+            "-c",
+            "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+            "-a",
+            "/run/k3s/containerd/containerd.sock",
+            "--state",
+            "/run/k3s/containerd",
+            "--root",
+            "/var/lib/rancher/k3s/agent/containerd",
+        ],
+        "ctr": "/var/lib/rancher/k3s/data/8ab3/bin/ctr",
+        "expected": {
+            "address": "/run/k3s/containerd/containerd.sock",
+            "ctr": "/var/lib/rancher/k3s/data/8ab3/bin/ctr",
+            "config_path": "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+            "kubelet_dir": "/var/lib/kubelet",
+        },
+    },
+    "rke2": {
+        "unit": "rke2-server.service",
+        "main": ["/usr/local/bin/rke2", "server"],
+        "containerd": [
+            "/var/lib/rancher/rke2/data/v1.31.4-rke2r1-9ccd/bin/containerd",
+            "-c",
+            "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+        ],
+        "kubelet": ["/var/lib/rancher/rke2/data/v1.31.4-rke2r1-9ccd/bin/kubelet", "--config-dir=/x"],
+        "ctr": "/var/lib/rancher/rke2/data/v1.31.4-rke2r1-9ccd/bin/ctr",
+        "expected": {
+            "address": "/run/k3s/containerd/containerd.sock",
+            "ctr": "/var/lib/rancher/rke2/data/v1.31.4-rke2r1-9ccd/bin/ctr",
+            "config_path": "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+            "kubelet_dir": "/var/lib/kubelet",
+        },
+    },
+    "k0s": {
+        "unit": "k0sworker.service",
+        "main": ["/usr/local/bin/k0s", "worker"],
+        "containerd": [
+            "/var/lib/k0s/bin/containerd",
+            "--root=/var/lib/k0s/containerd",
+            "--state=/run/k0s/containerd",
+            "--address=/run/k0s/containerd.sock",
+            "--log-level=info",
+            "--config=/etc/k0s/containerd.toml",
+        ],
+        "kubelet": ["/var/lib/k0s/bin/kubelet", "--root-dir=/var/lib/k0s/kubelet", "--config=/var/lib/k0s/kubelet-config.yaml"],
+        "ctr": "/usr/local/bin/k0s",
+        "expected": {
+            "address": "/run/k0s/containerd.sock",
+            "ctr": "/usr/local/bin/k0s ctr",
+            "config_path": "/etc/k0s/containerd.toml",
+            "kubelet_dir": "/var/lib/k0s/kubelet",
+        },
+    },
+    "microk8s": {
+        "unit": "snap.microk8s.daemon-kubelite.service",
+        "containerd_unit": "snap.microk8s.daemon-containerd.service",
+        "main": ["/snap/microk8s/7394/kubelite", "--kubelet-args-file=/var/snap/microk8s/7394/args/kubelet"],
+        "containerd": [
+            "/snap/microk8s/7394/bin/containerd",
+            "--config",
+            "/var/snap/microk8s/7394/args/containerd.toml",
+            "--root",
+            "/var/snap/microk8s/common/var/lib/containerd",
+            "--state",
+            "/var/snap/microk8s/common/run/containerd",
+            "--address",
+            "/var/snap/microk8s/common/run/containerd.sock",
+        ],
+        "ctr": "/snap/microk8s/7394/bin/ctr",
+        "expected": {
+            "address": "/var/snap/microk8s/common/run/containerd.sock",
+            "ctr": "/snap/microk8s/7394/bin/ctr",
+            "config_path": "/var/snap/microk8s/7394/args/containerd.toml",
+            "kubelet_dir": "/var/snap/microk8s/common/var/lib/kubelet",
+        },
+    },
+    "containerd": {
+        "unit": "kubelet.service",
+        "containerd_unit": "containerd.service",
+        "main": ["/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml"],
+        "containerd": ["/usr/bin/containerd"],
+        "ctr": "/usr/bin/ctr",
+        "expected": {
+            "address": "/run/containerd/containerd.sock",
+            "ctr": "/usr/bin/ctr",
+            "config_path": "/etc/containerd/config.toml",
+            "kubelet_dir": "/var/lib/kubelet",
+        },
+    },
+}
+
+
+class Machine:
+    """A / with the processes of distributions; systemctl says that their units run."""
+
+    def __init__(self, fake, stack, directory):
+        self.fake = fake
+        self.stack = stack
+        self.fs = directory
+        self.units = {}
+
+    def add(self, name):
+        """This distribution runs; returns the ID of its containerd, which is this process."""
+        layout = LAYOUTS[name]
+        self.program(layout["containerd"][0])
+        self.program(layout["ctr"])
+        pid = 100 + len(self.units)
+        self.units[layout["unit"]] = pid
+        add_process(self.fs, pid, pathlib.Path(layout["main"][0]).name, *layout["main"])
+        if "kubelet" in layout:
+            add_process(self.fs, pid + 50, "kubelet", *layout["kubelet"])
+        address = layout["expected"]["address"]
+        containerd = self.stack.enter_context(listening(self.fs + address))
+        unit = layout.get("containerd_unit", layout["unit"])
+        with contextlib.suppress(FileExistsError):  # that of another distribution, for which one process of the machine stands
+            add_process(self.fs, containerd, "containerd", *layout["containerd"], cgroup="0::/system.slice/%s\n" % unit)
+        self.tell()
+        return containerd
+
+    def program(self, path):
+        self.fake.program(self.fs + path, VERSION)
+
+    def tell(self):
+        kubelets = ["kubelet.service"] + [unit for one in distributions.EMBEDDING for unit in one.units]
+        self.fake.set("show", "\n\n".join("MainPID=%d" % self.units.get(unit, 0) for unit in kubelets))
+
+
+@pytest.fixture
+def machine(host):
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(prefix="npu") as directory:  # a socket's path must be short
+        yield Machine(host, stack, directory)
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_facts(machine, name):
+    machine.add(name)
+    expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None)
+    assert host_facts.runtime_facts(machine.fs) == expected
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_beside_docker_and_its_containerd(machine, name):
+    """Docker's containerd listens where that of kubeadm would."""
+    machine.add(name)
+    for path in ("/run/docker.sock", "/run/containerd/containerd.sock"):
+        if not pathlib.Path(machine.fs + path).exists():
+            machine.stack.enter_context(listening(machine.fs + path))
+    runtime = host_facts.runtime_facts(machine.fs)
+    assert (runtime["name"], runtime["address"]) == (name, LAYOUTS[name]["expected"]["address"])
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_daemon(machine, name):
+    pid = machine.add(name)
+    daemon = containerd_runtime.find(machine.fs)
+    layout = LAYOUTS[name]
+    assert (daemon.pid, daemon.kind, daemon.config) == (pid, name, layout["expected"]["config_path"])
+    assert daemon.unit == layout.get("containerd_unit", layout["unit"])
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_driver_images_are_pulled_with_the_same_containerd(machine, name, monkeypatch):
+    machine.add(name)
+    find = host_facts.containerd_access
+    monkeypatch.setattr(host_facts, "containerd_access", lambda: find(machine.fs))
+    containerd = staging.Stager("registry.example.com/driver:1")._containerd()
+    expected = LAYOUTS[name]["expected"]
+    assert containerd.address == expected["address"]
+    assert containerd._ctr == expected["ctr"].split()
+
+
+def test_the_socket_of_a_proxy_is_not_used_for_images(machine, monkeypatch):
+    """It serves the CRI alone; containerd's own socket is another one."""
+    machine.add("containerd")
+    process = host_facts.host_process.containerd("/run/containerd/containerd.sock", machine.fs)
+    monkeypatch.setattr(host_facts.host_process, "peer", lambda address: 1)
+    monkeypatch.setattr(host_facts.host_process, "containerd", lambda address, fs="": process)
+    assert host_facts.containerd_access(machine.fs) == (None, ["/usr/bin/ctr"])
+
+
+@pytest.mark.parametrize("first, second", [("k3s", "microk8s"), ("containerd", "k0s")])
+def test_two_at_once_are_refused(machine, first, second):
+    machine.add(first)
+    machine.add(second)
+    conflict = host_facts.runtime_facts(machine.fs)["conflict"]
+    for name in (first, second):
+        assert "%s (%s)" % (distributions.named(name).title, LAYOUTS[name]["unit"]) in conflict
+    with pytest.raises(NpuError) as caught:
+        containerd_runtime.find(machine.fs)
+    assert caught.value.message == conflict
+    with pytest.raises(NpuError, match="Stop and disable"):
+        host_facts.containerd_access(machine.fs)
+    machine.fake.fs = machine.fs
+    machine.fake.function("0000:c1:00.0")
+    assert conflict in host_facts.gather(fs=machine.fs)["problems"]
+
+
+def test_what_was_left_of_another_does_not_count(machine):
+    """k3s was here before: its files and a socket that nobody listens on are left."""
+    machine.add("k0s")
+    left = pathlib.Path(machine.fs, "run/k3s/containerd/containerd.sock")
+    left.parent.mkdir(parents=True)
+    left.touch()
+    pathlib.Path(machine.fs, "var/lib/rancher/rke2/agent").mkdir(parents=True)
+    runtime = host_facts.runtime_facts(machine.fs)
+    assert (runtime["name"], runtime["conflict"]) == ("k0s", None)
+
+
+@pytest.mark.parametrize("unit, restarts", [("k3s.service", True), ("k3s-agent.service", False), ("containerd.service", False)])
+def test_units_of_the_control_plane(unit, restarts):
+    assert distributions.restarts_control_plane(unit) is restarts
