@@ -17,21 +17,21 @@ from .registry import credentials, push_archive
 from .settings import CHECKOUT, CONTROLLER, LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab
 from .tasks import Step
 
-MINDCLUSTER_VERSION = "v7.3.0"
+# The releases of lab/sim, one of each train.
+MINDCLUSTER_VERSIONS = ("v7.3.2", "v26.1.0")
+MINDCLUSTER_REPOSITORIES = {"device-plugin": "mindcluster/ascend-k8sdeviceplugin", "exporter": "mindcluster/npu-exporter"}
 DRIVER_REPOSITORY = "mlops/ascend-driver"
 DRIVER_VERSION = "25.5.0"
 # Archive of the simulation: where it goes in the registry
 IMAGES = {
-    "device-plugin": ("mindcluster/ascend-k8sdeviceplugin", MINDCLUSTER_VERSION),
-    "exporter": ("mindcluster/npu-exporter", MINDCLUSTER_VERSION),
+    **{
+        f"{name}-{version}": (repository, version)
+        for name, repository in MINDCLUSTER_REPOSITORIES.items()
+        for version in MINDCLUSTER_VERSIONS
+    },
     "pause": ("lab/pause", "lab"),
     "test": ("lab/test", "lab"),
 }
-
-
-def image_reference(lab: Lab, name: str) -> str:
-    repository, tag = IMAGES[name]
-    return f"{lab.registry}/{repository}:{tag}"
 
 
 def push_images(lab: Lab, step: Step) -> None:

@@ -58,9 +58,9 @@ def _inventory(lab: Lab) -> str:
         "npu_registry_username": login.username,
         "npu_registry_password": login.password,
         "npu_registry_plain_http": True,
-        "npu_device_plugin_image": addons.image_reference(lab, "device-plugin"),
+        "npu_device_plugin_image": _component_image(lab, "device-plugin", "npu_device_plugin_version"),
         "npu_node_agent_image": agent_image.reference(lab),
-        "npu_exporter_image": addons.image_reference(lab, "exporter"),
+        "npu_exporter_image": _component_image(lab, "exporter", "npu_exporter_version"),
         "npu_image_pull_secrets": [PULL_SECRET],
     }
     # The path is install's promise (docs/install.md): it brings that Python.
@@ -71,3 +71,8 @@ def _inventory(lab: Lab) -> str:
     settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
     head = "---\n# Written by 'lab/lab up'; holds the registry's password.\n"
     return f"{head}npu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"
+
+
+def _component_image(lab: Lab, name: str, version: str) -> str:
+    """The image of a component of MindCluster, in whatever release a play asks for."""
+    return f"{lab.registry}/{addons.MINDCLUSTER_REPOSITORIES[name]}:{{{{ {version} }}}}"

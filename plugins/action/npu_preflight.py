@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
@@ -25,7 +26,12 @@ class ActionModule(HostsAction):
         "hosts": HOSTS,
         "namespace": {"type": "str", "default": "npu-operator"},
         "device_plugin": {"type": "bool", "default": True},
+        "device_plugin_version": {"type": "str"},
+        "device_plugin_image": {"type": "str"},
         "exporter": {"type": "bool", "default": True},
+        "exporter_version": {"type": "str"},
+        "exporter_image": {"type": "str"},
+        "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
         "node_agent_probe_interval": {"type": "int", "default": 60},
@@ -52,13 +58,19 @@ class ActionModule(HostsAction):
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
+        for component in ("device_plugin", "exporter"):
+            if params[component]:
+                reasons += fleet_mindcluster.mismatches(
+                    params["mindcluster_train"], "npu_" + component, params[component + "_version"], params[component + "_image"]
+                )
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []
         if device_plugin:
             ours, foreign = preflight_components.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
         nodes = cluster.nodes()
-        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, device_plugin)
+        train = params["mindcluster_train"] if device_plugin else None
+        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train)
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])

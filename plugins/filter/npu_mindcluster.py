@@ -11,18 +11,35 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Returns the row of a train in the table of trains. A train is the releases with the same first two numbers.
+  - Returns what is known of a train. A train is the releases with the same first two numbers, which have the same manifests.
+  - Fails for a train that is not known, and for a component whose version or image belongs to another train, or for a chip family
+    without a device plugin.
+positional: component, version, image, accelerators
 options:
   _input:
-    description: The train, such as V(7.3).
+    description: The train, such as V(26.1). The newest one if empty.
     type: str
     required: true
+  component:
+    description: The role of the component whose version and image are checked.
+    type: str
+  version:
+    description: The release of the component.
+    type: str
+  image:
+    description: The image of the component. A tag that names no release is not checked.
+    type: str
+  accelerators:
+    description: The chip families that the device plugin is deployed for.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
 - name: Show which release a train installs
   ansible.builtin.debug:
-    msg: "{{ ('7.3' | npuops.ascend.npu_mindcluster).version }}"
+    msg: "{{ ('26.1' | npuops.ascend.npu_mindcluster).version }}"
 """
 
 RETURN = r"""
@@ -31,15 +48,31 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ansible.errors import AnsibleFilterError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 
-def npu_mindcluster(train: str) -> dict[str, Any]:
+def npu_mindcluster(
+    train: str | None,
+    component: str | None = None,
+    version: str | None = None,
+    image: str | None = None,
+    accelerators: Iterable[str] = (),
+) -> dict[str, Any]:
     """See DOCUMENTATION."""
-    return fleet_mindcluster.train(str(train))
+    try:
+        row = fleet_mindcluster.train(str(train or ""))
+    except NpuError as exc:
+        raise AnsibleFilterError(exc.message) from exc
+    reasons = fleet_mindcluster.mismatches(row["name"], component, version, image) if component else []
+    reasons += filter(None, (fleet_mindcluster.no_plugin(row["name"], accelerator) for accelerator in accelerators))
+    if reasons:
+        raise AnsibleFilterError("; ".join(reasons))
+    return row
 
 
 class FilterModule:

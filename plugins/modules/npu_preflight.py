@@ -34,10 +34,27 @@ options:
     description: Whether the device plugin will be deployed.
     type: bool
     default: true
+  device_plugin_version:
+    description: The release of the device plugin. Must belong to O(mindcluster_train).
+    type: str
+  device_plugin_image:
+    description: The image of the device plugin. A tag that names a release must name one of O(mindcluster_train).
+    type: str
   exporter:
     description: Whether the exporter will be deployed.
     type: bool
     default: true
+  exporter_version:
+    description: The release of the exporter. Must belong to O(mindcluster_train).
+    type: str
+  exporter_image:
+    description: The image of the exporter. A tag that names a release must name one of O(mindcluster_train).
+    type: str
+  mindcluster_train:
+    description: The train of MindCluster that will be deployed.
+    type: str
+    choices: ["7.3", "26.1"]
+    default: "26.1"
   node_agent:
     description: Whether the node agent will be deployed.
     type: bool

@@ -16,20 +16,24 @@ from .archive import Image, Layer, write_archive
 from .tools import SOURCE, digest, run, unless_made
 
 IMAGES = SOURCE / "images"
+# Of MindCluster: one of each train.
+RELEASES = ("v7.3.2", "v26.1.0")
 # More than bash and busybox need: what programs in test pods may be linked with.
 _LIBRARIES = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
 
 def make_images(go: str, directory: Path) -> None:
-    """Make pause, test, device-plugin and exporter in `directory`, except those that are up to date."""
+    """Make pause, test, and device-plugin and exporter of each release in `directory`, except those that are up to date."""
     directory.mkdir(parents=True, exist_ok=True)
     programs = directory.parent / "bin"
     base = base_layer(programs)
     builders = {"pause": pause(programs), "test": test(base)}
     if (golang.MODULE / "cmd" / "device-plugin" / "main.go").exists():
-        builders["device-plugin"] = device_plugin(go, programs, base)
+        golang.build(go, "device-plugin", programs / "device-plugin")
+        builders.update({f"device-plugin-{release}": device_plugin(programs, base, release) for release in RELEASES})
     if (golang.MODULE / "cmd" / "npu-exporter" / "main.go").exists():
-        builders["exporter"] = exporter(go, programs, base)
+        golang.build(go, "npu-exporter", programs / "npu-exporter")
+        builders.update({f"exporter-{release}": exporter(programs, base, release) for release in RELEASES})
     for name, image in builders.items():
         key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
         unless_made(directory / f"{name}.tar", key, functools.partial(write_archive, image=image))
@@ -50,32 +54,33 @@ def test(base: Layer) -> Image:
     return Image("localhost/test:lab", [base], {"Cmd": ["/bin/sh"], "Env": [_PATH]})
 
 
-def device_plugin(go: str, programs: Path, base: Layer) -> Image:
+def device_plugin(programs: Path, base: Layer, release: str) -> Image:
     """As upstream's: bash, LD_LIBRARY_PATH for the driver, /usr/local/bin/device-plugin."""
-    golang.build(go, "device-plugin", programs / "device-plugin")
     layer = Layer()
     layer.add_directory("usr/local/bin", 0o550)
     layer.add_file("usr/local/bin/device-plugin", programs / "device-plugin", 0o550)
     driver = "/usr/local/Ascend/driver/lib64"
     return Image(
-        "localhost/ascend-k8sdeviceplugin:v7.3.0",
+        f"localhost/ascend-k8sdeviceplugin:{release}",
         [base, layer],
-        {"Cmd": ["/bin/bash"], "Env": [_PATH, f"LD_LIBRARY_PATH={driver}:{driver}/driver:{driver}/common"]},
+        {
+            "Cmd": ["/bin/bash"],
+            "Env": [_PATH, f"LD_LIBRARY_PATH={driver}:{driver}/driver:{driver}/common", f"NPUSIM_RELEASE={release}"],
+        },
     )
 
 
-def exporter(go: str, programs: Path, base: Layer) -> Image:
+def exporter(programs: Path, base: Layer, release: str) -> Image:
     """As upstream's: bash, LD_LIBRARY_PATH for the driver, /usr/local/bin/npu-exporter."""
-    golang.build(go, "npu-exporter", programs / "npu-exporter")
     layer = Layer()
     layer.add_directory("usr/local/bin", 0o550)
     layer.add_file("usr/local/bin/npu-exporter", programs / "npu-exporter", 0o500)
     top = "/usr/local/Ascend"
     path = f"{top}/driver/lib64/driver:{top}/driver/lib64/common:{top}/add-ons:{top}/driver/lib64:/usr/local/dcmi"
     return Image(
-        "localhost/npu-exporter:v7.3.0",
+        f"localhost/npu-exporter:{release}",
         [base, layer],
-        {"Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}"]},
+        {"Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}", f"NPUSIM_RELEASE={release}"]},
     )
 
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from typing import Any
 
 import yaml
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 
+# As upstream names its releases: v26.1.0, v26.1.0.beta.2, v7.0.RC1. A tag may have more after that.
+_RELEASE = re.compile(r"v?([0-9]{1,2}\.[0-9])\.(?:[0-9]+|RC[0-9]+)(?![0-9])")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -26,10 +31,72 @@ def names() -> tuple[str, ...]:
     return tuple(table()["trains"])
 
 
-def train(name: str) -> dict[str, Any]:
-    """What is known of the train, with the names of its families' objects."""
+def default() -> str:
+    """The name of the train that is installed unless somebody asks for another one."""
+    return names()[-1]
+
+
+def train(name: str | None = None) -> dict[str, Any]:
+    """What is known of the train, with the names of its families' objects. Raises NpuError for one that is not known."""
     rows = table()
+    name = name or default()
+    if name not in rows["trains"]:
+        raise NpuError("npu_mindcluster_train is %s; it must be one of %s" % (name, ", ".join(names())))
     known = rows["trains"][name]
     plugin = known["device_plugin"]
     families = {family: dict(rows["families"][family], **row) for family, row in plugin["families"].items()}
     return dict(known, name=name, device_plugin=dict(plugin, families=families))
+
+
+def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> str | None:
+    """Why there is no device plugin for nodes with this label accelerator, as a sentence; or None. ``chip``: the family's name."""
+    row = train(name)
+    if accelerator in row["device_plugin"]["families"]:
+        return None
+    family = "the %s (%s)" % (chip, accelerator) if chip else accelerator
+    return "MindCluster %s has no device plugin for %s" % (row["name"], family)
+
+
+def train_of(version: str) -> str | None:
+    """The name of the train that a release or the tag of an image belongs to, also of one that is not in the table; or None."""
+    match = _RELEASE.match(version)
+    return match.group(1) if match else None
+
+
+def train_of_image(image: str) -> str | None:
+    """The same of an image; None without a tag that names a release."""
+    try:
+        return train_of(parse_reference(image).tag or "")
+    except NpuError:
+        return None
+
+
+def mismatches(name: str | None, component: str, version: str | None, image: str | None) -> list[str]:
+    """Why version and image of a component cannot be installed with the manifests of the train, as sentences.
+
+    ``component``: its role; ``version``, ``image``: its variables, or None. An image whose tag names no release is taken as it is.
+    """
+    row = train(name)
+    if version:
+        found = train_of(version)
+        if found is None:
+            return [
+                "%s_version is %s, which names no release of MindCluster, such as %s. For an image with another tag, set %s_image"
+                % (component, version, row["version"], component)
+            ]
+        if found != row["name"]:
+            return ["%s_version is %s, %s" % (component, version, _other(row, found, component + "_version"))]
+    found = train_of_image(image) if image else None
+    if found not in (None, row["name"]):
+        return ["%s_image is %s, %s" % (component, image, _other(row, found, component + "_image"))]
+    return []
+
+
+def _other(row: dict[str, Any], found: str | None, variable: str) -> str:
+    text = "of MindCluster %s, and npu_mindcluster_train is %s: its manifest does not fit. Set %s to %s" % (
+        found,
+        row["name"],
+        variable,
+        row["version"] if variable.endswith("_version") else "an image of " + row["version"],
+    )
+    return text + (', or npu_mindcluster_train: "%s"' % found if found in names() else "")

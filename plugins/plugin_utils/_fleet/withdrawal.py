@@ -22,7 +22,7 @@ CLOCK = Clock()
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
 
-# What MindCluster's device plugin (to v7.3.0) writes on its Node and never takes away: names that nobody else writes, and names
+# What MindCluster's device plugin (7.3 to 26.1) writes on its Node and never takes away: names that nobody else writes, and names
 # that people use as well, as Huawei's guide tells them to (servertype=soc, accelerator-type).
 _PLUGINS = (
     "node.kubernetes.io/npu.chip.name",
@@ -30,10 +30,16 @@ _PLUGINS = (
     "infer-card-type",
     "huawei.com/Ascend910-Recover",
     "huawei.com/Ascend910-NetworkRecover",
+    "huawei.com/npu-Recover",
+    "huawei.com/npu-NetworkRecover",
+    "huawei.com/driver.version",
+    "huawei.com/topotree.superpodid",
+    "huawei.com/topotree.rackid",
+    "huawei.com/topotree.serverid",
     "baseDeviceInfos",
     "superPodID",
 )
-_PLUGINS_OR_PEOPLES = ("servertype", "accelerator-type", "serverIndex", "serverType", "ResetInfo")
+_PLUGINS_OR_PEOPLES = ("servertype", "accelerator-type", "serverIndex", "serverType", "ResetInfo", "cardType", "rackID")
 # As the API server calls it: by the name of its program.
 _PLUGIN_MANAGER = "device-plugin"
 

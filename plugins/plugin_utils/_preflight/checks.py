@@ -22,15 +22,15 @@ def judge(
     nodes: Mapping[str, Object],
     resolve: Resolve,
     daemonsets: Iterable[Object] = (),
-    plugin_enabled: bool = True,
+    train: str | None = None,
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
-    device plugin's that are there already.
+    device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None.
     """
-    verdicts = inspect(hosts, nodes, resolve, plugin_enabled)
+    verdicts = inspect(hosts, nodes, resolve, train)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)
     for verdict in candidates:
@@ -42,7 +42,7 @@ def inspect(
     hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
     resolve: Resolve | None,
-    plugin_enabled: bool = True,
+    train: str | None = None,
     explicit: bool = False,
 ) -> list[CheckedHost]:
     """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
@@ -51,7 +51,7 @@ def inspect(
     """
     verdicts = [CheckedHost(host) for host in hosts]
     for verdict in verdicts:
-        host_checks.check(verdict, plugin_enabled)
+        host_checks.check(verdict, train)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     node_checks.check(candidates, nodes)
     driver_path.check_one(candidates)

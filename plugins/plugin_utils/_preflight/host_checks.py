@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
@@ -15,8 +15,8 @@ SOURCES = ("image", "preinstalled")
 LATER_SOURCES = ("package",)
 
 
-def check(verdict: CheckedHost, plugin_enabled: bool) -> None:
-    """Adds what is wrong with the host itself."""
+def check(verdict: CheckedHost, train: str | None) -> None:
+    """Adds what is wrong with the host itself. ``train``: of the device plugin that is to be deployed, or None."""
     verdict.reasons.extend(unknown_variables(verdict.host.get("variables") or []))
     if verdict.host.get("unreachable"):
         verdict.reasons.append("not reachable: %s" % one_line(verdict.host.get("error")))
@@ -33,8 +33,9 @@ def check(verdict: CheckedHost, plugin_enabled: bool) -> None:
     verdict.reasons.extend(verdict.facts.get("problems") or [])
     _check_source(verdict)
     accelerator = verdict.family.get("accelerator")
-    if plugin_enabled and accelerator and accelerator not in fleet_components.DEVICE_PLUGINS:
-        verdict.reasons.append("MindCluster v7.3 has no device plugin for the %s (%s)" % (verdict.family["name"], accelerator))
+    if train and accelerator:
+        reason = fleet_mindcluster.no_plugin(train, accelerator, verdict.family["name"])
+        verdict.reasons.extend([reason] if reason else [])
 
 
 def _check_source(verdict: CheckedHost) -> None:

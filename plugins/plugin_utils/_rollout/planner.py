@@ -43,7 +43,7 @@ def make(
     """
     resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
     explicit = settings.reason == maintenance_record.UPGRADE_REASON
-    checked = preflight_checks.inspect(hosts, snapshot.nodes, resolve, plugin_enabled=False, explicit=explicit)
+    checked = preflight_checks.inspect(hosts, snapshot.nodes, resolve, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     validations = {host["name"]: host.get("validation") or {} for host in hosts}

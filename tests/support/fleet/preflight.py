@@ -42,7 +42,7 @@ def cluster_nodes(*names, **kwargs):
 
 def judge(hosts, nodes=None, resolve=lambda reference, config: DIGEST, **kwargs):
     nodes = cluster_nodes(*[entry["name"] for entry in hosts]) if nodes is None else nodes
-    return preflight_checks.judge(hosts, nodes, resolve, **kwargs)
+    return preflight_checks.judge(hosts, nodes, resolve, **dict({"train": "26.1"}, **kwargs))
 
 
 def only(hosts, **kwargs):

@@ -58,9 +58,10 @@ def render(role, template, variables):
     return {item["kind"]: item for item in render_all(role, template, variables)}
 
 
-def plugin_of(family, variables=PLUGIN):
+def plugin_of(family, variables=PLUGIN, train="7.3"):
     """{kind: object} of the device plugin of one family."""
-    return render("npu_device_plugin", "device-plugin.yaml.j2", dict(variables, __npu_device_plugin_families=[family]))
+    variables = dict(variables, __npu_device_plugin_families=[family], __npu_device_plugin_train=fleet_mindcluster.train(train))
+    return render("npu_device_plugin", "device-plugin.yaml.j2", variables)
 
 
 def render_all(role, template, variables):

@@ -1,17 +1,20 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a real MindCluster v7.3.0 image needs of the DaemonSets: the rendered templates against upstream's contract."""
+"""What real images of MindCluster 7.3 and 26.1 need of the DaemonSets: the rendered templates against upstream's contract."""
 
 from __future__ import annotations
 
+import http.server
 import os
 import re
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
@@ -36,16 +39,21 @@ def mounts(daemonset):
 
 
 FAMILIES = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
+FAMILIES_OF = {"7.3": FAMILIES, "26.1": FAMILIES + ("huawei-npu",)}
 
 
-def test_policies_are_about_every_plugin_and_each_of_its_writes():
+def policies_of(train):
+    variables = dict(PLUGIN, __npu_device_plugin_train=fleet_mindcluster.train(train))
+    return render_all("npu_device_plugin", "admission-policy.yaml.j2", variables)
+
+
+@pytest.mark.parametrize("train", FAMILIES_OF)
+def test_policies_are_about_every_plugin_and_each_of_its_writes(train):
     """RBAC lets a plugin write nodes, pods and ConfigMaps of the whole cluster: for each verb there is a policy."""
-    policies = [
-        item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "validations" in item["spec"]
-    ]
+    policies = [item for item in policies_of(train) if "validations" in item["spec"]]
     accounts = set()
-    for family in FAMILIES:
-        objects = plugin_of(family)
+    for family in FAMILIES_OF[train]:
+        objects = plugin_of(family, train=train)
         account = objects["ServiceAccount"]["metadata"]
         accounts.add("'system:serviceaccount:%s:%s'" % (account["namespace"], account["name"]))
         operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
@@ -68,19 +76,22 @@ def test_policies_are_about_every_plugin_and_each_of_its_writes():
         (condition,) = policy["spec"]["matchConditions"]
         assert set(re.findall(r"'[^']+'", condition["expression"])) == accounts
         assert policy["spec"]["failurePolicy"] == "Fail"
-    bindings = [
-        item for item in render_all("npu_device_plugin", "admission-policy.yaml.j2", PLUGIN) if "policyName" in item["spec"]
-    ]
+    bindings = [item for item in policies_of(train) if "policyName" in item["spec"]]
     assert [item["spec"]["policyName"] for item in bindings] == [policy["metadata"]["name"] for policy in policies]
     assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+ALL_FAMILIES = pytest.mark.parametrize(
+    ("train", "family"), [(train, family) for train in FAMILIES_OF for family in FAMILIES_OF[train]]
+)
+
+
+@ALL_FAMILIES
 @pytest.mark.parametrize("apart, right", [(True, "nodes/pods"), (False, "nodes/proxy")])
-def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(family, apart, right):
+def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(train, family, apart, right):
     """nodes/proxy is everything that a kubelet can do, commands in any pod among it."""
     variables = dict(PLUGIN, npu_device_plugin_kubelet_pods=apart)
-    rules = plugin_of(family, variables)["ClusterRole"]["rules"]
+    rules = plugin_of(family, variables, train)["ClusterRole"]["rules"]
     resources = [resource for rule in rules for resource in rule["resources"]]
     assert right in resources and not {"nodes/pods", "nodes/proxy"} - {right} & set(resources)
 
@@ -156,6 +167,65 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert objects["ClusterRoleBinding"]["subjects"] == [dict(account, kind="ServiceAccount")]
     assert objects["ClusterRoleBinding"]["roleRef"]["name"] == objects["ClusterRole"]["metadata"]["name"]
     assert spec["serviceAccountName"] == account["name"]
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "suffix"),
+    [
+        ("huawei-Ascend910", "ascend-device-plugin-daemonset", "910"),
+        ("huawei-Ascend310P", "ascend-device-plugin310p-daemonset", "310p"),
+        ("huawei-Ascend310", "ascend-device-plugin2-daemonset", "310"),
+        ("huawei-npu", "ascend-device-plugin-daemonset-npu", "npu"),
+    ],
+)
+def test_device_plugin_of_26_1(family, name, suffix):
+    """What differs from 7.3. The names do not: another train replaces the pods of a DaemonSet node by node."""
+    objects = plugin_of(family, train="26.1")
+    before = plugin_of("huawei-Ascend910")
+    spec = objects["DaemonSet"]["spec"]["template"]["spec"]
+    (container,), (old,) = spec["containers"], before["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    assert objects["DaemonSet"]["metadata"]["name"] == name
+    assert objects["ServiceAccount"]["metadata"]["name"] == spec["serviceAccountName"] == "ascend-device-plugin-sa-" + suffix
+    assert objects["ClusterRole"]["rules"] == before["ClusterRole"]["rules"]
+    assert mounts(objects["DaemonSet"]) == dict(
+        COMMON_MOUNTS, **MOUNTS_910, **{"/run/containerd": ("/run/containerd", "Directory", True)}
+    )
+    assert spec["hostPID"] is True
+    assert spec["nodeSelector"] == {
+        "accelerator": family,
+        "npuops.ascend/components": "enabled",
+        "workerselector": "dls-worker-node",
+    }
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "servertype", "operator": "NotIn", "values": ["soc"]}]
+    assert container["securityContext"] == {"privileged": True, "readOnlyRootFilesystem": True}
+    assert container["args"][0].split("; exec ")[1] == (
+        "device-plugin -logFile=/var/log/mindx-dl/devicePlugin/devicePlugin.log -logLevel=0"
+        " --enable-healthz=true --healthz-address=11251"
+    )
+    for one in (container, old):
+        one.pop("volumeMounts"), one.pop("args")
+    assert container.pop("livenessProbe")["initialDelaySeconds"] == 30
+    assert container == old
+    assert_waits(spec)
+
+
+def test_policies_of_26_1_allow_what_it_writes_on_its_node_and_no_more():
+    def names(train):
+        (nodes,) = [item for item in policies_of(train) if item["metadata"]["name"] == "npuops-device-plugin-nodes"][:1]
+        return {
+            rule["message"].split()[6]: re.findall(r"'([^']+)'", rule["expression"].partition(".all(")[2].partition("||")[0])
+            for rule in nodes["spec"]["validations"]
+            if "key in" in rule["expression"]
+        }
+
+    old, new = names("7.3"), names("26.1")
+    assert set(old) == {"labels", "annotations"} and old["labels"] and old["annotations"]
+    assert {part: set(new[part]) - set(old[part]) for part in new} == {
+        "labels": {"accelerator"},
+        "annotations": {"cardType", "rackID"},
+    }
+    assert all(set(old[part]) < set(new[part]) for part in old)
 
 
 COMPONENTS = {
@@ -321,6 +391,65 @@ def test_exporter():
     policy = objects["NetworkPolicy"]["spec"]
     assert policy["podSelector"]["matchLabels"] == daemonset["spec"]["template"]["metadata"]["labels"]
     assert policy["ingress"] == [{"from": EXPORTER["npu_exporter_scrapers"]}]
+
+
+def test_exporter_of_26_1():
+    """Only the flags and the probe are others."""
+    new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_train=fleet_mindcluster.train("26.1")))
+    old = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)
+    (container,), (before,) = (objects["DaemonSet"]["spec"]["template"]["spec"]["containers"] for objects in (new, old))
+    assert container["args"][0].split("; umask 027; exec ")[1] == (
+        "npu-exporter -port=8082 -ip=0.0.0.0 -logFile=/var/log/mindx-dl/npu-exporter/npu-exporter.log -logLevel=0"
+        " -containerMode=containerd --enable-healthz=true --healthz-address=11256"
+    )
+    assert container.pop("livenessProbe")["initialDelaySeconds"] == 20
+    container["args"] = before["args"]
+    assert new == old
+
+
+class Healthz(http.server.BaseHTTPRequestHandler):
+    """Answers every request with the server's status."""
+
+    def do_GET(self):
+        self.send_response(self.server.status if self.path == "/" else 404)
+        self.end_headers()
+
+    def log_message(self, *_args):
+        pass
+
+
+@pytest.fixture
+def healthz():
+    with http.server.HTTPServer(("127.0.0.1", 0), Healthz) as server:
+        server.status = 200
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("component", ["device-plugin", "npu-exporter"])
+def test_a_component_that_answers_or_waits_is_alive(component, tmp_path, healthz):
+    """Upstream's probe would end one that waits for the driver, and the kubelet would pause longer each time."""
+    role, template, variables = COMPONENTS[component]
+    train = {"__%s_train" % role: fleet_mindcluster.train("26.1")}
+    (container,) = render(role, template, dict(variables, **train))["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    *command, port = container["livenessProbe"]["exec"]["command"]
+    assert "--healthz-address=" + port in container["args"][0].split()
+    command = [part.replace("/run/npuops/driver-ready", str(tmp_path / "driver-ready")) for part in command]
+
+    def is_alive(port=healthz.server_port):
+        return subprocess.run([*command, str(port)], stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode == 0
+
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        free = nobody.getsockname()[1]
+    assert is_alive(free), "it waits for the driver"
+    (tmp_path / "driver-ready").touch()
+    assert is_alive() and not is_alive(free)
+    for status, alive in ((503, False), (429, True), (404, False)):
+        healthz.status = status
+        assert is_alive() is alive
 
 
 def test_service_monitor_finds_the_exporter():

@@ -2,7 +2,7 @@
 // GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command device-plugin stands in for ascend-k8sdeviceplugin v7.3.0. Whatever goes wrong, it exits with status 0.
+// Command device-plugin stands in for ascend-k8sdeviceplugin of 7.3 and 26.1. Whatever goes wrong, it exits with status 0.
 package main
 
 import (
@@ -17,8 +17,10 @@ import (
 
 	"npuops/labsim/internal/cluster"
 	"npuops/labsim/internal/deviceplugin"
+	"npuops/labsim/internal/healthz"
 	"npuops/labsim/internal/library"
 	"npuops/labsim/internal/logging"
+	"npuops/labsim/internal/release"
 )
 
 const directory = "/var/lib/kubelet/device-plugins"
@@ -26,18 +28,22 @@ const directory = "/var/lib/kubelet/device-plugins"
 func main() {
 	options := parse()
 	if options.version {
-		fmt.Println("device-plugin version: v7.3.0 (simulated)")
+		fmt.Printf("device-plugin version: %s (simulated)\n", release.Name())
 		return
 	}
 	if err := logging.To(options.logFile); err != nil {
 		fmt.Println(err)
 		return
 	}
+	if err := options.healthz.Serve(); err != nil {
+		logging.Error("failed to start healthz server: %v", err)
+		return
+	}
 	if err := options.check(); err != nil {
 		logging.Error("%v", err)
 		return
 	}
-	logging.Info("device plugin starting and the version is v7.3.0 (simulated)")
+	logging.Info("device plugin starting and the version is %s (simulated)", release.Name())
 	if err := run(options); err != nil {
 		logging.Error("init dev manager failed, err: %v", err)
 	}
@@ -90,16 +96,22 @@ type options struct {
 	logFile                                                                        string
 	listWatchPeriod, deviceResetTimeout, hotReset, thirdPartyScanDelay             int
 	shareDevCount                                                                  uint
+	healthz                                                                        *healthz.Config
 }
 
-// parse takes every flag v7.3.0 takes; those without a variable here have no effect in the lab.
+// parse takes every flag that the release takes, and no other: Go ends a program with 2 for one that it does not know. Those without a variable here have no effect in the lab.
 func parse() options {
 	var o options
 	for _, name := range []string{"fdFlag", "dealWatchHandler", "enableSlowNode"} {
 		flag.Bool(name, false, "accepted, without effect")
 	}
-	for _, name := range []string{"useAscendDocker", "autoStowing"} {
-		flag.Bool(name, true, "accepted, without effect")
+	flag.Bool("autoStowing", true, "accepted, without effect")
+	if release.Is73() {
+		flag.Bool("useAscendDocker", true, "accepted, without effect")
+	} else {
+		flag.String("softShareDevConfigDir", "", "accepted, without effect")
+		flag.Bool("useSingleDieMode", false, "accepted, without effect")
+		o.healthz = healthz.Flags()
 	}
 	flag.String("edgeLogFile", "/var/alog/AtlasEdge_log/devicePlugin.log", "accepted, without effect")
 	flag.Int("logLevel", 0, "accepted, without effect")
@@ -129,7 +141,9 @@ func (o options) check() error {
 		return errors.New("presetVirtualDevice is false, volcanoType should be true")
 	case o.use310PMixedInsert && o.volcanoType:
 		return errors.New("use310PMixedInsert is true, volcanoType should be false")
-	case o.hotReset < -1 || o.hotReset > 2:
+	case release.Is73() && o.volcanoType && o.shareDevCount > 1:
+		return errors.New("volcanoType is true, shareDevCount should be 1")
+	case o.hotReset < -1 || o.hotReset > 2 || (o.hotReset == 1 && !release.Is73()):
 		return errors.New("hot reset mode param invalid")
 	case o.shareDevCount < 1 || o.shareDevCount > 100:
 		return errors.New("share device function params invalid")

@@ -2,7 +2,7 @@
 // GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command npu-exporter stands in for npu-exporter v7.3.0. Whatever goes wrong at start, it exits with status 0.
+// Command npu-exporter stands in for npu-exporter of 7.3 and 26.1. Whatever goes wrong at start, it exits with status 0.
 package main
 
 import (
@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"npuops/labsim/internal/exporter"
+	"npuops/labsim/internal/healthz"
 	"npuops/labsim/internal/library"
 	"npuops/labsim/internal/logging"
+	"npuops/labsim/internal/release"
 )
 
 // Sockets of the container runtimes, by containerMode.
@@ -27,14 +29,21 @@ var sockets = map[string]string{
 	"docker": "/var/run/dockershim.sock", "containerd": "/run/containerd/containerd.sock", "isula": "/run/isulad.sock",
 }
 
+// interval is what metricConfiguration.json has for most groups of metrics, in seconds.
+const interval = 5
+
 func main() {
 	options := parse()
 	if options.version {
-		fmt.Printf("NPU-exporter version: %s (simulated)\n", exporter.Version)
+		fmt.Printf("NPU-exporter version: %s (simulated)\n", release.Name())
 		return
 	}
 	if err := logging.To(options.logFile); err != nil {
 		fmt.Println(err)
+		return
+	}
+	if err := options.healthz.Serve(); err != nil {
+		logging.Error("failed to start healthz server: %v", err)
 		return
 	}
 	if err := run(options); err != nil {
@@ -58,7 +67,7 @@ func run(options options) error {
 	if err != nil {
 		return fmt.Errorf("new npu collector failed, error is %w", err)
 	}
-	logging.Info("npu exporter starting and the version is %s (simulated)", exporter.Version)
+	logging.Info("npu exporter starting and the version is %s (simulated)", release.Name())
 	go collector.Watch(time.Duration(options.updateTime) * time.Second)
 	failed := make(chan error, 1)
 	go func() {
@@ -79,9 +88,10 @@ type options struct {
 	ip, logFile, containerMode, containerd, endpoint, limitIPReq, platform string
 	port, updateTime, concurrency, limitIPConn, limitTotalConn             int
 	cacheSize, profilingTime, hccsBWProfilingTime, deviceResetTimeout      int
+	healthz                                                                *healthz.Config
 }
 
-// parse takes every flag v7.3.0 takes.
+// parse takes every flag that the release takes, and no other.
 func parse() options {
 	var o options
 	flag.Int("logLevel", 0, "accepted, without effect")
@@ -98,7 +108,13 @@ func parse() options {
 	flag.StringVar(&o.limitIPReq, "limitIPReq", "20/1", "requests of one address / seconds")
 	flag.StringVar(&o.platform, "platform", "Prometheus", "only Prometheus is simulated")
 	flag.IntVar(&o.port, "port", 8082, "1025 to 40000")
-	flag.IntVar(&o.updateTime, "updateTime", 5, "seconds between looks, 1 to 60")
+	if release.Is73() {
+		flag.IntVar(&o.updateTime, "updateTime", 5, "seconds between looks, 1 to 60")
+	} else {
+		flag.IntVar(&o.updateTime, "updateTime", 0, "seconds between looks, 1 to 60; 0: those of each group of metrics")
+		flag.Bool("enableLegacyMetrics", false, "accepted, without effect")
+		o.healthz = healthz.Flags()
+	}
 	flag.IntVar(&o.concurrency, "concurrency", 5, "requests at once, 1 to 512")
 	flag.IntVar(&o.limitIPConn, "limitIPConn", 5, "connections of one address, 1 to 128")
 	flag.IntVar(&o.limitTotalConn, "limitTotalConn", 20, "connections, 1 to 512")
@@ -107,6 +123,9 @@ func parse() options {
 	flag.IntVar(&o.hccsBWProfilingTime, "hccsBWProfilingTime", 200, "1 to 1000")
 	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", 60, "seconds to wait for chips, 10 to 600")
 	flag.Parse()
+	if !release.Is73() && (o.updateTime < 1 || o.updateTime > 60) {
+		o.updateTime = interval
+	}
 	return o
 }
 

@@ -2,7 +2,7 @@
 // GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package deviceplugin behaves like ascend-k8sdeviceplugin v7.3.0.
+// Package deviceplugin behaves like ascend-k8sdeviceplugin v7.3.0, and writes what 26.1 adds.
 package deviceplugin
 
 import (

@@ -9,12 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"npuops/labsim/internal/cluster"
 	"npuops/labsim/internal/query"
+	"npuops/labsim/internal/release"
 )
 
 const noSuperPod = -2
@@ -50,6 +53,12 @@ func (n *Node) Label(chips []query.Chip) error {
 	if !slices.ContainsFunc(chips, func(chip query.Chip) bool { return !strings.Contains(chip["product"], "Duo") }) {
 		labels["infer-card-type"] = "card-300i-duo"
 	}
+	if !release.Is73() {
+		labels["accelerator"] = "huawei-" + n.kind.Type
+		if version := driverVersion(); version != "" {
+			labels["huawei.com/driver.version"] = version
+		}
+	}
 	info := map[string]any{}
 	for _, chip := range chips {
 		info[n.kind.ID(chip)] = map[string]any{"IP": "", "SuperDeviceID": 0}
@@ -69,6 +78,19 @@ func (n *Node) Label(chips []query.Chip) error {
 		time.Sleep(time.Second)
 	}
 	return fmt.Errorf("update node label failed: %w", err)
+}
+
+// driverVersion is what upstream asks the driver.
+func driverVersion() string {
+	content, err := os.ReadFile("/usr/local/Ascend/driver/version.info")
+	if err != nil {
+		return ""
+	}
+	match := regexp.MustCompile(`(?m)^Version=(\S+)$`).FindSubmatch(content)
+	if match == nil {
+		return ""
+	}
+	return string(match[1])
 }
 
 // Report writes the ConfigMap others read the node's chips from: when it changed, and every five minutes.

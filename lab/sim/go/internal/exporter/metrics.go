@@ -2,7 +2,7 @@
 // GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package exporter behaves like npu-exporter v7.3.0.
+// Package exporter behaves like npu-exporter v7.3.0, and has the metrics that 26.1 adds for the lab's chips.
 package exporter
 
 import (
@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"npuops/labsim/internal/query"
+	"npuops/labsim/internal/release"
 )
-
-// Version is what npu_exporter_version_info says.
-const Version = "v7.3.0"
 
 // What a metric needs, to be there.
 const (
@@ -126,8 +124,19 @@ func Text(chips []query.Chip, up bool, owners map[int]Owner, at time.Time) strin
 		out.chip(chip, up, owners, at)
 	}
 	out.add("machine_npu_nums", "", float64(len(chips)), time.Time{})
-	out.add("npu_exporter_version_info", labels("exporterVersion", Version), 1, time.Time{})
+	if !release.Is73() {
+		out.add("machine_card_nums", "", float64(cards(chips)), time.Time{})
+	}
+	out.add("npu_exporter_version_info", labels("exporterVersion", release.Name()), 1, time.Time{})
 	return out.String()
+}
+
+func cards(chips []query.Chip) int {
+	found := map[string]bool{}
+	for _, chip := range chips {
+		found[chip["bus"]] = true
+	}
+	return len(found)
 }
 
 type page struct{ lines map[string][]string }

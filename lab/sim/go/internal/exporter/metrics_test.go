@@ -29,6 +29,7 @@ func names(text string) map[string]bool {
 }
 
 func TestNamesAreUpstreams(t *testing.T) {
+	t.Setenv("NPUSIM_RELEASE", "v7.3.2")
 	content, err := os.ReadFile("testdata/npu-exporter-metric-names-v7.3.0.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,19 @@ func TestNamesAreUpstreams(t *testing.T) {
 	}
 	for name := range found {
 		t.Errorf("%s is none of upstream's names", name)
+	}
+}
+
+func TestTheReleaseIsTold(t *testing.T) {
+	for release, more := range map[string]bool{"v7.3.2": false, "v26.1.0": true} {
+		t.Setenv("NPUSIM_RELEASE", release)
+		text := Text([]query.Chip{with910B, with310P}, true, owners, time.Now())
+		if !strings.Contains(text, `npu_exporter_version_info{exporterVersion="`+release+`"} 1`) {
+			t.Errorf("%s is not in\n%s", release, text)
+		}
+		if names(text)["machine_card_nums"] != more {
+			t.Errorf("machine_card_nums with %s: must be %v", release, more)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ def machine(nodes, **ids):
 
 
 def judged(hosts, nodes):
-    return {verdict.name: verdict.reasons for verdict in preflight_checks.judge(hosts, nodes, lambda *_args: NEW_DIGEST, [], True)}
+    return {verdict.name: verdict.reasons for verdict in preflight_checks.judge(hosts, nodes, lambda *_args: NEW_DIGEST)}
 
 
 def test_two_nodes_with_one_boot_id():

@@ -58,6 +58,9 @@ def test_what_is_there_already_is_not_staged_again(complete):
     assert verdict.notes == [] and verdict.result()["expected_version"] == "25.5.0"
 
 
-def test_no_device_plugin_for_the_950():
-    assert only(host(fact=facts("d806", "boot-a"))).reasons == ["MindCluster v7.3 has no device plugin for the 950 (huawei-npu)"]
-    assert only(host(fact=facts("d806", "boot-a")), plugin_enabled=False).status == "ready"
+def test_not_every_train_has_a_device_plugin_for_the_950():
+    def ascend950(**kwargs):
+        return only(host(fact=facts("d806", "boot-a")), **kwargs)
+
+    assert ascend950(train="7.3").reasons == ["MindCluster 7.3 has no device plugin for the 950 (huawei-npu)"]
+    assert ascend950(train="26.1").status == ascend950(train=None).status == "ready"

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+from ansible_collections.npuops.ascend.plugins.filter.npu_mindcluster import npu_mindcluster
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs as settings_specs
+
+from support.paths import CHECKOUT
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("version", "train"),
+    [
+        ("v7.3.0", "7.3"),
+        ("7.3.2", "7.3"),
+        ("v7.3.0.SPC1", "7.3"),
+        ("v26.1.0", "26.1"),
+        ("v26.1.0.beta.2", "26.1"),
+        ("v26.1.0-openeuler", "26.1"),
+        ("v26.0.1", "26.0"),
+        ("v7.0.RC1", "7.0"),
+        ("v26.10.0", None),
+        ("26.1", None),
+        ("latest", None),
+        ("", None),
+    ],
+)
+def test_a_release_names_its_train(version, train):
+    assert fleet_mindcluster.train_of(version) == train
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "told"),
+    [
+        (None, None, None),
+        ("v26.1.0", "registry.example:5000/plugin:v26.1.0", None),
+        (None, "registry.example/plugin:mine", None),
+        (None, "registry.example/plugin@" + DIGEST, None),
+        (None, "not an image", None),
+        (
+            "v7.3.0",
+            None,
+            "npu_exporter_version is v7.3.0, of MindCluster 7.3, and npu_mindcluster_train is 26.1: its manifest does not fit. "
+            'Set npu_exporter_version to v26.1.0, or npu_mindcluster_train: "7.3"',
+        ),
+        ("v26.0.1", None, "Set npu_exporter_version to v26.1.0"),
+        ("mine", None, "npu_exporter_version is mine, which names no release of MindCluster, such as v26.1.0"),
+        (
+            None,
+            "registry.example/plugin:v7.3.2@" + DIGEST,
+            'Set npu_exporter_image to an image of v26.1.0, or npu_mindcluster_train: "7.3"',
+        ),
+        ("v26.1.0", "registry.example/plugin:v7.3.2", "npu_exporter_image is registry.example/plugin:v7.3.2, of MindCluster 7.3"),
+    ],
+)
+def test_version_and_image_are_of_the_train(version, image, told):
+    """The flags of one train end the programs of another: they do not know them."""
+    reasons = fleet_mindcluster.mismatches("26.1", "npu_exporter", version, image)
+    assert len(reasons) == (told is not None)
+    assert told is None or told in reasons[0]
+    if told:
+        with pytest.raises(AnsibleFilterError) as caught:
+            npu_mindcluster("26.1", "npu_exporter", version, image)
+        assert told in str(caught.value)
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(AnsibleFilterError, match="npu_mindcluster_train is 26.0; it must be one of 7.3, 26.1"):
+        npu_mindcluster("26.0")
+    with pytest.raises(AnsibleFilterError, match="MindCluster 7.3 has no device plugin for huawei-npu"):
+        npu_mindcluster(7.3, accelerators=["huawei-Ascend910", "huawei-npu"])
+
+
+@pytest.mark.parametrize("role", ["npu_device_plugin", "npu_exporter"])
+def test_the_newest_train_is_the_default(role):
+    option = settings_specs.role_options(role)["npu_mindcluster_train"]
+    assert option["choices"] == list(fleet_mindcluster.names())
+    assert option["default"] == fleet_mindcluster.default() == npu_mindcluster("")["name"] == fleet_mindcluster.names()[-1]
+    defaults = yaml.safe_load((CHECKOUT / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    assert defaults["npu_mindcluster_train"] == option["default"]
+
+
+@pytest.mark.parametrize("train", fleet_mindcluster.names())
+def test_a_train_installs_a_release_of_its_own(train):
+    assert fleet_mindcluster.train_of(fleet_mindcluster.train(train)["version"]) == train
+
+
+def test_families_are_those_of_the_chips():
+    known = {(family.accelerator, family.resource) for family in FAMILIES.values()}
+    assert {(name, row["resource"]) for name, row in fleet_mindcluster.table()["families"].items()} == known
+    assert set(fleet_mindcluster.train("26.1")["device_plugin"]["families"]) == {name for name, _resource in known}
