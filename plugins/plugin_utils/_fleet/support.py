@@ -55,6 +55,35 @@ def judge(
     return reasons, notes
 
 
+def judge_train(
+    train: str,
+    driver: str,
+    family: str | None,
+    today: datetime.date | None = None,
+    rows: dict[str, Any] | None = None,
+) -> tuple[list[str], list[str]]:
+    """(reasons, notes): whether MindCluster's ``train`` works with this version of the driver on chips of the ``family``."""
+    rows, notes = table() if rows is None else rows, []
+    known = [row for row in rows["mindcluster"] if family in row["families"]]
+    row = _row(known, train, lambda _row: True)
+    if row is None:
+        return [], [
+            "nothing is known of MindCluster %s on the %s; whether it works with driver %s was not checked"
+            % (train, family, driver)
+        ]
+    _end_of_life(row, "MindCluster %s" % row["version"], today or datetime.date.today(), notes)
+    if _among(driver, row["drivers"]):
+        return [], notes
+    others = [other["version"] for other in known if _among(driver, other["drivers"])]
+    if not others:
+        notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (train, driver, row["source"]))
+        return [], notes
+    return [
+        "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: %s supports it (%s)"
+        % (train, ", ".join(row["drivers"]), driver, " or ".join(others), row["source"])
+    ], notes
+
+
 def _firmware(
     rows: dict[str, Any],
     target_version: str,
@@ -127,6 +156,10 @@ def _row(rows: Iterable[Row], version: str, fits: Callable[[Row], bool]) -> Row 
     """The row for ``version``: the longest that it begins with."""
     found = [row for row in rows if fits(row) and _begins(version, str(row["version"]))]
     return max(found, key=lambda row: len(str(row["version"])), default=None)
+
+
+def _among(version: str, prefixes: Iterable[str]) -> bool:
+    return any(_begins(version, prefix) for prefix in prefixes)
 
 
 def _begins(version: str, prefix: str) -> bool:

@@ -35,6 +35,7 @@ def judge(
     driver_path.check_deployed(candidates, nodes, daemonsets)
     for verdict in candidates:
         host_checks.check_loaded(verdict)
+        host_checks.check_train(verdict, train)
     return verdicts
 
 

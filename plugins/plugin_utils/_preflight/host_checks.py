@@ -8,6 +8,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
@@ -68,3 +69,14 @@ def check_loaded(verdict: CheckedHost) -> None:
         "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
         % (driver["loaded_release"], wanted)
     )
+
+
+def check_train(verdict: CheckedHost, train: str | None) -> None:
+    """Whether the MindCluster that is to be deployed supports the driver that the host will run."""
+    driver = verdict.facts.get("driver") or {}
+    installs = verdict.wants_image and not verdict.runs_another
+    version = verdict.config["driver_version"] if installs else driver.get("loaded_version")
+    if train and version:
+        reasons, notes = fleet_support.judge_train(train, version, verdict.family.get("name"))
+        verdict.reasons += reasons
+        verdict.notes += notes

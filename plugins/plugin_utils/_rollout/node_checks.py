@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -34,6 +35,7 @@ def check(
     _check_health(entry, validation)
     _check_space(entry, target, sizes)
     _check_support(entry, node, target, validation, lookups)
+    _check_trains(entry, target, snapshot, settings)
     if lookups.white_list is not None and target["image"]:
         problem = lookups.white_list(target["image"])
         if problem:
@@ -108,6 +110,15 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], val
     reasons, notes = lookups.support(target["version"], entry.facts, info, firmware, declared)
     entry.reasons += reasons
     entry.notes += notes
+
+
+def _check_trains(entry: PlannedNode, target: dict[str, Any], snapshot: FleetSnapshot, settings: RolloutSettings) -> None:
+    """Whether the MindCluster that the node runs supports the driver. It keeps no node from going back, nor from a reboot."""
+    told_only = settings.reason == maintenance_record.ROLLBACK_REASON or target["version"] == entry.loaded_version
+    for train in snapshot.trains.on(entry.node_name):
+        reasons, notes = fleet_support.judge_train(train, target["version"], (entry.facts.get("family") or {}).get("name"))
+        entry.notes += notes + (reasons if told_only else [])
+        entry.reasons += [] if told_only else reasons
 
 
 def trouble(entry: PlannedNode, validation: Validation) -> list[str]:

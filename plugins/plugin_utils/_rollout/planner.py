@@ -88,6 +88,11 @@ def _cluster_notes(
     ]
     if others:
         notes.append("not among the hosts of this run: %s" % rollout_lines.some(others))
+    if snapshot.trains.unknown():
+        notes.append(
+            "the images of MindCluster have no release as their tag (%s); whether it supports the driver was not checked there"
+            % rollout_lines.some(snapshot.trains.unknown())
+        )
     if slots["holders"]:
         notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
         if slots["max"] != settings.max_parallel:

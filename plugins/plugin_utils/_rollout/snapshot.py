@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budget
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.registry_nodes import RegistryNodes
 
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -24,7 +25,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 class FleetSnapshot:
     """``nodes``: Node objects by name; ``pods``: lists of _drain.pod.Pod by node name; ``budgets``; ``registry_nodes``: names
-    of the nodes that a registry runs on, each with what tells so."""
+    of the nodes that a registry runs on, each with what tells so; ``trains``: of MindCluster."""
 
     def __init__(
         self,
@@ -32,9 +33,11 @@ class FleetSnapshot:
         pods: Mapping[str, Sequence[drain_pod.Pod]],
         budgets: drain_budgets.Budgets,
         registry_nodes: Mapping[str, str] | None = None,
+        trains: MindClusterTrains | None = None,
     ) -> None:
         self.nodes, self.pods, self.budgets = nodes, pods, budgets
         self.registry_nodes = registry_nodes or {}
+        self.trains = trains or MindClusterTrains(drain_pod.NAMESPACE)
 
     @classmethod
     def read(cls, cluster: AnyCluster, registries: Sequence[str] = (), namespace: str = drain_pod.NAMESPACE) -> FleetSnapshot:
@@ -45,7 +48,7 @@ class FleetSnapshot:
     def without(self, goes: Callable[[drain_pod.Pod], bool]) -> FleetSnapshot:
         """The same without the pods for which ``goes(pod)``."""
         pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
-        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes)
+        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.trains)
 
     @classmethod
     def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str) -> FleetSnapshot:
@@ -53,13 +56,16 @@ class FleetSnapshot:
         for node in cluster.each("/api/v1/nodes"):
             nodes[node["metadata"]["name"]] = _slim(node)
         registry = RegistryNodes(cluster, nodes, registries)
+        trains = MindClusterTrains(namespace)
         pods: dict[str, list[drain_pod.Pod]] = collections.defaultdict(list)
         for item in cluster.each("/api/v1/pods", field_selector=_RUNNING):
             pod = drain_pod.Pod(item, namespace)
             if pod.node:
                 pods[pod.node].append(pod)
                 registry.look(pod, item)
-        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes)
+                if pod.kind == drain_pod.COMPONENT:
+                    trains.look(item)
+        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes, trains)
 
 
 @contextlib.contextmanager

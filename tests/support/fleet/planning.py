@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
@@ -31,7 +32,10 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     by_node = {}
     for item in pods:
         by_node.setdefault(item["spec"]["nodeName"], []).append(drain_pod.Pod(item))
-    return rollout_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), **kwargs)
+    trains = MindClusterTrains(drain_pod.NAMESPACE)
+    for item in pods:
+        trains.look(item)
+    return rollout_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), trains=trains, **kwargs)
 
 
 def asked(reason="upgrade", **settings):

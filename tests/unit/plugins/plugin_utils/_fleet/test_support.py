@@ -7,6 +7,8 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 
 from support.fleet.hosts import host
@@ -73,9 +75,74 @@ def test_notes(changes, note):
     assert any(text.startswith(note) for text in notes), notes
 
 
+SUPPORTED = {
+    ("7.3", "d802"): ["25.5"],
+    ("26.0", "d802"): ["25.5", "26.0"],
+    ("26.1", "d802"): ["25.5", "26.0", "26.1"],
+    ("26.0", "d806"): ["25.1.rc1", "25.6.rc1", "25.7.rc1"],
+    ("26.1", "d806"): ["25.1.rc1", "25.6.rc1", "25.7.rc1"],
+}
+
+
+@pytest.mark.parametrize(("train", "device"), SUPPORTED)
+@pytest.mark.parametrize("driver", ["25.5.1", "26.0.rc1", "26.1.0"])
+def test_a_driver_that_only_another_train_supports_is_refused(train, device, driver):
+    reasons, notes = fleet_support.judge_train(train, driver, FAMILIES[device].name, SOON)
+    supported = SUPPORTED[train, device]
+    if device == "d806":
+        # None of the trains names it for the 950.
+        assert reasons == [] and any(
+            "Huawei does not say whether MindCluster %s works with driver" % train in note for note in notes
+        )
+    elif driver[:4] in supported:
+        assert reasons == [] and not any("MindCluster %s" % train in note for note in notes)
+    else:
+        assert len(reasons) == 1
+        told = "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: " % (train, ", ".join(supported), driver)
+        assert reasons[0].startswith(told) and "26.1 supports it (https://" in reasons[0]
+
+
+@pytest.mark.parametrize("train", ["26.0", "26.1"])
+@pytest.mark.parametrize("driver", SUPPORTED["26.1", "d806"])
+def test_drivers_of_the_950(train, driver):
+    assert fleet_support.judge_train(train, driver.upper() + ".2", "950", SOON) == ([], [])
+
+
+def test_the_end_of_a_train_is_told():
+    row = dict(fleet_support.table()["mindcluster"][0], end_of_life=SOON)
+    found = fleet_support.judge_train("7.3", "25.5.0", "910B", TODAY, {"mindcluster": [row]})
+    assert found == ([], ["MindCluster 7.3 reached end of life on 2026-01-01 (%s)" % row["source"]])
+
+
+@pytest.mark.parametrize(
+    ("train", "driver", "device", "note"),
+    [
+        ("7.3", "24.1.rc2", "d802", "Huawei does not say whether MindCluster 7.3 works with driver 24.1.rc2 (https://"),
+        ("25.0", "25.5.0", "d802", "nothing is known of MindCluster 25.0 on the 910B; whether it works with driver 25.5.0 was not"),
+        ("7.3", "25.1.rc1", "d806", "nothing is known of MindCluster 7.3 on the 950; whether"),
+    ],
+)
+def test_what_is_not_known_of_a_train_is_told(train, driver, device, note):
+    reasons, notes = fleet_support.judge_train(train, driver, FAMILIES[device].name, SOON)
+    assert reasons == [] and [text for text in notes if text.startswith(note)]
+
+
+def test_the_table_has_a_row_for_each_train_and_family_that_is_deployed():
+    deployed = {
+        (train, family.name)
+        for train in fleet_mindcluster.names()
+        for family in FAMILIES.values()
+        if family.accelerator in fleet_mindcluster.train(train)["device_plugin"]["families"]
+    }
+    rows = fleet_support.table()["mindcluster"]
+    assert deployed <= {(row["version"], family) for row in rows for family in row["families"]}
+    known = [row["version"] for row in fleet_support.table()["driver"]]
+    assert {driver for row in rows for driver in row["drivers"]} <= set(known)
+
+
 def test_every_row_has_a_source_and_says_what_is_known_of_its_end():
     table = fleet_support.table()
-    rows = table["driver"] + table["os"] + table["kubernetes"]["releases"] + table["containerd"]["releases"]
+    rows = table["driver"] + table["mindcluster"] + table["os"] + table["kubernetes"]["releases"] + table["containerd"]["releases"]
     for row in rows:
         assert row["source"].startswith("https://"), row
         assert row["end_of_life"] is None or isinstance(row["end_of_life"], datetime.date), row

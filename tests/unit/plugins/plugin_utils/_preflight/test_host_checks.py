@@ -64,3 +64,33 @@ def test_not_every_train_has_a_device_plugin_for_the_950():
 
     assert ascend950(train="7.3").reasons == ["MindCluster 7.3 has no device plugin for the 950 (huawei-npu)"]
     assert ascend950(train="26.1").status == ascend950(train=None).status == "ready"
+
+
+@pytest.mark.parametrize(
+    ("train", "driver", "reason"),
+    [
+        ("7.3", "25.5.0", None),
+        ("7.3", "26.0.0", "MindCluster 7.3 supports driver 25.5, not 26.0.0. Upgrade MindCluster first: 26.0 or 26.1 supports it"),
+        ("7.3", "26.1.0", "MindCluster 7.3 supports driver 25.5, not 26.1.0. Upgrade MindCluster first: 26.1 supports it"),
+        ("26.1", "26.1.0", None),
+        (None, "26.1.0", None),
+    ],
+)
+def test_mindcluster_supports_the_driver(train, driver, reason):
+    verdict = only(host(driver_version=driver), train=train)
+    assert [text.partition(" (https://")[0] for text in verdict.reasons] == ([reason] if reason else [])
+
+
+def test_what_counts_is_the_driver_that_the_host_will_run():
+    """Install does not replace a loaded driver, and a preinstalled one is what it is."""
+    loaded = {"loaded": True, "managed": True, "loaded_release": RELEASE, "loaded_version": "25.5.0"}
+    assert only(host(fact=facts(boot_id="boot-a", driver=loaded), driver_version="26.1.0"), train="7.3").status == "ready"
+    tree = {"loaded": True, "tree": "/usr/local/Ascend/driver", "loaded_version": "26.1.0"}
+    preinstalled = host(fact=facts(boot_id="boot-a", driver=tree), driver_source="preinstalled", driver_repository=None)
+    assert only(preinstalled, resolve=None, train="7.3").status == "blocked"
+    assert only(preinstalled, resolve=None, train="26.1").status == "ready"
+
+
+def test_a_driver_that_huawei_does_not_name_is_told():
+    verdict = only(host(driver_version="25.3.rc1"), train="26.1")
+    assert verdict.status == "ready" and "Huawei does not say whether MindCluster 26.1 works with driver 25.3.rc1" in verdict.line()

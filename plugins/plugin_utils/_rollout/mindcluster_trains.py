@@ -1,0 +1,39 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which train of MindCluster each node runs, by the images of its pods: the driver that it is to get must suit it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+
+_MINDCLUSTER = frozenset(fleet_components.DEVICE_PLUGINS.values()) | {fleet_components.EXPORTER}
+
+
+class MindClusterTrains:
+    """The trains of the device plugins and exporters in ``namespace``."""
+
+    def __init__(self, namespace: str, nodes: Mapping[str, set[str | None]] | None = None) -> None:
+        self._namespace = namespace
+        self._nodes: dict[str, set[str | None]] = dict(nodes or {})
+
+    def look(self, item: Object) -> None:
+        """Take the Pod object ``item`` into account."""
+        node = (item.get("spec") or {}).get("nodeName")
+        if node and fleet_components.daemonset_of(item["metadata"], self._namespace) in _MINDCLUSTER:
+            containers = item["spec"].get("containers") or []
+            found = {fleet_mindcluster.train_of_image(container.get("image") or "") for container in containers}
+            self._nodes.setdefault(node, set()).update(found)
+
+    def on(self, node: str) -> list[str]:
+        """The trains of the node's pods. Without such pods, those of all nodes."""
+        found = self._nodes.get(node) or set().union(*self._nodes.values())
+        return sorted(train for train in found if train)
+
+    def unknown(self) -> list[str]:
+        """The nodes with an image whose tag names no release."""
+        return sorted(node for node, trains in self._nodes.items() if None in trains)
