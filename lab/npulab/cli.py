@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import json
 import os
 import shutil
 import signal
@@ -34,7 +35,9 @@ from . import (
     registry,
     rootfs,
     simulation,
+    versions,
 )
+from .files import write
 from .settings import Lab, LabError, current_lab
 from .tasks import Graph, Step
 
@@ -43,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="lab",
         description="A real Kubernetes with simulated NPUs on this machine.",
-        epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0.",
+        epilog="NPU_LAB=0..99 chooses one of several labs side by side; default 0. "
+        "NPU_LAB_KUBERNETES and NPU_LAB_CONTAINERD choose the releases of a new one: "
+        f"{'; '.join(_known(project) for project in ('kubernetes', 'containerd'))}.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start the lab, or repair what is missing of it")
@@ -73,10 +78,14 @@ def main() -> int:
         return 130
 
 
+def _known(project: str) -> str:
+    return f"{project} {', '.join(versions.known(project))} (default {versions.default(project)})"
+
+
 def up(lab: Lab) -> None:
     """Every step leaves alone what is already as it should be, so this is also the repair."""
-    print(f"{lab.name}: starting; logs in {lab.logs}", flush=True)
-    lab.state.mkdir(parents=True, exist_ok=True)
+    _settle_releases(lab)
+    print(f"{lab.name}: starting Kubernetes {lab.kubernetes.version}; logs in {lab.logs}", flush=True)
     graph = Graph(lab.logs / "up")
 
     def add(name: str, function: Callable[..., None], *after: str, **keywords: Any) -> None:
@@ -84,7 +93,7 @@ def up(lab: Lab) -> None:
 
     graph.add("packages", machine.install_packages)
     previous: tuple[str, ...] = ()
-    for module in binaries.MODULES:
+    for module in binaries.modules(lab):
         add(module.name, binaries.build, *previous, module=module)
         previous = (module.name,)
     add("venv", collection.make_venv, "packages")
@@ -92,7 +101,7 @@ def up(lab: Lab) -> None:
     add("node image", rootfs.make_image, "packages")
     add("certificates", pki.make_pki, "packages")
     add("network", network.make_network, "packages")
-    add("control plane", controlplane.start_control_plane, "kubernetes", "certificates", "network")
+    add("control plane", controlplane.start_control_plane, lab.kubernetes.name, "certificates", "network")
     add("registry server", registry.start_registry, "registry", "network")
     for node in lab.nodes:
         add(
@@ -102,11 +111,11 @@ def up(lab: Lab) -> None:
             "simulation",
             "certificates",
             "network",
-            "kubernetes",
-            node.containerd,
+            lab.kubernetes.name,
+            lab.node_containerd(node).name,
             node=node,
         )
-    add("files", outputs.write_outputs, "certificates", "kubernetes")
+    add("files", outputs.write_outputs, "certificates", lab.kubernetes.name)
     add("nodes ready", nodes.wait_ready, "control plane", "files", *(node.name for node in lab.nodes))
     add("images", addons.push_images, "registry server", "simulation")
     add("pull secrets", addons.make_pull_secrets, "control plane", "files")
@@ -114,6 +123,23 @@ def up(lab: Lab) -> None:
     add("agent image", agent_image.push_agent_image, "registry server", "venv")
     add("driver images", addons.build_driver_images, "registry server", "simulation", "venv")
     graph.run()
+
+
+def _settle_releases(lab: Lab) -> None:
+    """Remember what a new lab is made of; refuse to change that of one that exists, as no step would change all of it."""
+    own = {
+        "kubernetes": lab.kubernetes.version,
+        "containerd": lab.containerd.version,
+        **{node.name: lab.node_containerd(node).version for node in lab.nodes},
+    }
+    recorded = versions.recorded(lab.state)
+    if recorded != own and (recorded or (lab.state / "nodes").exists()):
+        has = " and ".join(f"{project} {recorded[project]}" for project in ("kubernetes", "containerd") if project in recorded)
+        raise LabError(
+            f"{lab.name} was made with {has or 'other releases'}, and you want kubernetes {own['kubernetes']} and "
+            f"containerd {own['containerd']}: remove it first (lab/lab down)"
+        )
+    write(lab.state / versions.RECORD, json.dumps(own, indent=2) + "\n")
 
 
 def _call(function: Callable[..., None], lab: Lab, keywords: dict[str, Any], step: Step) -> None:
@@ -153,14 +179,15 @@ def status(lab: Lab) -> int:
         print(f"{lab.name}: not there")
         return 1
     seen = nodes.api_nodes(lab)
-    row = "{:<8} {:<14} {:<8} {:<22} {:<6}".format
-    print(row("NODE", "ADDRESS", "READY", "CONTAINER RUNTIME", "SSH"))
+    row = "{:<8} {:<14} {:<8} {:<10} {:<22} {:<6}".format
+    print(row("NODE", "ADDRESS", "READY", "KUBELET", "CONTAINER RUNTIME", "SSH"))
     good = True
     for node in lab.nodes:
         ssh, api = nodes.ssh_answers(lab, node), seen.get(node.name)
         good = good and ssh and api is not None and api.ready
         ready = "absent" if api is None else "yes" if api.ready else "no"
-        print(row(node.name, lab.node_address(node), ready, api.runtime if api else "-", "yes" if ssh else "no"))
+        running = (api.kubelet, api.runtime) if api else ("-", "-")
+        print(row(node.name, lab.node_address(node), ready, *running, "yes" if ssh else "no"))
     programs = daemons.running(lab)
     missing = [
         name for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry") if name not in programs

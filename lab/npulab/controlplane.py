@@ -20,7 +20,7 @@ READY_TIMEOUT = 90
 
 def start_control_plane(lab: Lab, step: Step) -> None:
     """Start what does not run yet and wait until the API server says it is ready."""
-    programs = binaries.programs(lab, binaries.KUBERNETES)
+    programs = binaries.programs(lab, binaries.kubernetes(lab))
     etcd, peer = f"http://{lab.loopback}:2379", f"http://{lab.loopback}:2380"
     daemons.start(
         lab,

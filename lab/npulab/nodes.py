@@ -66,6 +66,7 @@ class ApiNode:
     ready: bool
     boot_id: str
     runtime: str
+    kubelet: str
 
 
 def api_nodes(lab: Lab) -> dict[str, ApiNode]:
@@ -87,6 +88,7 @@ def api_nodes(lab: Lab) -> dict[str, ApiNode]:
             ),
             boot_id=item["status"].get("nodeInfo", {}).get("bootID", ""),
             runtime=item["status"].get("nodeInfo", {}).get("containerRuntimeVersion", ""),
+            kubelet=item["status"].get("nodeInfo", {}).get("kubeletVersion", ""),
         )
         for item in json.loads(result.stdout)["items"]
     }
@@ -168,10 +170,10 @@ def _make(lab: Lab, node: Node, step: Step) -> None:
 
 def _programs(lab: Lab, node: Node) -> list[Path]:
     """Programs that a distribution's packages would have put into /usr/bin."""
-    kubernetes = binaries.programs(lab, binaries.KUBERNETES)
+    kubernetes = binaries.programs(lab, binaries.kubernetes(lab))
     return [
         *(kubernetes / name for name in ("kubelet", "kube-proxy")),
-        *sorted(binaries.programs(lab, binaries.CONTAINERD[node.containerd]).iterdir()),
+        *sorted(binaries.programs(lab, binaries.containerd(lab.node_containerd(node))).iterdir()),
     ]
 
 
@@ -204,7 +206,8 @@ def _fill_ssh(lab: Lab, node: Node, root: Path) -> None:
 
 
 def _fill_containerd(lab: Lab, node: Node, root: Path) -> None:
-    template = (FILES / "containerd" / f"{node.containerd}.toml").read_text(encoding="utf-8")
+    major = lab.node_containerd(node).number.split(".", maxsplit=1)[0]
+    template = (FILES / "containerd" / f"{major}.toml").read_text(encoding="utf-8")
     write(root / "etc/containerd/config.toml", template.replace("@PAUSE_IMAGE@", PAUSE_IMAGE))
     url = f"http://{lab.registry}"
     write(

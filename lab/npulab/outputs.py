@@ -40,7 +40,7 @@ def link_kubectl(lab: Lab) -> None:
     lab.kubectl.parent.mkdir(parents=True, exist_ok=True)
     new = lab.kubectl.with_name("kubectl.new")
     new.unlink(missing_ok=True)
-    new.symlink_to(binaries.programs(lab, binaries.KUBERNETES) / "kubectl")
+    new.symlink_to(binaries.programs(lab, binaries.kubernetes(lab)) / "kubectl")
     new.replace(lab.kubectl)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab is made of: its names, addresses, paths and nodes. Everything is derived from one number, NPU_LAB."""
+"""What a lab is made of: its names, addresses, paths, nodes and releases. Names and addresses come from one number, NPU_LAB."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import versions
+from .versions import Release
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB_SOURCE = CHECKOUT / "lab"
 
-KUBERNETES_VERSION = "v1.34.4"
 SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 REGISTRY_PORT = 5000
@@ -35,8 +37,8 @@ class Node:
 
     name: str
     host_number: int  # last octet of its address, third octet of its pods' range
-    containerd: str  # directory below lab/go
     os_release: str  # file below lab/files/os-release
+    containerd: str | None = None  # its release, whatever the lab's is
     card: str | None = None  # model of its NPU cards, see simulation.py
     cards: int = 0
     package_manager: bool = True
@@ -45,12 +47,11 @@ class Node:
 
 
 NODES = (
-    Node("npu-a", 11, "containerd-2", "openeuler-24.03-sp3", card="910B", cards=8, package_manager=False),
-    Node("npu-b", 12, "containerd-1.7", "ubuntu-22.04", card="910B", cards=8),
+    Node("npu-a", 11, "openeuler-24.03-sp3", card="910B", cards=8, package_manager=False),
+    Node("npu-b", 12, "ubuntu-22.04", "1.7", card="910B", cards=8),
     Node(
         "npu-c",
         13,
-        "containerd-2",
         "openeuler-24.03-sp3",
         card="310P-duo",
         cards=2,
@@ -58,7 +59,7 @@ NODES = (
         immutable=True,
         python=False,
     ),
-    Node("cpu-a", 14, "containerd-2", "debian-12"),
+    Node("cpu-a", 14, "debian-12"),
 )
 
 
@@ -69,6 +70,8 @@ class Lab:
     number: int
     state: Path
     cache: Path
+    kubernetes: Release
+    containerd: Release
     nodes: tuple[Node, ...] = field(default=NODES)
 
     @property
@@ -109,6 +112,9 @@ class Lab:
         """Name of the podman container, of the network namespace and prefix of the volumes of a node."""
         return f"{self.name}-{node.name}"
 
+    def node_containerd(self, node: Node) -> Release:
+        return versions.known("containerd")[node.containerd] if node.containerd else self.containerd
+
     # Where things are in the state directory. The first four are the contract with users and tests.
     @property
     def kubeconfig(self) -> Path:
@@ -141,11 +147,27 @@ class Lab:
 
 
 def current_lab() -> Lab:
-    """The lab that the environment names: NPU_LAB (0..99), NPU_LAB_STATE (directory), NPU_LAB_CACHE (directory)."""
+    """The lab that the environment names: NPU_LAB (0..99), NPU_LAB_STATE (directory), NPU_LAB_CACHE (directory).
+
+    NPU_LAB_KUBERNETES and NPU_LAB_CONTAINERD name the releases. A lab that exists keeps its own unless they name others.
+    """
     text = os.environ.get("NPU_LAB", "0")
     if not text.isdigit() or int(text) > 99:
         raise LabError(f"NPU_LAB is '{text}': it must be a number from 0 to 99")
     number = int(text)
     state = os.environ.get("NPU_LAB_STATE") or CHECKOUT / (".lab" if number == 0 else f".lab{number}")
+    state = Path(state).resolve()
     cache = os.environ.get("NPU_LAB_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "npuops-lab"
-    return Lab(number, Path(state).resolve(), Path(cache).resolve())
+    return Lab(number, state, Path(cache).resolve(), _chosen("kubernetes", state), _chosen("containerd", state))
+
+
+def _chosen(project: str, state: Path) -> Release:
+    variable = f"NPU_LAB_{project.upper()}"
+    known = versions.known(project)
+    wanted = os.environ.get(variable)
+    if wanted and wanted not in known:
+        raise LabError(f"{variable} is '{wanted}': the lab knows {', '.join(known)}")
+    recorded = versions.recorded(state).get(project, "")
+    # Of a version that is no longer known, `up` says so.
+    running = next((name for name, release in known.items() if release.version == recorded), None)
+    return known[wanted or running or versions.default(project)]

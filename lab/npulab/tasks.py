@@ -57,6 +57,16 @@ class Step:
         self.note = text
         self._file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
 
+    def tell(self, text: str) -> None:
+        """Say something that people should see even if all goes well."""
+        self.say(text)
+        print(f"{self.name}: {text}", flush=True)
+
+    def check(self) -> None:
+        """Raise Stopped if the step is to end; for steps that work without a program."""
+        if self._stopped:
+            raise Stopped(self.name)
+
     def run(
         self,
         *command: object,
@@ -130,8 +140,7 @@ class Step:
         self.say(f"waiting for {what}")
         end = time.monotonic() + timeout
         while not condition():
-            if self._stopped:
-                raise Stopped(self.name)
+            self.check()
             if time.monotonic() > end:
                 raise LabError(f"{what}: not within {timeout:.0f} s")
             time.sleep(interval)
