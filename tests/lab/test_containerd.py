@@ -63,7 +63,11 @@ def dump(binary, path):
 @pytest.mark.parametrize("case", EXPECTED)
 def test_containerd_agrees(binaries, tmp_path, case, release):
     """The edit is the expected one, and before and after it containerd prints the same but for CDI."""
-    expected = EXPECTED[case][release]
+    exact = re.search(
+        r" v?(\d+\.\d+)\.", subprocess.run([binaries[release], "--version"], capture_output=True, text=True, check=True).stdout
+    )
+    # A row may name a minor version that differs from the others of its line.
+    expected = EXPECTED[case].get(exact[1], EXPECTED[case][release])
     shutil.copytree(FIXTURES, tmp_path / "etc")
     main = tmp_path / "etc" / case
     switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), True, None, None))

@@ -19,10 +19,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 DEFAULT_PATH = "/etc/containerd/config.toml"
 SPEC_DIR = "/etc/cdi"
 
-# The name of the CRI plugin in configuration versions 3, 2 and 1, as a path and as the usual header.
+# The name of the CRI plugin in configuration versions 3 and 4, 2, and 1, as a path and as the usual header.
 V3 = (("plugins", "io.containerd.cri.v1.runtime"), "plugins.'io.containerd.cri.v1.runtime'")
 V2 = (("plugins", "io.containerd.grpc.v1.cri"), 'plugins."io.containerd.grpc.v1.cri"')
 V1 = (("plugins", "cri"), "plugins.cri")
+
+# The section of the socket in configuration version 4, which containerd 2.3 prints whatever it reads.
+GRPC_V4 = ("plugins", "io.containerd.server.v1.grpc")
 
 # For a host without a configuration file: containerd 1.7 then uses its defaults, with CDI disabled.
 MINIMAL = "version = 2\n\n[%s]\n  enable_cdi = true\n" % V2[1]
@@ -174,7 +177,8 @@ def proposals(path, files):
             elif any(key[: len(table)] == table for key in values):
                 present.append((file, section))
     main = files[0]
-    fallback = [(main, {3: V3, 2: V2}.get(_version(main.text), V1))]
+    version = _version(main.text)
+    fallback = [(main, V3 if version >= 3 else V2 if version == 2 else V1)]
     edits = []
     for file, section in off + present + fallback:
         after = switch_on(file.text, section)
@@ -251,7 +255,8 @@ class Dump:
     @property
     def address(self):
         """The socket in the configuration, or None."""
-        return toml_edit.unquote(self.values.get(("grpc", "address"), "")) or None
+        places = (("grpc", "address"), GRPC_V4 + ("address",))
+        return next((toml_edit.unquote(self.values[place]) for place in places if self.values.get(place)), None) or None
 
     @property
     def cri_disabled(self):

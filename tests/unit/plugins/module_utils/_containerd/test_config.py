@@ -134,6 +134,23 @@ def test_dump_of_containerd_1_7_and_2():
     assert off.address == on.address == "/run/containerd/containerd.sock"
 
 
+def test_dump_of_containerd_2_3():
+    """Configuration version 4: the socket has a section of its own."""
+    text = (FIXTURES / "v4-default-off.toml").read_text()
+    off, on = config.Dump(text), config.Dump(text.replace("enable_cdi = false", "enable_cdi = true"))
+    assert (off.knows_cdi, off.enabled, on.on) == (True, False, True)
+    assert off.address == "/run/containerd/containerd.sock"
+    assert config.Dump(text.replace("/containerd.sock'", "/elsewhere.sock'")).address == "/run/containerd/elsewhere.sock"
+
+
+@pytest.mark.parametrize(("version", "section"), [(1, config.V1), (2, config.V2), (3, config.V3), (4, config.V3), (5, config.V3)])
+def test_section_for_a_file_that_has_none(tmp_path, version, section):
+    (tmp_path / "config.toml").write_text("version = %d\n" % version)
+    path = str(tmp_path / "config.toml")
+    (edit,) = config.proposals(path, config.load(path))
+    assert edit.after == config.switch_on("version = %d\n" % version, section)
+
+
 def test_dump_of_containerd_1_6_knows_no_cdi():
     text = "".join(line for line in DUMP.splitlines(True) if "cdi" not in line)
     assert not config.Dump(text).knows_cdi
