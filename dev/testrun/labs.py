@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from . import plan
 from .runner import Runner
 
 
@@ -21,13 +22,15 @@ class Labs:
         self._runner = runner
         self._kept = [number for number in self.numbers if (checkout / f".lab{number or ''}" / "inventory.yml").exists()]
         self._begun: list[int] = []
+        # With one lab only, all tests run on the newest releases.
+        self.oldest = self.numbers[-1] if len(self.numbers) > 1 else None
 
     def env(self, number: int, goes: bool = False) -> dict[str, str]:
         """The environment of a program that works on this lab.
 
         :param goes: what the program leaves behind does not matter, as the lab goes after it
         """
-        env = {**self._env, "NPU_LAB": str(number)}
+        env = {**self._env, "NPU_LAB": str(number), **(plan.OLDEST if number == self.oldest else {})}
         return {**env, "NPU_LAB_GOES": "1"} if goes and number not in self._kept else env
 
     def up(self, number: int) -> bool:

@@ -45,7 +45,7 @@ def run(checkout: Path, env: dict[str, str], runner: Runner, labs: Labs) -> int:
     results.mkdir(parents=True)
     if not runner.alone("venv", ["dev/venv"], env):
         return 1  # nothing else can run
-    lab_tests = plan.lab_tests(checkout, results)
+    newest, oldest = plan.lab_tests(checkout, results)
 
     runner.say("Checks:")
     checks = Queue(plan.checks(checkout, env))
@@ -57,12 +57,14 @@ def run(checkout: Path, env: dict[str, str], runner: Runner, labs: Labs) -> int:
 
     runner.say("On the labs:")
     runner.tail = LAB_TAIL
-    queue = Queue(lab_tests)
+    if labs.oldest is None:
+        newest += [check for check in oldest if check.name not in plan.AGAIN]
+    queue, queue_of_oldest = Queue(newest), Queue(oldest)
     for number in labs.numbers:
         # One after the other: the first one builds what all of them need.
         if not labs.up(number):
             return 1
-        runner.work(queue, functools.partial(labs.env, number))
+        runner.work(queue_of_oldest if number == labs.oldest else queue, functools.partial(labs.env, number))
     if not runner.workers_done():
         return 1
     return count.main([str(file) for file in sorted(results.glob("*.xml"))])

@@ -14,15 +14,24 @@ from .runner import Check
 # At which calls test_crash.py kills the controller: those that matter most, one on each node. All of them are `make crash-test`.
 CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot rebooted,kill-after:last-maintenance"
 
+CONTAINERD = "tests/lab/test_containerd.py"
 CLUSTER = "tests/lab/test_cluster.py"
-HOSTS = ("tests/lab/test_containerd.py", "tests/lab/test_staging.py")
+HOSTS = (CONTAINERD, "tests/lab/test_staging.py")
 RECOVERIES = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("crash", "heal", "heal_crash"))
 SCENARIOS = {
     "molecule-upgrade": ("default", "upgrade"),
     "molecule-workload": ("workload",),
     "molecule-heal": ("heal",),
+}
+# On a lab of its own, with the oldest releases that are supported (npu-b has containerd 1.7 on every lab): what depends on the
+# release runs here as well, what does not runs here instead.
+OLDEST = {"NPU_LAB_KUBERNETES": "1.34", "NPU_LAB_CONTAINERD": "2.1"}
+OLDEST_SCENARIOS = {
+    "molecule-oldest": ("default", "workload"),
     "molecule-awx": ("awx",),
 }
+# Of those, what runs on the newest releases as well.
+AGAIN = {"molecule-oldest", "lab-test-oldest"}
 
 
 class PlanError(Exception):
@@ -37,9 +46,12 @@ def checks(checkout: Path, env: dict[str, str]) -> list[Check]:
     return [Check(name, (nox, "--session", name)) for name in names]
 
 
-def lab_tests(checkout: Path, results: Path) -> list[Check]:
-    """What needs a lab, which each of these finds in whatever state another one has left it."""
-    planned = {scenario for scenarios in SCENARIOS.values() for scenario in scenarios}
+def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
+    """What needs a lab of the newest releases, and what runs on the oldest.
+
+    Each of these finds its lab in whatever state another one has left it.
+    """
+    planned = {scenario for scenarios in {**SCENARIOS, **OLDEST_SCENARIOS}.values() for scenario in scenarios}
     there = {path.parent.name for path in checkout.glob("molecule/*/molecule.yml")}
     if planned != there:
         raise PlanError(f"dev/testrun/plan.py plans other scenarios than molecule/ has: {', '.join(sorted(planned ^ there))}")
@@ -52,18 +64,23 @@ def lab_tests(checkout: Path, results: Path) -> list[Check]:
         return Check(name, (f"dev/{script}", *arguments, f"--junitxml={results / junit}.xml"))
 
     def molecule(name: str) -> Check:
-        return Check(name, ("dev/molecule", *SCENARIOS[name]))
+        return Check(name, ("dev/molecule", *{**SCENARIOS, **OLDEST_SCENARIOS}[name]))
 
-    # `default` is the first of all, as it looks at what is there before the first install; a short one is the last. heal comes
-    # before awx, which recovers a node as well: after that, on the same lab, the one of heal would be a storm.
-    return [
+    # `default` is the first of all, as it looks at what is there before the first install; a short one is the last. Recoveries come
+    # before awx, which recovers a node as well: after that, on the same lab, another one would be a storm.
+    newest = [
         molecule("molecule-upgrade"),
         tests("maintenance", "maintenance-test", [*rollouts, "-m", "core"], "maintenance"),
-        tests("recoveries", "maintenance-test", [*RECOVERIES, "-m", "core"], "recoveries"),
         tests("lab-test", "lab-test", elsewhere, "lab"),
         molecule("molecule-workload"),
         molecule("molecule-heal"),
-        molecule("molecule-awx"),
         tests("lab-test-hosts", "lab-test", list(HOSTS), "lab-hosts"),
         tests("lab-test-cluster", "lab-test", [CLUSTER], "lab-cluster"),
     ]
+    oldest = [
+        molecule("molecule-oldest"),
+        tests("recoveries", "maintenance-test", [*RECOVERIES, "-m", "core"], "recoveries"),
+        molecule("molecule-awx"),
+        tests("lab-test-oldest", "lab-test", [CONTAINERD], "lab-oldest"),
+    ]
+    return newest, oldest

@@ -21,6 +21,13 @@ import pytest
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
+for directory in ("dev", "lab"):
+    sys.path.insert(0, str(CHECKOUT / directory))
+
+from testrun import plan  # noqa: E402
+
+from npulab import versions  # noqa: E402
+
 CHECKS = ["unit", "sanity", "lint", "build"]
 SCENARIOS = ["default", "upgrade", "workload", "heal", "awx"]
 JUNIT = '<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1"/></testsuites>'
@@ -89,12 +96,12 @@ class Checkout:
     def does(self, name: str, script: str) -> None:
         self.write(f"do/{name}", script)
 
-    def start(self, patience: float = 30, **options) -> subprocess.Popen:
+    def start(self, patience: float = 30, labs: str = "61 62 63", **options) -> subprocess.Popen:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("NPU_", "STEP_"))}
         return subprocess.Popen(
             [sys.executable, "-B", "-c", MAIN, str(CHECKOUT / "dev"), str(patience)],
             cwd=self.root,
-            env={**env, "NPU_LABS": "61 62 63"},
+            env={**env, "NPU_LABS": labs},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -147,16 +154,46 @@ def test_the_whole_of_it(checkout):
     assert begun[-3:] == ["lab-down"] * 3
     lab_tests = [name for name in begun[5:] if not name.startswith("lab-up") and name != "lab-down"]
     assert sorted(lab_tests) == sorted(
-        ["molecule-default", "molecule-workload", "molecule-heal", "molecule-awx"] + ["maintenance-test"] * 2 + ["lab-test"] * 3
+        ["molecule-default"] * 2
+        + ["molecule-workload", "molecule-heal", "molecule-awx"]
+        + ["maintenance-test"] * 2
+        + ["lab-test"] * 4
     )
     events = [line.split(maxsplit=4) for line in checkout.lines()]
     assert [lab for name, lab, *_rest in events if name == "lab-up"] == ["61", "62", "63"]
     assert [lab for name, lab, *_rest in events if name == "lab-down"] == ["61", "62", "63"]
-    # The last one of all need not restore its lab.
-    assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"]
+    # The last one of all need not restore its lab, nor the last one on the lab of the oldest releases.
+    assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"] * 2
     assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
-    assert output.splitlines()[-4] == "12 passed, 0 failed, 6 skipped"  # of six files
+    assert output.splitlines()[-4] == "14 passed, 0 failed, 7 skipped"  # of seven files
     assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
+
+
+def test_one_lab_has_the_oldest_releases(checkout):
+    checkout.does("lab-up", 'echo "$NPU_LAB ${NPU_LAB_KUBERNETES:-newest} ${NPU_LAB_CONTAINERD:-newest}" >>releases')
+    for name in ("molecule-default", "molecule-awx", "lab-test"):
+        checkout.does(name, 'echo "$NPU_LAB ${NPU_LAB_KUBERNETES:-newest} ${NPU_LAB_CONTAINERD:-newest}" >>releases')
+    status, output = checkout.run()
+    assert status == 0, output
+    oldest = f"63 {plan.OLDEST['NPU_LAB_KUBERNETES']} {plan.OLDEST['NPU_LAB_CONTAINERD']}"
+    assert set(checkout.lines("releases")) <= {"61 newest newest", "62 newest newest", oldest}
+    assert checkout.lines("releases").count(oldest) == 4  # its start, and what runs on it
+
+
+def test_the_oldest_releases_are_the_oldest_that_the_lab_knows():
+    kubernetes, containerd = (list(versions.known(project)) for project in ("kubernetes", "containerd"))
+    assert plan.OLDEST == {"NPU_LAB_KUBERNETES": kubernetes[-1], "NPU_LAB_CONTAINERD": containerd[-2]}  # the last one is npu-b's
+
+
+def test_with_one_lab_everything_runs_once_on_it(checkout):
+    status, output = checkout.run(labs="61")
+    assert status == 0, output
+    assert (
+        checkout.begun().count("lab-up")
+        == checkout.begun().count("molecule-default")
+        == checkout.begun().count("molecule-awx")
+        == 1
+    )
 
 
 def test_each_test_of_maintenance_runs_once_and_crashes_are_few(checkout):
@@ -196,7 +233,7 @@ def test_a_test_on_a_lab_fails(checkout):
     status, output = checkout.run()
     assert status == 1
     assert "FAIL  molecule-upgrade" in output
-    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 9 + 3  # all of the rest ran, and the labs are gone
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 11 + 3  # all of the rest ran, and the labs are gone
 
 
 def test_a_summary_is_shown(checkout):
