@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock settings format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -46,6 +46,9 @@ ee: ## test the requirements of the execution environment
 
 settings: venv ## update docs/settings.md
 	@dev/settings_page
+
+requirements: venv ## update the table of versions in README.md
+	@dev/requirements_table
 
 format: venv ## format all Python
 	@dev/format

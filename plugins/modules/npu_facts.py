@@ -88,6 +88,9 @@ npu:
     machine:
       description: The machine, as of C(uname -m).
       type: str
+    cgroup_version:
+      description: V(2) if the host has cgroup v2, V(1) if it has cgroup v1, which includes the hybrid mode; null without cgroups.
+      type: int
     os:
       description: Fields of C(os-release).
       type: dict

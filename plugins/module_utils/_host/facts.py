@@ -72,6 +72,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "uptime": uptime(fs),
         "kernel": uname.release,
         "machine": uname.machine,
+        "cgroup_version": cgroup_version(fs),
         "os": {
             "id": os_release.get("ID", ""),
             "version_id": os_release.get("VERSION_ID", ""),
@@ -138,6 +139,14 @@ def _in_pod(pid, fs):
 def uptime(fs=""):
     """Seconds since the kernel started; 0.0 if unknown."""
     return float((read_text(fs + "/proc/uptime") or "0").split()[0])
+
+
+def cgroup_version(fs=""):
+    """2 if the kubelet would use cgroup v2, 1 if v1; None without cgroups. A host with both, in hybrid mode, counts as v1."""
+    root = fs + "/sys/fs/cgroup"
+    if os.path.exists(root + "/cgroup.controllers"):
+        return 2
+    return 1 if os.path.isdir(root + "/cpu") or os.path.isdir(root + "/memory") else None
 
 
 def boot_id(fs=""):

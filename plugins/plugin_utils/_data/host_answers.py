@@ -148,6 +148,7 @@ class Facts(TypedDict, total=False):
     uptime: float | None  # seconds since the kernel started
     kernel: Word | None  # as of uname -r
     machine: Word | None  # as of uname -m
+    cgroup_version: Annotated[int, number(1, 2)] | None
     os: OperatingSystem | None
     kernel_key: Word | None  # the kernel in the tag of a driver image
     os_key: Word | None  # the operating system likewise

@@ -52,6 +52,9 @@ def judge(
     name, _separator, version = (node_info.get("containerRuntimeVersion") or "").partition("://")
     if name == "containerd":
         _release(rows["containerd"], "containerd", version.lstrip("v"), today, notes)
+    note = cgroup_note(facts, node_info, rows)
+    if note:
+        notes.append(note)
     return reasons, notes
 
 
@@ -82,6 +85,24 @@ def judge_train(
         "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: %s supports it (%s)"
         % (train, ", ".join(row["drivers"]), driver, " or ".join(others), row["source"])
     ], notes
+
+
+def numbers(version: str | None) -> tuple[int, int] | None:
+    """The first two numbers of a version, with or without v; None if it has none."""
+    match = re.match(r"v?(\d+)\.(\d+)", version or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def cgroup_note(facts: Facts, node_info: Mapping[str, Any], rows: dict[str, Any] | None = None) -> str | None:
+    """What to know about a host with cgroup v1 whose kubelet by default refuses to start there; None otherwise."""
+    row = (table() if rows is None else rows)["kubernetes"]["cgroup_v2"]
+    kubelet = numbers(node_info.get("kubeletVersion"))
+    if facts.get("cgroup_version") != 1 or not kubelet or kubelet < _pair(row["since"]):
+        return None
+    return (
+        "has cgroup v1, where a kubelet of %s or newer refuses to start unless failCgroupV1 is false; this one runs. "
+        "Move the host to cgroup v2 (%s)" % (row["since"], row["source"])
+    )
 
 
 def _firmware(
@@ -135,11 +156,16 @@ def _operating_system(rows: dict[str, Any], facts: Facts, today: datetime.date, 
 def _release(component: dict[str, Any], name: str, version: str, today: datetime.date, notes: list[str]) -> None:
     if not version:
         return
-    tested = component["tested"]
-    if _numbers(version) > _numbers(tested["highest"]) or _numbers(version) < _numbers(tested["lowest"]):
+    known = component["mindcluster"]
+    if not _pair(known["lowest"]) <= _pair(version) <= _pair(known["highest"]):
+        tested = component["tested"]
+        if _pair(tested["lowest"]) <= _pair(version) <= _pair(tested["highest"]):
+            ours = "this collection is tested with it"
+        else:
+            ours = "this collection is tested with %s to %s" % (tested["lowest"], tested["highest"])
         notes.append(
-            "runs %s %s; MindCluster supports %s to %s (%s)"
-            % (name, version, tested["lowest"], tested["highest"], tested["source"])
+            "runs %s %s; MindCluster supports %s to %s (%s), %s"
+            % (name, version, known["lowest"], known["highest"], known["source"], ours)
         )
     row = _row(component["releases"], version, lambda _row: True)
     if row is not None:
@@ -167,6 +193,5 @@ def _begins(version: str, prefix: str) -> bool:
     return version == prefix or (version.startswith(prefix) and not version[len(prefix)].isalnum())
 
 
-def _numbers(version: str) -> tuple[int, int]:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
+def _pair(version: str) -> tuple[int, int]:
+    return numbers(version) or (0, 0)

@@ -6,21 +6,18 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
-_KUBELET_MIN, _KUBELET_TESTED = (1, 24), (1, 34)
-
 # KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
 _KUBELET_PODS = (1, 33)
-_CONTAINERD_MIN = (1, 7)
 
 
 def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> None:
@@ -77,27 +74,38 @@ def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: M
 
 
 def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
-    kubelet = _numbers(info.get("kubeletVersion"))
-    if kubelet and kubelet < _KUBELET_MIN:
-        verdict.reasons.append("the kubelet is %s; at least 1.24 is needed" % info["kubeletVersion"])
-    elif kubelet and kubelet > _KUBELET_TESTED:
-        verdict.notes.append("runs kubelet %s, newer than MindCluster v7.3 supports (1.34)" % info["kubeletVersion"])
+    known = fleet_support.table()["kubernetes"]
+    kubelet = fleet_support.numbers(info.get("kubeletVersion"))
+    if kubelet and _older(kubelet, known["minimum"]):
+        verdict.reasons.append("the kubelet is %s; at least %s is needed" % (info["kubeletVersion"], known["minimum"]))
+    elif kubelet and _newer(kubelet, known["mindcluster"]["highest"]):
+        verdict.notes.append(
+            "runs kubelet %s, newer than MindCluster v7.3 supports (%s)" % (info["kubeletVersion"], known["mindcluster"]["highest"])
+        )
+    note = fleet_support.cgroup_note(verdict.facts, info)
+    if note:
+        verdict.notes.append(note)
     name, _separator, version = (info.get("containerRuntimeVersion") or "").partition("://")
     told = " ".join(verdict.facts.get("problems") or [])
     if name == "containerd":
-        numbers = _numbers(version)
-        if numbers and numbers < _CONTAINERD_MIN and "containerd" not in told:
-            verdict.reasons.append("containerd is %s; CDI needs 1.7 or newer" % version)
+        minimum = fleet_support.table()["containerd"]["minimum"]
+        if _older(fleet_support.numbers(version), minimum) and "containerd" not in told:
+            verdict.reasons.append("containerd is %s; CDI needs %s or newer" % (version, minimum))
     elif name and name not in told:
         verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported" % name)
 
 
-def _numbers(version: str | None) -> tuple[int, int] | None:
-    match = re.match(r"v?(\d+)\.(\d+)", version or "")
-    return (int(match.group(1)), int(match.group(2))) if match else None
+def _older(numbers: tuple[int, int] | None, release: str) -> bool:
+    limit = fleet_support.numbers(release)
+    return numbers is not None and limit is not None and numbers < limit
+
+
+def _newer(numbers: tuple[int, int], release: str) -> bool:
+    limit = fleet_support.numbers(release)
+    return limit is not None and numbers > limit
 
 
 def kubelets_tell_pods_apart(nodes: Iterable[Object]) -> bool:
     """Whether every kubelet knows a right to its list of pods beside that to everything it can do (KubeletFineGrainedAuthz)."""
-    versions = [_numbers(kube_client.node_info(node).get("kubeletVersion")) for node in nodes]
+    versions = [fleet_support.numbers(kube_client.node_info(node).get("kubeletVersion")) for node in nodes]
     return bool(versions) and all(version and version >= _KUBELET_PODS for version in versions)

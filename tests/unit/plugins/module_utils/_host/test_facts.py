@@ -67,6 +67,21 @@ def test_host_with_chips(host):
     assert tree_of(host) == before
 
 
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        (["cgroup.controllers", "cpu.stat"], 2),
+        (["memory/tasks", "cpu/tasks"], 1),
+        (["memory/tasks", "unified/cgroup.controllers"], 1),  # hybrid: what the kubelet manages is v1
+        ([], None),
+    ],
+)
+def test_cgroup_version(host, files, version):
+    for file in files:
+        host.write("sys/fs/cgroup/" + file, "")
+    assert gather(host)["cgroup_version"] == version
+
+
 def test_host_without_chips_has_no_problems(host):
     shutil.rmtree(host.fs + "/run/systemd")
     host.write("usr/local/Ascend/driver/version.info", "Version=24.1.0\n")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime
+import tomllib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
@@ -12,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcl
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 
 from support.fleet.hosts import host
+from support.paths import CHECKOUT
 
 TODAY = datetime.date(2026, 11, 21)
 INFO = {"kubeletVersion": "v1.34.4", "containerRuntimeVersion": "containerd://2.1.5"}
@@ -140,6 +142,37 @@ def test_the_table_has_a_row_for_each_train_and_family_that_is_deployed():
     assert {driver for row in rows for driver in row["drivers"]} <= set(known)
 
 
+@pytest.mark.parametrize(
+    ("cgroup_version", "kubelet", "told"),
+    [
+        (1, "v1.37.2", True),
+        (1, "v1.35.0", True),
+        (1, "v1.34.4", False),
+        (2, "v1.37.2", False),
+        (None, "v1.37.2", False),
+        (1, "", False),
+    ],
+)
+def test_cgroup_v1_with_a_kubelet_that_refuses_it(cgroup_version, kubelet, told):
+    reasons, notes = judge(info={"kubeletVersion": kubelet}, cgroup_version=cgroup_version)
+    assert reasons == []
+    assert any(note.startswith("has cgroup v1, where a kubelet of 1.35 or newer refuses to start") for note in notes) is told
+
+
+@pytest.mark.parametrize(("version", "tested"), [("1.36.3", "is tested with it"), ("1.39.0", "is tested with 1.34 to 1.37")])
+def test_a_note_says_what_this_collection_is_tested_with(version, tested):
+    (note,) = judge(info={"kubeletVersion": "v" + version})[1]
+    assert note.endswith("this collection " + tested)
+
+
+def test_tested_is_what_the_lab_knows():
+    releases = tomllib.loads((CHECKOUT / "lab" / "npulab" / "versions.toml").read_text(encoding="utf-8"))
+    for component in ("kubernetes", "containerd"):
+        known = sorted(releases[component]["releases"], key=fleet_support.numbers)
+        tested = fleet_support.table()[component]["tested"]
+        assert [tested["lowest"], tested["highest"]] == [known[0], known[-1]], component
+
+
 def test_every_row_has_a_source_and_says_what_is_known_of_its_end():
     table = fleet_support.table()
     rows = table["driver"] + table["mindcluster"] + table["os"] + table["kubernetes"]["releases"] + table["containerd"]["releases"]
@@ -148,4 +181,5 @@ def test_every_row_has_a_source_and_says_what_is_known_of_its_end():
         assert row["end_of_life"] is None or isinstance(row["end_of_life"], datetime.date), row
         assert isinstance(row["version"], str), row
     for component in ("kubernetes", "containerd"):
-        assert table[component]["tested"]["source"].startswith("https://")
+        assert table[component]["mindcluster"]["source"].startswith("https://")
+    assert table["kubernetes"]["cgroup_v2"]["source"].startswith("https://")

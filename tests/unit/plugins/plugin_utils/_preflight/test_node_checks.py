@@ -70,6 +70,15 @@ def test_a_newer_kubelet_is_only_noted():
     assert "newer than MindCluster v7.3 supports" in verdict.notes[0]
 
 
+def test_cgroup_v1_is_only_noted():
+    """A kubelet of 1.35 refuses it unless it is told not to; this one runs, so somebody has told it."""
+    nodes = cluster_nodes("a")
+    nodes["a"]["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.4"
+    verdict = only(host("a", facts(boot_id="boot-a", cgroup_version=1)), nodes=nodes)
+    assert verdict.status == "ready"
+    assert "unless failCgroupV1 is false" in verdict.notes[-1]
+
+
 @pytest.mark.parametrize(
     "versions, apart",
     [
