@@ -80,7 +80,7 @@ def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
         verdict.reasons.append("the kubelet is %s; at least %s is needed" % (info["kubeletVersion"], known["minimum"]))
     elif kubelet and _newer(kubelet, known["mindcluster"]["highest"]):
         verdict.notes.append(
-            "runs kubelet %s, newer than MindCluster v7.3 supports (%s)" % (info["kubeletVersion"], known["mindcluster"]["highest"])
+            "runs kubelet %s, newer than MindCluster supports (%s)" % (info["kubeletVersion"], known["mindcluster"]["highest"])
         )
     note = fleet_support.cgroup_note(verdict.facts, info)
     if note:
