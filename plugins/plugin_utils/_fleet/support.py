@@ -66,7 +66,8 @@ def judge_train(
     rows: dict[str, Any] | None = None,
 ) -> tuple[list[str], list[str]]:
     """(reasons, notes): whether MindCluster's ``train`` works with this version of the driver on chips of the ``family``."""
-    rows, notes = table() if rows is None else rows, []
+    rows = table() if rows is None else rows
+    notes: list[str] = []
     known = [row for row in rows["mindcluster"] if family in row["families"]]
     row = _row(known, train, lambda _row: True)
     if row is None:
