@@ -23,9 +23,13 @@ description:
   - If the CRI does not respond after the restart, the module restores the original file, restarts containerd again, and fails with
     the messages of containerd from both restarts.
   - Restarting containerd does not affect running pods. The module refuses to restart a unit whose C(KillMode) would stop them.
-  - Does not support containerd 1.6 and older, CRI-O, Docker without Kubernetes, and configuration files that k3s, RKE2, MicroK8s or
-    k0s generate, that say DO NOT EDIT, or that cannot be replaced. In these cases the module changes nothing and fails with a
-    message that says what to do instead.
+  - Where k3s, RKE2, k0s or MicroK8s generates the configuration, the module edits what it is generated from, so that the edit
+    survives restarts and upgrades, and restarts the unit of the distribution. That is C(config.toml.tmpl) with k3s and RKE2, a
+    drop-in in C(/etc/k0s/containerd.d) with k0s, and C(containerd-template.toml) with MicroK8s. Their releases with containerd 2
+    enable CDI by default, and are left alone.
+  - Does not support containerd 1.6 and older, CRI-O, Docker without Kubernetes, templates of k3s and RKE2 that somebody else wrote
+    with template statements, and configuration files that say DO NOT EDIT, or that cannot be replaced. In these cases the module
+    changes nothing and fails with a message that says what to do instead.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
@@ -57,6 +61,8 @@ options:
   timeout:
     description:
       - Seconds to wait after a restart until the CRI responds. If the first restart fails, there is a second one.
+      - The module waits longer if the unit runs more than containerd, at least 120 seconds with k3s and k0s, 300 seconds with RKE2,
+        and 60 seconds with MicroK8s.
     type: int
     default: 25
 seealso:
@@ -87,7 +93,9 @@ reason:
   returned: success
   type: str
 edited:
-  description: The file that was edited, or would be in check mode. V(none) if no file has to be edited.
+  description:
+    - The file that was edited, or would be in check mode. V(none) if no file has to be edited.
+    - Where a distribution generates RV(config), it is the file that it is generated from.
   returned: success
   type: str
 would_change:
@@ -98,6 +106,10 @@ config:
   description: The configuration file that containerd was started with.
   returned: success, if the host has a containerd that can be configured
   type: str
+control_plane:
+  description: Whether a restart of containerd also restarts the API server on this host, as on servers of k3s, RKE2 and k0s.
+  returned: success, if the host has a containerd that can be configured
+  type: bool
 restart_required:
   description: Whether containerd must be restarted before its configuration is in effect.
   returned: success
@@ -117,6 +129,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -151,6 +164,7 @@ def run(module):
         would_change=changed,
         edited=switch.edit.path if switch.edit else None,
         config=switch.daemon.config,
+        control_plane=host_distributions.restarts_control_plane(switch.daemon.unit),
         restart_required=switch.restart_required,
         **result,
     )
@@ -177,6 +191,7 @@ def revert(module):
         left=switch.left,
         edited=switch.edit.path if switch.edit else None,
         config=switch.daemon.config,
+        control_plane=host_distributions.restarts_control_plane(switch.daemon.unit),
         restart_required=switch.restart_required,
         diff={"prepared": switch.edit.diff()} if switch.edit else {},
     )

@@ -178,6 +178,11 @@ npu:
         config_path:
           description: The configuration file that containerd was started with.
           type: str
+        control_plane:
+          description:
+            - Whether the systemd unit of the kubelet also runs the API server, as with k3s, RKE2 and k0s on servers. A restart of
+              their containerd restarts it, too.
+          type: bool
         kubelet_dir:
           description: The kubelet's root directory.
           type: str

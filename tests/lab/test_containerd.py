@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -26,6 +27,7 @@ from support.patience import PATIENCE
 from support.properties import settings
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "containerd"
+DISTRIBUTIONS = FIXTURES.parent / "distributions"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
 NODES = {"2": "npu-a", "1.7": "npu-b"}
 CONFIG = "/etc/containerd/config.toml"
@@ -89,6 +91,24 @@ def test_containerd_agrees(binaries, tmp_path, case, release):
     changed = [line[2:] for line in difflib.ndiff(before, after) if line[0] in "+-"]
     assert changed and all(line.startswith(("enable_cdi = ", "cdi_spec_dirs = ")) for line in changed), changed
     assert "enable_cdi = true" in after
+
+
+def test_containerd_agrees_about_what_k3s_will_generate(binaries, tmp_path):
+    """1.7 adds the second section to the first one; 2 refuses it, for which there is the template of version 3."""
+    config = tmp_path / "config.toml"
+    shutil.copy(DISTRIBUTIONS / "k3s-1.7.toml", config)
+    daemon = containerd_runtime.Daemon(1, str(binaries["1.7"]), str(config), True, None, None, "k3s")
+    switch = containerd_enable.Switch(daemon)
+    switch.look()
+    edit = switch.choose()
+    assert edit.path == str(tmp_path / "config.toml.tmpl")
+    before = dump(binaries["1.7"], config)
+    config.write_text(edit.shown.after)
+    changed = [line[2:] for line in difflib.ndiff(before, dump(binaries["1.7"], config)) if line[0] in "+-"]
+    assert sorted(changed) == ["enable_cdi = false", "enable_cdi = true"]
+    with pytest.raises(subprocess.CalledProcessError):
+        dump(binaries["2"], config)
+    assert [os.path.basename(path) for path, text in edit.companions] == ["config-v3.toml.tmpl"]
 
 
 @pytest.mark.parametrize("release", NODES)

@@ -23,6 +23,7 @@ SPEC_DIR = "/etc/cdi"
 V3 = (("plugins", "io.containerd.cri.v1.runtime"), "plugins.'io.containerd.cri.v1.runtime'")
 V2 = (("plugins", "io.containerd.grpc.v1.cri"), 'plugins."io.containerd.grpc.v1.cri"')
 V1 = (("plugins", "cri"), "plugins.cri")
+SECTIONS = (V3, V2, V1)
 
 # The section of the socket in configuration version 4, which containerd 2.3 prints whatever it reads.
 GRPC_V4 = ("plugins", "io.containerd.server.v1.grpc")
@@ -58,6 +59,10 @@ class ConfigFile:
 
 class Edit:
     """A change of the content of ``path`` from ``before`` (None: no such file) to ``after``."""
+
+    # The file belongs to the configuration itself; _containerd.generated has edits of files from which it is generated.
+    is_source = False
+    companions: list = []
 
     def __init__(self, path, before, after):
         self.path = path
@@ -170,14 +175,14 @@ def proposals(path, files):
     off, present = [], []
     for file in reversed(files):
         values = toml_edit.flatten(file.text)
-        for section in (V3, V2, V1):
+        for section in SECTIONS:
             table = section[0]
             if values.get(table + ("enable_cdi",), "true") != "true":
                 off.append((file, section))
             elif any(key[: len(table)] == table for key in values):
                 present.append((file, section))
     main = files[0]
-    version = _version(main.text)
+    version = version_of(main.text)
     fallback = [(main, V3 if version >= 3 else V2 if version == 2 else V1)]
     edits = []
     for file, section in off + present + fallback:
@@ -187,7 +192,7 @@ def proposals(path, files):
     return edits
 
 
-def _version(text):
+def version_of(text):
     """The value of the key ``version``, which may be written as +2 or 0x2; 1 without the key."""
     try:
         return int(toml_edit.flatten(text).get(("version",), "1"), 0)
@@ -200,7 +205,7 @@ def is_our_edit(before, after):
     if before is None:
         return after == MINIMAL
     try:
-        return before != after and any(switch_on(before, section) == after for section in (V3, V2, V1))
+        return before != after and any(switch_on(before, section) == after for section in SECTIONS)
     except ValueError:
         return False
 
@@ -265,8 +270,8 @@ class Dump:
 
     def other_differences(self, other):
         """The paths in which the dumps differ apart from CDI, as text. Ignores ``imports``, which lists file names."""
-        ours: set = {s[0] + (key,) for s in (V3, V2, V1) for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
+        ours: set = {s[0] + (key,) for s in SECTIONS for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
         paths = set(self.values) | set(other.values)
         # A section that contains only CDI settings is new as well.
-        ours |= {s[0] for s in (V3, V2, V1)} | {("plugins",)}
+        ours |= {s[0] for s in SECTIONS} | {("plugins",)}
         return [".".join(path) for path in sorted(paths) if path not in ours and self.values.get(path) != other.values.get(path)]

@@ -9,7 +9,7 @@ import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import remove_file, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
 
 BACKUP_SUFFIX = ".npuops-backup"
 
@@ -78,6 +78,20 @@ def remove(path):
         pass
     except OSError as exc:
         raise NpuError(_cannot(path, exc)) from None
+
+
+def write_companions(edit):
+    """Write the files that must exist with ``edit`` (an Edit), unless files of that name exist."""
+    for path, text in edit.companions:
+        if not os.path.lexists(path):
+            write(path, text, like=path)
+
+
+def remove_companions(edit):
+    """Remove the files that ``write_companions`` wrote, unless somebody has changed them."""
+    for path, text in edit.companions:
+        if read_text(path) == text:
+            remove(path)
 
 
 def _cannot(path, exc):

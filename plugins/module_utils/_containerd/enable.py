@@ -12,13 +12,15 @@ from __future__ import annotations
 import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, cri, toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, cri, generated, toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 class Switch:
-    """CDI of one ``daemon`` (a _containerd.runtime.Daemon); ``timeout``: seconds from a restart until the CRI must be ready.
+    """CDI of one ``daemon`` (a _containerd.runtime.Daemon); ``timeout``: seconds from a restart until the CRI must be ready, or
+    what its distribution needs if that is more.
 
     After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or
     None), ``restart_required``, ``status`` (of the running daemon, None if it does not respond), ``address``.
@@ -26,7 +28,7 @@ class Switch:
 
     def __init__(self, daemon, timeout=30):
         self.daemon = daemon
-        self.timeout = timeout
+        self.timeout = max(timeout, host_distributions.named(daemon.kind).restart_seconds)
         self.edit = None
         self.restart_required = False
         self.status = None
@@ -44,10 +46,14 @@ class Switch:
         if not self.before.on:
             if problem:
                 raise self._not_answering(problem)
+            self.restart_required = True
+            # What is generated from it follows with the restart.
+            self._undo = generated.own_edit(self.daemon, self.files, self._saved)
+            if self._undo:
+                return "CDI is enabled in %s, but %s has not been restarted since" % (self._undo.path, self.daemon.unit)
             self.edit = self.choose()
             self._undo = self.edit
-            self.restart_required = True
-            return "CDI is disabled in %s" % self.edit.path
+            return "CDI is disabled in %s" % (self.daemon.config if self.edit.is_source else self.edit.path)
         if self.status is not None and self.status.cdi and containerd_config.has_spec_dir(self.status.cdi_spec_dirs):
             return None
         self._undo = self._own_edit()
@@ -113,7 +119,8 @@ class Switch:
         try:
             self.status = containerd_runtime.restart(self.daemon, self.address, self.timeout)
             if not self.status.cdi:
-                raise NpuError("containerd responds, but still has CDI disabled: it does not use %s" % self.daemon.config)
+                used = self._undo.path if self._undo and self._undo.is_source else self.daemon.config
+                raise NpuError("containerd responds, but still has CDI disabled: it does not use %s" % used)
         except NpuError as exc:
             self._back_to_before(exc.message)
         self.restart_required = False
@@ -141,15 +148,15 @@ class Switch:
         texts = {file.path: file.text for file in files}
         complaints = []
         left_alone = []
-        for edit in containerd_config.proposals(self.daemon.config, files):
-            reason = containerd_runtime.generated(self.daemon, edit.path, texts.get(edit.path)) or config_files.unwritable(
-                edit.path
-            )
+        for edit in generated.edits(self.daemon, files) + containerd_config.proposals(self.daemon.config, files):
+            reason = None if edit.is_source else generated.reason(self.daemon, edit.path, texts.get(edit.path))
+            reason = reason or config_files.unwritable(edit.path)
             if reason:
                 left_alone.append(reason)
                 continue
             with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
-                candidate = containerd_config.write_candidate(directory, files, edit)
+                shown = edit.shown if edit.is_source else edit
+                candidate = containerd_config.write_candidate(directory, files, shown)
                 try:
                     dump = self.daemon.dump(candidate)
                 except NpuError as exc:
@@ -183,7 +190,7 @@ class Switch:
             for before in (self._saved(file.path), None):
                 if containerd_config.is_our_edit(before, file.text):
                     return containerd_config.Edit(file.path, before, file.text)
-        return None
+        return generated.own_edit(self.daemon, self.files, self._saved)
 
     def _saved(self, path):
         """The text of the backup of ``path``; None without one, or if it cannot be read, because then it is not ours."""
@@ -202,11 +209,15 @@ class Switch:
         try:
             if edit.before is not None:
                 config_files.write(backup, edit.before, like=edit.path)
+            config_files.write_companions(edit)
             config_files.write(edit.path, edit.after, like=edit.path, files=self.files)
         except NpuError as exc:
+            config_files.remove_companions(edit)
             if edit.before is not None and self._saved(edit.path) == edit.before:
                 config_files.remove(backup)
             raise NpuError("%s. Nothing was changed" % exc.message) from None
+        if edit.is_source:
+            return  # containerd's configuration is still the one from before
         problem = None
         try:
             dump = self.daemon.dump()
@@ -243,7 +254,7 @@ class Switch:
             )
         raise NpuError(
             "containerd's CRI does not respond with CDI enabled. %s. %s With CDI enabled, it reported:\n%s"
-            % (kept or "The original %s was restored" % path, outcome, said),
+            % (kept or ("%s was removed" if self._undo.before is None else "The original %s was restored") % path, outcome, said),
             **({} if kept else {"restored": path}),
         )
 
@@ -253,6 +264,7 @@ class Switch:
         try:
             if before is None:
                 config_files.remove(path)
+                config_files.remove_companions(self._undo)
             else:
                 config_files.write(path, before, like=path, files=self.files)
         except NpuError as exc:

@@ -9,12 +9,12 @@ import contextlib
 import os
 import tempfile
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, generated
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import remove_file
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file
 
 
 class Revert(containerd_enable.Switch):
@@ -46,6 +46,7 @@ class Revert(containerd_enable.Switch):
             return None
         before = self._ours.before
         self.edit = containerd_config.Edit(self._ours.path, self._ours.after, before or "")
+        self.edit.companions = self._ours.companions
         problem = self._problem() or config_files.unwritable(self.edit.path)
         if problem:
             self.edit = None
@@ -114,6 +115,9 @@ class Revert(containerd_enable.Switch):
     def _examine_backup(self):
         paths = [file.path for file in self.files] or [self.daemon.config]
         texts = {file.path: file.text for file in self.files}
+        sources = generated.sources(self.daemon, self.files)
+        paths += sources
+        texts.update((path, read_text(path)) for path in sources if os.path.lexists(path))
         for path in paths:
             backup = self.backup_path(path)
             if not os.path.lexists(backup):
@@ -122,7 +126,7 @@ class Revert(containerd_enable.Switch):
             same = before is not None and before == texts.get(path, "")
             if same:
                 self.stale = backup
-            if (same or path not in texts) and self._still_on():
+            if (same or path not in texts) and self._still_on(path in sources):
                 self.restart_required = True
                 return "CDI is disabled again in %s, but containerd has not been restarted since" % path
             if same:
@@ -134,9 +138,12 @@ class Revert(containerd_enable.Switch):
                 )
         return None
 
-    def _still_on(self):
-        """Whether CDI is enabled in the running process, although its configuration disables it."""
-        if self.before.on or self._ask():
+    def _still_on(self, generated_later):
+        """Whether CDI is enabled in the running process, although its configuration disables it.
+
+        ``generated_later``: the configuration is generated from another file at the next start.
+        """
+        if (self.before.on and not generated_later) or self._ask():
             return False
         return self.status.cdi
 
@@ -146,8 +153,8 @@ class Revert(containerd_enable.Switch):
 
     def _problem(self):
         """Why the revert would change more than CDI, according to containerd; None if it would not."""
-        if self._ours.before is None:
-            return None  # without a file, containerd uses its defaults, from which the file differs only in CDI
+        if self._ours.before is None or self._ours.is_source:
+            return None  # without the file, what remains are defaults, from which it differs only in CDI
         with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
             candidate = containerd_config.write_candidate(directory, self.files, self.edit)
             try:
@@ -160,5 +167,7 @@ class Revert(containerd_enable.Switch):
     def _write(self, text):
         if text is None:
             config_files.remove(self.edit.path)
+            config_files.remove_companions(self.edit)
         else:
+            config_files.write_companions(self.edit)
             config_files.write(self.edit.path, text, like=self.edit.path, files=self.files)

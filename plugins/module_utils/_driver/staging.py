@@ -15,7 +15,7 @@ import stat
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
@@ -28,7 +28,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry impo
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
-_CONTAINERD_ROOTS = tuple(one.storage for one in distributions.DISTRIBUTIONS)
+_CONTAINERD_ROOTS = tuple(one.storage for one in host_distributions.DISTRIBUTIONS)
 
 
 class Stager:

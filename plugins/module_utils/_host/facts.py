@@ -298,11 +298,11 @@ def firmware_version(fs=""):
 
 
 def runtime_facts(fs=""):
-    """The container runtime of the kubelet, as {name, version, address, ctr, config_path, kubelet_dir, conflict}.
+    """The container runtime of the kubelet, as {name, version, address, ctr, config_path, control_plane, kubelet_dir, conflict}.
 
     name: one of _host.distributions, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
-    ctr: the command line of ctr. config_path: the file that containerd was started with. conflict: why it is not clear which
-    runtime is meant. Unknown values are None.
+    ctr: the command line of ctr. config_path: the file that containerd was started with. control_plane: whether the unit of the
+    kubelet also runs the API server. conflict: why it is not clear which runtime is meant. Unknown values are None.
     """
     units = host_process.kubelet_units(fs)
     kubelets = list(host_process.kubelets(units, fs))
@@ -318,6 +318,7 @@ def runtime_facts(fs=""):
         "address": address,
         "ctr": None,
         "config_path": None,
+        "control_plane": any(distributions.restarts_control_plane(unit) for unit in units),
         "kubelet_dir": _kubelet_dir(kubelets, only),
         "conflict": distributions.conflict(running),
     }

@@ -16,7 +16,7 @@ import re
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -30,10 +30,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_erro
 NAMESPACE = "npuops"
 RUN_DIRECTORY = "/run/npuops/staging"
 
-DEFAULT_ADDRESS = distributions.PLAIN.address
+DEFAULT_ADDRESS = host_distributions.PLAIN.address
 
 # Where to look for ctr besides PATH.
-_CTR_PATHS = tuple(argv for one in (distributions.PLAIN,) + distributions.EMBEDDING for argv in one.ctr)
+_CTR_PATHS = tuple(argv for one in (host_distributions.PLAIN,) + host_distributions.EMBEDDING for argv in one.ctr)
 
 # A lease that is created only to be removed.
 _SWEEP = "npuops-sweep"

@@ -13,7 +13,7 @@ import stat
 import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, cri, generated
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
@@ -201,7 +201,7 @@ GENERATED = [
 
 @pytest.mark.parametrize("path, text, kind, names", GENERATED)
 def test_generated_files_are_left_alone(path, text, kind, names):
-    reason = containerd_runtime.generated(containerd_runtime.Daemon(1, "x", path, True, None, None, kind), path, text)
+    reason = generated.reason(containerd_runtime.Daemon(1, "x", path, True, None, None, kind), path, text)
     assert path in reason and names in reason and "enable_cdi = true" in reason
 
 
@@ -216,14 +216,14 @@ def test_generated_files_are_left_alone(path, text, kind, names):
     ],
 )
 def test_a_persons_file_is_not_generated(main, kind, path, text):
-    assert containerd_runtime.generated(containerd_runtime.Daemon(1, "x", main, True, None, None, kind), path, text) is None
+    assert generated.reason(containerd_runtime.Daemon(1, "x", main, True, None, None, kind), path, text) is None
 
 
 @pytest.mark.parametrize("path", ["/run/k0s/containerd-cri.toml", "/etc/containerd/conf.d/site.toml"])
 def test_a_generated_drop_in_of_a_persons_file_is_left_alone(path):
     """As with a k0s file that somebody made his own: the one it imports is written anew at each start."""
     text = None if path.startswith("/run") else "#DO NOT EDIT\n"
-    reason = containerd_runtime.generated(containerd_runtime.Daemon(1, "x", MAIN, True, None, None), path, text)
+    reason = generated.reason(containerd_runtime.Daemon(1, "x", MAIN, True, None, None), path, text)
     assert reason.startswith(path) and MAIN not in reason
 
 

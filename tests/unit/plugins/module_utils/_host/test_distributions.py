@@ -164,7 +164,7 @@ def machine(host):
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
 def test_facts(machine, name):
     machine.add(name)
-    expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None)
+    expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None, control_plane=name == "rke2")
     assert host_facts.runtime_facts(machine.fs) == expected
 
 
