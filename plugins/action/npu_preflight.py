@@ -28,9 +28,11 @@ class ActionModule(HostsAction):
         "device_plugin": {"type": "bool", "default": True},
         "device_plugin_version": {"type": "str"},
         "device_plugin_image": {"type": "str"},
+        "device_plugin_settings": {"type": "dict", "default": {}},
         "exporter": {"type": "bool", "default": True},
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
+        "exporter_settings": {"type": "dict", "default": {}},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
@@ -60,8 +62,12 @@ class ActionModule(HostsAction):
         )
         for component in ("device_plugin", "exporter"):
             if params[component]:
-                reasons += fleet_mindcluster.mismatches(
-                    params["mindcluster_train"], "npu_" + component, params[component + "_version"], params[component + "_image"]
+                reasons += preflight_components.mindcluster_reasons(
+                    params["mindcluster_train"],
+                    "npu_" + component,
+                    params[component + "_version"],
+                    params[component + "_image"],
+                    params[component + "_settings"],
                 )
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []

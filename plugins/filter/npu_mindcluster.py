@@ -14,7 +14,7 @@ description:
   - Returns what is known of a train. A train is the releases with the same first two numbers, which have the same manifests.
   - Fails for a train that is not known, and for a component whose version or image belongs to another train, or for a chip family
     without a device plugin.
-positional: component, version, image, accelerators
+positional: component, version, image, accelerators, settings
 options:
   _input:
     description: The train, such as V(26.1). The newest one if empty.
@@ -34,6 +34,10 @@ options:
     type: list
     elements: str
     default: []
+  settings:
+    description: Further settings of the component, by their names without the prefix. They add to its flags and mounts.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -48,7 +52,7 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -62,10 +66,13 @@ def npu_mindcluster(
     version: str | None = None,
     image: str | None = None,
     accelerators: Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
     try:
         row = fleet_mindcluster.train(str(train or ""))
+        if component:
+            row = fleet_mindcluster.component(row["name"], component, settings or {})
     except NpuError as exc:
         raise AnsibleFilterError(exc.message) from exc
     reasons = fleet_mindcluster.mismatches(row["name"], component, version, image) if component else []

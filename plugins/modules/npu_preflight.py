@@ -40,6 +40,11 @@ options:
   device_plugin_image:
     description: The image of the device plugin. A tag that names a release must name one of O(mindcluster_train).
     type: str
+  device_plugin_settings:
+    description:
+      - Further settings of the role C(npu_device_plugin), by their names without the prefix, such as C(log_max_backups).
+    type: dict
+    default: {}
   exporter:
     description: Whether the exporter will be deployed.
     type: bool
@@ -50,6 +55,10 @@ options:
   exporter_image:
     description: The image of the exporter. A tag that names a release must name one of O(mindcluster_train).
     type: str
+  exporter_settings:
+    description: Further settings of the role C(npu_exporter), by their names without the prefix.
+    type: dict
+    default: {}
   mindcluster_train:
     description: The train of MindCluster that will be deployed.
     type: str

@@ -8,11 +8,14 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs as settings_specs
 
 # As upstream names its releases: v26.1.0, v26.1.0.beta.2, v7.0.RC1. A tag may have more after that.
 _RELEASE = re.compile(r"v?([0-9]{1,2}\.[0-9])\.(?:[0-9]+|RC[0-9]+)(?![0-9])")
@@ -46,6 +49,45 @@ def train(name: str | None = None) -> dict[str, Any]:
     plugin = known["device_plugin"]
     families = {family: dict(rows["families"][family], **row) for family, row in plugin["families"].items()}
     return dict(known, name=name, device_plugin=dict(plugin, families=families))
+
+
+def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The train with what the settings of a component add to it.
+
+    ``role``: npu_device_plugin or npu_exporter; ``given``: its settings by their names without that prefix. Raises NpuError for
+    settings that make no sense.
+    """
+    row = train(name)
+    settings = resolve.settings(role, given)
+    part = role.removeprefix("npu_")
+    reason = _too_many_backups(row, role, settings["log_max_backups"])
+    if reason:
+        raise NpuError(reason)
+    wanted = dict(row[part])
+    wanted["flags"] = [_with_level(flag, settings["log_level"]) for flag in wanted["flags"]]
+    for option, flag in (("log_max_age", "-maxAge"), ("log_max_backups", "-maxBackups")):
+        if settings[option] != settings_specs.default("%s_%s" % (role, option)):
+            wanted["flags"].append("%s=%d" % (flag, settings[option]))
+    if role == "npu_device_plugin":
+        options = table()["options"]
+        wanted["flags"] += (options["volcano"] if settings["volcano"] else []) + options["hot_reset"][settings["hot_reset"]]
+        if settings["volcano"]:
+            wanted["families"] = {
+                accelerator: dict(family, mounts=family["mounts"] + family["volcano_mounts"])
+                for accelerator, family in wanted["families"].items()
+            }
+    return dict(row, **{part: wanted})
+
+
+def _too_many_backups(row: dict[str, Any], role: str, wanted: int) -> str | None:
+    most = row[role.removeprefix("npu_")]["most_log_backups"]
+    if wanted <= most:
+        return None
+    return "%s_log_max_backups is %d; MindCluster %s keeps %d at most" % (role, wanted, row["name"], most)
+
+
+def _with_level(flag: str, level: int) -> str:
+    return "-logLevel=%d" % level if flag.startswith("-logLevel=") else flag
 
 
 def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> str | None:

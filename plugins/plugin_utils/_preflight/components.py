@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
@@ -35,6 +38,16 @@ def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Object
         if daemonset["metadata"]["namespace"] != namespace
     ]
     return [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace], reasons
+
+
+def mindcluster_reasons(train: str, role: str, version: str | None, image: str | None, settings: Mapping[str, Any]) -> list[str]:
+    """Why a component of MindCluster cannot be deployed, as sentences. ``settings``: by their names without the role's prefix."""
+    reasons = fleet_mindcluster.mismatches(train, role, version, image)
+    try:
+        fleet_mindcluster.component(train, role, settings)
+    except NpuError as exc:
+        reasons.append(exc.message)
+    return reasons
 
 
 def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout: int = 30) -> list[str]:

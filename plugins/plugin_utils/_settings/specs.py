@@ -17,6 +17,12 @@ import yaml
 
 # Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most or None).
 _RANGES: dict[str, tuple[int, int | None]] = {
+    "npu_device_plugin_log_level": (-1, 3),
+    "npu_device_plugin_log_max_age": (7, 700),
+    "npu_device_plugin_log_max_backups": (1, 180),
+    "npu_exporter_log_level": (-1, 3),
+    "npu_exporter_log_max_age": (7, 700),
+    "npu_exporter_log_max_backups": (1, 180),
     "npu_heal_storm_percent": (0, 100),
     "npu_heal_watch_interval": (1, None),
     "npu_upgrade_heartbeat_limit": (1, None),

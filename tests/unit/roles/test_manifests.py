@@ -210,6 +210,21 @@ def test_device_plugin_of_26_1(family, name, suffix):
     assert_waits(spec)
 
 
+@pytest.mark.parametrize("train", FAMILIES_OF)
+def test_volcano_mounts_more_and_says_so(train):
+    volcano = fleet_mindcluster.component(train, "npu_device_plugin", {"volcano": True})
+    variables = dict(PLUGIN, __npu_device_plugin_train=volcano)
+    objects = render("npu_device_plugin", "device-plugin.yaml.j2", variables)
+    before, after = mounts(plugin_of("huawei-Ascend910", train=train)["DaemonSet"]), mounts(objects["DaemonSet"])
+    assert {path: after[path] for path in set(after) - set(before)} == {
+        "/etc/vnpu.cfg": ("/etc/vnpu.cfg", "File", False),
+        "/run/vnpu_cfg_lock": ("/run/vnpu_cfg_lock", "DirectoryOrCreate", False),
+        "/user/restore/reset": ("/user/restore/reset", "DirectoryOrCreate", False),
+    }
+    (container,) = objects["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"][0].endswith(" -volcanoType=true -presetVirtualDevice=true")
+
+
 def test_policies_of_26_1_allow_what_it_writes_on_its_node_and_no_more():
     def names(train):
         (nodes,) = [item for item in policies_of(train) if item["metadata"]["name"] == "npuops-device-plugin-nodes"][:1]

@@ -10,6 +10,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_mindcluster import npu_mindcluster
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs as settings_specs
 
 from support.paths import CHECKOUT
@@ -80,7 +81,99 @@ def test_what_is_not_known_is_refused():
         npu_mindcluster(7.3, accelerators=["huawei-Ascend910", "huawei-npu"])
 
 
-@pytest.mark.parametrize("role", ["npu_device_plugin", "npu_exporter"])
+ROLES = {"npu_device_plugin": "device_plugin", "npu_exporter": "exporter"}
+
+
+@pytest.mark.parametrize("train", fleet_mindcluster.names())
+@pytest.mark.parametrize("role", ROLES)
+def test_settings_that_nobody_gives_change_nothing(train, role):
+    """An empty answer of a survey is none."""
+    plain = fleet_mindcluster.train(train)
+    for given in ({}, {"log_level": "", "log_max_age": None}):
+        assert fleet_mindcluster.component(train, role, given) == plain == npu_mindcluster(train, role, settings=given)
+
+
+@pytest.mark.parametrize("train", fleet_mindcluster.names())
+@pytest.mark.parametrize("role", ROLES)
+def test_what_is_logged_and_kept(train, role):
+    given = {"log_level": "-1", "log_max_age": "30", "log_max_backups": 5}
+    flags = fleet_mindcluster.component(train, role, given)[ROLES[role]]["flags"]
+    assert "-logLevel=-1" in flags and "-logLevel=0" not in flags
+    assert flags[-2:] == ["-maxAge=30", "-maxBackups=5"]
+
+
+@pytest.mark.parametrize("train", fleet_mindcluster.names())
+@pytest.mark.parametrize(
+    ("hot_reset", "flags"), [("disabled", []), ("inference", ["-hotReset=0"]), ("training-offline", ["-hotReset=2"])]
+)
+def test_hot_reset(train, hot_reset, flags):
+    row = fleet_mindcluster.component(train, "npu_device_plugin", {"hot_reset": hot_reset})["device_plugin"]
+    assert row["flags"] == fleet_mindcluster.train(train)["device_plugin"]["flags"] + flags
+
+
+@pytest.mark.parametrize(
+    ("train", "family", "mounts"),
+    [
+        ("7.3", "huawei-Ascend910", {"/etc/vnpu.cfg", "/run/vnpu_cfg_lock", "/user/restore/reset"}),
+        ("7.3", "huawei-Ascend310P", {"/etc/vnpu.cfg"}),
+        ("7.3", "huawei-Ascend310", set()),
+        ("26.1", "huawei-Ascend910", {"/etc/vnpu.cfg", "/run/vnpu_cfg_lock", "/user/restore/reset"}),
+        ("26.1", "huawei-Ascend310", {"/etc/vnpu.cfg", "/run/vnpu_cfg_lock", "/user/restore/reset"}),
+    ],
+)
+def test_volcano(train, family, mounts):
+    plain = fleet_mindcluster.train(train)["device_plugin"]
+    row = fleet_mindcluster.component(train, "npu_device_plugin", {"volcano": "true"})["device_plugin"]
+    assert row["flags"] == plain["flags"] + ["-volcanoType=true", "-presetVirtualDevice=true"]
+    before = plain["families"][family]["mounts"]
+    added = row["families"][family]["mounts"][len(before) :]
+    assert row["families"][family]["mounts"][: len(before)] == before and {mount["path"] for mount in added} == mounts
+    assert {mount["type"] for mount in added if mount["path"] == "/etc/vnpu.cfg"} <= {"File"}
+
+
+@pytest.mark.parametrize(
+    ("train", "role", "given", "told"),
+    [
+        (
+            "7.3",
+            "npu_device_plugin",
+            {"log_max_backups": 31},
+            "npu_device_plugin_log_max_backups is 31; MindCluster 7.3 keeps 30 at most",
+        ),
+        (
+            "7.3",
+            "npu_exporter",
+            {"log_max_backups": "180"},
+            "npu_exporter_log_max_backups is 180; MindCluster 7.3 keeps 30 at most",
+        ),
+        (
+            "26.1",
+            "npu_exporter",
+            {"log_max_backups": 181},
+            "npu_exporter_log_max_backups is 181; it must be a whole number, 1 to 180",
+        ),
+        ("26.1", "npu_exporter", {"log_max_age": 6}, "npu_exporter_log_max_age is 6; it must be a whole number, 7 to 700"),
+        ("26.1", "npu_exporter", {"log_level": 4}, "npu_exporter_log_level is 4; it must be a whole number, -1 to 3"),
+        ("26.1", "npu_device_plugin", {"volcano": "maybe"}, "npu_device_plugin_volcano is 'maybe'; it must be true or false"),
+        ("26.1", "npu_device_plugin", {"hot_reset": 1}, "it must be disabled or inference or training-offline"),
+    ],
+)
+def test_settings_that_a_program_would_refuse(train, role, given, told):
+    """They end without a word in the pod's state; preflight says it before anything is changed."""
+    (reason,) = preflight_components.mindcluster_reasons(train, role, None, None, given)
+    assert told in reason
+    with pytest.raises(AnsibleFilterError) as caught:
+        npu_mindcluster(train, role, settings=given)
+    assert told in str(caught.value)
+
+
+def test_all_that_is_wrong_with_a_component_is_told_at_once():
+    reasons = preflight_components.mindcluster_reasons("26.1", "npu_exporter", "v7.3.2", None, {"log_level": 9})
+    assert [reason.split()[0] for reason in reasons] == ["npu_exporter_version", "npu_exporter_log_level"]
+    assert preflight_components.mindcluster_reasons("26.1", "npu_exporter", None, None, {}) == []
+
+
+@pytest.mark.parametrize("role", ROLES)
 def test_the_newest_train_is_the_default(role):
     option = settings_specs.role_options(role)["npu_mindcluster_train"]
     assert option["choices"] == list(fleet_mindcluster.names())
