@@ -12,7 +12,14 @@ import yaml
 
 ROLES = sorted(path.parent for path in (pathlib.Path(__file__).parents[3] / "roles").glob("*/defaults"))
 # What follows from other variables, or is too long for a value: their descriptions say it in words.
-IN_WORDS = {"npu_device_plugin_image", "npu_exporter_image", "npu_exporter_scrapers", "npu_node_agent_scrapers"}
+IN_WORDS = {
+    "npu_device_plugin_image",
+    "npu_device_plugin_version",
+    "npu_exporter_image",
+    "npu_exporter_scrapers",
+    "npu_exporter_version",
+    "npu_node_agent_scrapers",
+}
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
