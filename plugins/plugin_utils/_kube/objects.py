@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyKindCluster, Object, Objects
 
 try:
     import yaml
@@ -38,17 +38,28 @@ def parse(text: str) -> Objects:
     return objects
 
 
-def bring_about(cluster: kube_client.Cluster, objects: Objects, present: bool = True, check_mode: bool = False) -> list[Change]:
+def bring_about(
+    cluster: AnyKindCluster,
+    objects: Objects,
+    present: bool = True,
+    check_mode: bool = False,
+    instead: Mapping[str, Callable[[Object], Change | None]] | None = None,
+) -> list[Change]:
     """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
     before it, so the first that fails ends it; a removal goes on.
 
     Fields that a definition does not name stay as they are, unless an earlier one named them. Returns a list of
     {label, action, before, after} for those that changed, or would: action is create, change or remove; before and
-    after are objects without what the server adds. Raises NpuError.
+    after are objects without what the server adds. ``instead``: by kind, what brings a definition about in place of ``apply``.
+    Raises NpuError.
     """
     if present:
-        changes = [_apply(cluster, definition, check_mode) for definition in objects]
-        return [change for change in changes if change]
+        by_kind = instead or {}
+        changes = [
+            by_kind[definition["kind"]](definition) if definition["kind"] in by_kind else apply(cluster, definition, check_mode)
+            for definition in objects
+        ]
+        return [entry for entry in changes if entry]
     each = AllOf()
     for definition in reversed(objects):
         each.do(label(definition), _remove, cluster, definition, check_mode)
@@ -66,7 +77,8 @@ def _name(item: Object) -> tuple[Any, Any]:
     return metadata.get("namespace"), metadata.get("name")
 
 
-def _apply(cluster: kube_client.Cluster, definition: Object, check_mode: bool) -> Change | None:
+def apply(cluster: AnyKindCluster, definition: Object, check_mode: bool) -> Change | None:
+    """Create or change one object. Returns what changed, or None."""
     namespace, name = _name(definition)
     path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
     actual = cluster.get(path)
@@ -74,17 +86,21 @@ def _apply(cluster: kube_client.Cluster, definition: Object, check_mode: bool) -
         if not check_mode:
             body = dict_merge(definition, annotate(definition))
             cluster.request("post", path.rpartition("/")[0], body=body)
-        return _change("create", definition, {}, definition)
-    _actual, patch = apply_patch(actual, definition)
-    if patch == actual:
+        return {"action": "create", "label": label(definition), "before": {}, "after": definition}
+    patch = patch_for(actual, definition)
+    if patch is None:
         return None
     dry_run = {"dry_run": "All"} if check_mode else {}
-    after = cleaned(cluster.merge_patch(path, patch, **dry_run))
-    before = cleaned(actual)
-    return None if before == after else _change("change", definition, before, after)
+    return change("change", definition, actual, cluster.merge_patch(path, patch, **dry_run))
 
 
-def _remove(cluster: kube_client.Cluster, definition: Object, check_mode: bool) -> Change | None:
+def patch_for(actual: Object, definition: Object) -> Object | None:
+    """The merge patch that brings the definition about, or None when all is so already."""
+    _actual, patch = apply_patch(actual, definition)
+    return None if patch == actual else patch
+
+
+def _remove(cluster: AnyKindCluster, definition: Object, check_mode: bool) -> Change | None:
     namespace, name = _name(definition)
     path = cluster.path(definition["kind"], definition["apiVersion"], namespace, name)
     actual = cluster.get(path)
@@ -92,11 +108,13 @@ def _remove(cluster: kube_client.Cluster, definition: Object, check_mode: bool) 
         return None
     if not check_mode:
         cluster.request("delete", path)
-    return _change("remove", definition, cleaned(actual), {})
+    return change("remove", definition, actual, {})
 
 
-def _change(action: str, definition: Object, before: Object, after: Object) -> Change:
-    return {"action": action, "label": label(definition), "before": before, "after": after}
+def change(action: str, definition: Object, before: Object, after: Object) -> Change | None:
+    """What became of the object, or None if nothing did."""
+    shown = [cleaned(item) if item else {} for item in (before, after)]
+    return None if shown[0] == shown[1] else {"action": action, "label": label(definition), "before": shown[0], "after": shown[1]}
 
 
 def cleaned(item: Object) -> Object:

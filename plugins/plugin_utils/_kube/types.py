@@ -34,3 +34,9 @@ class AnyCluster(Protocol):
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object: ...
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool: ...
+
+
+class AnyKindCluster(AnyCluster, Protocol):
+    """One that knows the paths of all kinds."""
+
+    def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str: ...

@@ -194,6 +194,8 @@ def _merge(target, patch):
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)
+        elif isinstance(value, dict) and value.get("$patch") == "replace":
+            target[key] = {name: inner for name, inner in value.items() if name != "$patch"}
         elif isinstance(value, dict):
             _merge(target.setdefault(key, {}), value)
         else:
