@@ -56,7 +56,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: With the keys labels, accelerators, driver_path, daemonsets and nodes.
+  description: With the keys labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets and nodes.
   type: dict
 """
 

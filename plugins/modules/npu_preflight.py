@@ -126,6 +126,9 @@ hosts:
     driver_path:
       description: Path of the driver tree on the host.
       type: str
+    distribution:
+      description: Kubernetes distribution of the host, one of V(containerd), V(k3s), V(rke2), V(k0s) and V(microk8s).
+      type: str
     image:
       description: Reference of the driver image, or null.
       type: str

@@ -33,7 +33,9 @@ Distribution = namedtuple(
         "binaries",  # the directory with containerd
         "ctr",  # how to call ctr: command lines, the best first
         "storage",  # containerd's directory for images
-        "kubelet_dir",  # the kubelet's --root-dir
+        # The kubelet's --root-dir, where its socket for the resources of pods is. That of device plugins is in /var/lib/kubelet
+        # with every kubelet: pkg/kubelet/cm/devicemanager in kubernetes/kubernetes.
+        "kubelet_dir",
         "restart_seconds",  # how long a restart of the unit of containerd may take
     ],
 )

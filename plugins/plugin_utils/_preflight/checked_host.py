@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
@@ -58,6 +59,12 @@ class CheckedHost:
             return (self.facts.get("driver") or {}).get("tree")
         return posixpath.join(self.config["driver_root"], "driver")
 
+    @property
+    def distribution(self) -> str:
+        """The Kubernetes distribution. What a host says its paths are is not mounted: it may say any."""
+        name = (self.facts.get("runtime") or {}).get("name")
+        return name if name and host_distributions.named(name) else host_distributions.PLAIN.name
+
     def result(self) -> dict[str, Any]:
         return {
             "status": self.status,
@@ -73,6 +80,7 @@ class CheckedHost:
             "driver_source": self.config["driver_source"],
             "driver_version": self.config["driver_version"],
             "driver_path": self.driver_path,
+            "distribution": self.distribution,
             "image": self.image,
             "digest": self.digest,
             "profile": self.profile,

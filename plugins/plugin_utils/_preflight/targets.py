@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -25,13 +27,14 @@ def targets(
     """What the cluster play needs, from results of CheckedHost.result() by host.
 
     ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
-    host. Returns {labels, accelerators, driver_path, daemonsets, nodes}: the nodes argument of npu_node, the role
-    variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for.
+    host. Returns {labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets, nodes}: the nodes argument of
+    npu_node, the role variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for.
     """
     hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
     active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]
     ready = [verdict for verdict in verdicts.values() if verdict["status"] == READY]
     accelerators = sorted({verdict["accelerator"] for verdict in ready})
+    distribution = host_distributions.named(next((verdict["distribution"] for verdict in ready), "")) or host_distributions.PLAIN
     result: dict[str, Any] = {
         "labels": [
             {"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name)), "boot_id": verdict["boot_id"]}
@@ -39,6 +42,8 @@ def targets(
         ],
         "accelerators": accelerators,
         "driver_path": next((verdict["driver_path"] for verdict in ready), None),
+        "kubelet_dir": distribution.kubelet_dir,
+        "containerd_dir": posixpath.dirname(distribution.address),
         "daemonsets": [],
         "nodes": [],
     }

@@ -225,6 +225,20 @@ def test_volcano_mounts_more_and_says_so(train):
     assert container["args"][0].endswith(" -volcanoType=true -presetVirtualDevice=true")
 
 
+@pytest.mark.parametrize("train", ["7.3", "26.1"])
+def test_sockets_of_another_distribution(train):
+    """Where they are on the host; in the containers everything stays where upstream looks for it."""
+    variables = dict(PLUGIN, npu_device_plugin_kubelet_dir="/var/lib/k0s/kubelet", npu_device_plugin_containerd_dir="/run/k0s")
+    found = mounts(plugin_of("huawei-Ascend910", variables, train)["DaemonSet"])
+    assert found["/var/lib/kubelet/pod-resources"] == ("/var/lib/k0s/kubelet/pod-resources", None, False)
+    assert found["/var/lib/kubelet/device-plugins"] == ("/var/lib/kubelet/device-plugins", None, False), "whatever its directory is"
+    if train == "26.1":
+        assert found["/run/containerd"] == ("/run/k0s", "Directory", True)
+    variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_train=fleet_mindcluster.train(train))
+    found = mounts(render("npu_exporter", "npu-exporter.yaml.j2", variables)["DaemonSet"])
+    assert found["/run/containerd"] == ("/run/k0s", None, True)
+
+
 def test_policies_of_26_1_allow_what_it_writes_on_its_node_and_no_more():
     def names(train):
         (nodes,) = [item for item in policies_of(train) if item["metadata"]["name"] == "npuops-device-plugin-nodes"][:1]

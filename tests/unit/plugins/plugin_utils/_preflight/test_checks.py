@@ -25,6 +25,7 @@ def test_a_host_in_order():
         "driver_version": "25.5.0",
         "expected_version": "25.5.0",
         "driver_path": "/var/lib/Ascend/driver",
+        "distribution": "containerd",
         "image": REPOSITORY + ":25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
         "digest": DIGEST,
         "profile": "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
 
 from support.fleet.preflight import cluster_nodes, facts, host, judge
@@ -54,6 +55,8 @@ def test_targets():
         # b failed on the way; its family is deployed all the same.
         "accelerators": ["huawei-Ascend310P", "huawei-Ascend910"],
         "driver_path": "/var/lib/Ascend/driver",
+        "kubelet_dir": "/var/lib/kubelet",
+        "containerd_dir": "/run/containerd",
         "daemonsets": [
             {"namespace": "npu-operator", "name": "ascend-device-plugin310p-daemonset", "nodes": ["c"]},
             {"namespace": "npu-operator", "name": "ascend-device-plugin-daemonset", "nodes": ["a"]},
@@ -65,6 +68,22 @@ def test_targets():
             {"name": "c", "resource": "huawei.com/Ascend310P", "count": 4},
         ],
     }
+
+
+@pytest.mark.parametrize(
+    "name, kubelet_dir, containerd_dir",
+    [
+        ("k3s", "/var/lib/kubelet", "/run/k3s/containerd"),
+        ("k0s", "/var/lib/k0s/kubelet", "/run/k0s"),
+        ("microk8s", "/var/snap/microk8s/common/var/lib/kubelet", "/var/snap/microk8s/common/run"),
+        ("none", "/var/lib/kubelet", "/run/containerd"),
+    ],
+)
+def test_directories_of_the_distribution(name, kubelet_dir, containerd_dir):
+    """By its name alone: a host may say any path, and the DaemonSets mount it on all hosts."""
+    runtime = {"name": name, "kubelet_dir": "/etc", "address": "/root/containerd.sock"}
+    result = targets(judge([host("a", fact=facts(boot_id="boot-a", runtime=runtime))]), ["a"])
+    assert (result["kubelet_dir"], result["containerd_dir"]) == (kubelet_dir, containerd_dir)
 
 
 def test_paused_nodes_are_labelled_but_not_waited_for():
