@@ -78,9 +78,8 @@ def find(fs=""):
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == "cri-o":
         raise NpuError(
-            "The kubelet of this host uses CRI-O (%s), which npuops.ascend does not support. CRI-O enables CDI by default "
-            "(crio config | grep cdi_spec_dirs), but driver images are pulled with containerd: use containerd 1.7 or newer on NPU "
-            "hosts" % runtime["address"],
+            "The kubelet of this host uses CRI-O (%s), which npuops.ascend does not support. %s"
+            % (runtime["address"], host_distributions.WITHOUT_CONTAINERD),
             runtime=runtime,
         )
     if runtime["name"] == "docker":

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
@@ -92,7 +93,8 @@ def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
         if _older(fleet_support.numbers(version), minimum) and "containerd" not in told:
             verdict.reasons.append("containerd is %s; CDI needs %s or newer" % (version, minimum))
     elif name and name not in told:
-        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported" % name)
+        why = ". " + host_distributions.WITHOUT_CONTAINERD if name == "cri-o" else ""
+        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported%s" % (name, why))
 
 
 def _older(numbers: tuple[int, int] | None, release: str) -> bool:

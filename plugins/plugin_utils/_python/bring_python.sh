@@ -65,15 +65,22 @@ look() {
 find_containerd() {
     ctr=
     for path in "$(command -v ctr || true)" /usr/local/bin/ctr /usr/bin/ctr /opt/containerd/bin/ctr \
-        /var/lib/rancher/k3s/data/current/bin/ctr /var/lib/rancher/rke2/bin/ctr; do
+        /var/lib/rancher/k3s/data/current/bin/ctr /var/lib/rancher/rke2/bin/ctr /snap/microk8s/current/bin/ctr; do
         if [ -n "$path" ] && [ -x "$path" ]; then
             ctr=$path
             break
         fi
     done
+    # k0s has it inside.
+    inside=
+    if [ -z "$ctr" ]; then
+        ctr=$(command -v k0s || true)
+        inside=ctr
+    fi
     [ -n "$ctr" ] || fail 10 "there is no ctr"
     address=
-    for path in "$fs/run/k3s/containerd/containerd.sock" "$fs/run/containerd/containerd.sock"; do
+    for path in "$fs/run/k3s/containerd/containerd.sock" "$fs/run/k0s/containerd.sock" \
+        "$fs/var/snap/microk8s/common/run/containerd.sock" "$fs/run/containerd/containerd.sock"; do
         if [ -e "$path" ]; then
             address=$path
             break
@@ -88,7 +95,7 @@ find_containerd() {
 
 containerd() {
     # shellcheck disable=SC2086
-    $limit "$ctr" -a "$address" -n "$namespace" "$@"
+    $limit "$ctr" $inside -a "$address" -n "$namespace" "$@"
 }
 
 # Removes everything in the namespace, which is used only by this script, including what a killed run left.

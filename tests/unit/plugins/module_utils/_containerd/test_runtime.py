@@ -156,6 +156,7 @@ def refusal(host):
 def test_crio_is_refused(host):
     host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint", "unix:///var/run/crio/crio.sock")
     assert "CRI-O (/var/run/crio/crio.sock)" in refusal(host) and "containerd 1.7 or newer" in refusal(host)
+    assert "driver images cannot be pulled" in refusal(host) and "exporter" in refusal(host)
 
 
 def test_docker_is_refused(host):

@@ -13,6 +13,8 @@ import stat
 import subprocess
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 
 from support.host.fake_host import FILES, KERNEL, NPU_SMI, Host
 from support.patience import PATIENCE
@@ -611,9 +613,7 @@ def unit(name):
 def test_units_hold_up_nobody():
     select, load = unit("npu-driver-select.service"), unit("npu-driver.service")
     before = " ".join(re.findall("^Before=(.*)$", select, re.MULTILINE)).split()
-    assert {"containerd", "kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent"} <= {
-        name[: -len(".service")] for name in before
-    }
+    assert set(before) >= {unit for one in distributions.DISTRIBUTIONS for unit in one.units} | set(host_process.CONTAINERD_UNITS)
     assert re.findall("^Before=(.*)$", load, re.MULTILINE) == ["shutdown.target"]
     for text in (select, load):
         assert "WantedBy=multi-user.target" in text

@@ -52,7 +52,13 @@ def test_node_not_ready():
         ({"containerRuntimeVersion": "containerd://1.6.33"}, "containerd is 1.6.33; CDI needs 1.7 or newer"),
         (
             {"containerRuntimeVersion": "cri-o://1.34.0"},
-            "the node runs cri-o; only containerd 1.7 or newer is supported",
+            "the node runs cri-o; only containerd 1.7 or newer is supported. Without containerd, driver images cannot be pulled and"
+            " unpacked, the exporter cannot find out which pod has which chip, the device plugin of MindCluster 26.1 does not start, and"
+            " CRI-O does not report whether CDI is enabled. Use containerd 1.7 or newer on NPU hosts",
+        ),
+        (
+            {"containerRuntimeVersion": "docker://24.0.7"},
+            "the node runs docker; only containerd 1.7 or newer is supported",
         ),
     ],
 )

@@ -15,6 +15,7 @@ import subprocess
 import time
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
 
 from support.paths import CHECKOUT
@@ -234,6 +235,27 @@ def test_no_ctr(host):
 def test_no_containerd(host):
     (host.fs / "run/containerd/containerd.sock").unlink()
     assert host.bring()[0] == 11
+
+
+@pytest.mark.parametrize("one", distributions.EMBEDDING, ids=lambda one: one.name)
+def test_with_the_containerd_of_a_distribution(host, one):
+    """Also beside Docker's, which listens where that of kubeadm would."""
+    socket = host.fs / one.address.lstrip("/")
+    socket.parent.mkdir(parents=True)
+    socket.touch()
+    assert host.bring()[0] == 0
+    calls = (host.state / "calls").read_text().splitlines()
+    assert calls and all(call.startswith("-a %s -n npuops-python " % socket) for call in calls)
+
+
+def test_with_the_ctr_in_k0s(host):
+    programs = pathlib.Path(host.env["PATH"].partition(":")[0])
+    (programs / "ctr").rename(programs / "k0s")
+    if any(shutil.which("ctr", path=path) for path in (host.env["PATH"], "/usr/local/bin:/usr/bin:/opt/containerd/bin")):
+        pytest.skip("this machine has a ctr")
+    (programs / "k0s").write_text(CTR.replace("shift 4", '[ "$1" = ctr ] && shift 5'))
+    assert host.bring()[0] == 0
+    assert all(call.startswith("ctr -a ") for call in (host.state / "calls").read_text().splitlines())
 
 
 def test_traces(host):
