@@ -17,6 +17,7 @@ description:
     plugin lists the chips of the node.
   - Of MindCluster's labels (C(accelerator), C(workerselector) and others), removes those that this collection set, according to the
     managed fields of the Node. Keeps C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned), which belong to users.
+  - Uncordons nodes that a maintenance of this collection left cordoned, unless they have the label C(npuops.ascend/keep-cordoned).
   - Keeps the labels and annotations that the device plugin set, and lists them in RV(left). O(device_plugin_labels) removes them.
   - Checks all hosts first. Changes nothing and fails if pods use the NPUs of a host, or if a host is under maintenance, could not
     be checked, or is not the node that it claims to be.

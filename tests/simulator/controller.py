@@ -190,6 +190,9 @@ class Cluster:
         self._controller, self._api = controller, controller.api
         self.address = "https://simulated"
 
+    def nodes(self) -> dict[str, Object]:
+        return {node["metadata"]["name"]: node for node in self.list("/api/v1/nodes")}
+
     @property
     def without_retries(self) -> Cluster:
         return self
@@ -252,30 +255,35 @@ class Cluster:
 
 
 class HostPort:
-    """As _maintenance.host_side.Port."""
+    """As _maintenance.host_side.Port. ``reached()``: the host that answers now."""
 
-    def __init__(self, controller: Controller, host: Host) -> None:
-        self._controller, self._host = controller, host
+    def __init__(self, controller: Controller, reached: Callable[[], Host]) -> None:
+        self._controller, self._reached = controller, reached
 
     def view(self, _wait: int | None = None) -> Any:
-        return self._call("view", self._host.view, writes=False)
+        return self._call("view", lambda host: host.view(), writes=False)
+
+    def facts(self) -> Any:
+        """(view, validation of the driver that is loaded)."""
+        return self._call("facts", lambda host: (host.view(), host.validation(None)), writes=False)
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> Any:
         what = "reboot out of %s (generation %d, release %s)" % (boot_id, generation, release)
-        return self._call(what, lambda: self._host.reboot(boot_id, generation, release, refuse_held))
+        return self._call(what, lambda host: host.reboot(boot_id, generation, release, refuse_held))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         what = "confirm %s (generation %d, %s)" % (release, generation, boot_id)
-        self._call(what, lambda: self._host.confirm(generation, release, boot_id))
+        self._call(what, lambda host: host.confirm(generation, release, boot_id))
 
     def withdrawn(self, generation: int) -> None:
-        self._call("withdraw (generation %d)" % generation, lambda: self._host.withdraw(generation))
+        self._call("withdraw (generation %d)" % generation, lambda host: host.withdraw(generation))
 
     def validate(self, version: str | None) -> Any:
-        return self._call("validate", lambda: self._host.validation(version), writes=False)
+        return self._call("validate", lambda host: host.validation(version), writes=False)
 
-    def _call(self, what: str, effect: Callable[[], Any], writes: bool = True) -> Any:
-        return self._controller.call("%s: %s" % (self._host.name, what), lambda _at: effect(), writes, self._host)
+    def _call(self, what: str, effect: Callable[[Host], Any], writes: bool = True) -> Any:
+        host = self._reached()
+        return self._controller.call("%s: %s" % (host.name, what), lambda _at: effect(host), writes, host)
 
 
 def _gist(body: Object) -> str:

@@ -204,6 +204,13 @@ DEFECTS = (
         "if False:",
     ),
     Defect(
+        "begun-and-left",
+        "The plan does not look at the record of a maintenance that a dead run left.",
+        "_rollout/node_verdict.py",
+        "verdict = _in_flight(entry, node, settings, now, wave) or _unreadable(entry, node)",
+        "verdict = _unreadable(entry, node)",
+    ),
+    Defect(
         "conflict-wins",
         "Records are written over whatever somebody else has written meanwhile.",
         "_maintenance/record.py",

@@ -22,6 +22,7 @@ STATE = "npu.openfuyao.com/driver-upgrade-state"
 
 # Seconds.
 _BOOT = 20.0
+_REPLACEMENT = 60.0  # until another machine is there
 _KUBELET = 5.0  # from the boot until the kubelet reports
 _GRACE = 40.0  # until a kubelet that says nothing is taken for gone
 _COMPONENTS = 3.0  # until what a label asks for runs, or has left
@@ -86,6 +87,13 @@ class Host(BootLoader):
         if self._eager:
             self._timeline.at(1.0, lambda: self._report(ready="True") if self._lives == life else None)
         self._timeline.at(_KUBELET, lambda: self._kubelet(life))
+
+    def replace(self) -> None:
+        """Another machine comes in its place, which somebody has set up."""
+        self.go_down(_REPLACEMENT)
+        self.set_up(OLD)
+        self.incurable = False
+        self._log("%s is another machine" % self.name)
 
     def power_on(self) -> None:
         self.returns_after = _BOOT

@@ -99,6 +99,22 @@ def _power(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.pods.host_went_down(node)
 
 
+def _replace(simulation: Simulation, node: str, _seconds: float) -> None:
+    """Its machine is exchanged for another one; the Node stays."""
+    host = simulation.hosts[node]
+    simulation.invariants.lost_power(host)
+    simulation.pods.host_went_down(node)
+    host.replace()
+
+
+def _crossed(simulation: Simulation, node: str, seconds: float) -> None:
+    """For a while its address leads to another host, as when DHCP gave it away."""
+    others = [name for name in simulation.hosts if name != node]
+    if others:
+        simulation.addresses[node] = others[0]
+        simulation.timeline.at(seconds, lambda: simulation.addresses.update({node: node}))
+
+
 def _late_return(simulation: Simulation, node: str, seconds: float) -> None:
     """Its next boot takes very long."""
     simulation.hosts[node].returns_after = seconds
@@ -152,12 +168,15 @@ _HAPPENINGS: dict[str, Any] = {
     "unwedge": _unwedge,
     "hold": _hold,
     "late-return": _late_return,
+    "replace": _replace,
+    "crossed": _crossed,
 }
 
 
 def calm(simulation: Simulation) -> None:
     """What a person sees to before cleaning up, and what passes by itself."""
     for name, host in simulation.hosts.items():
+        simulation.addresses[name] = name
         host.frozen_until = host.unreachable_until = 0.0
         host.holders.clear()
         host.power_on()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
@@ -21,15 +22,19 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
+from simulator import asked_hosts
 from simulator.api_server import LEASE
 from simulator.controller import Cluster, Controller, HostPort, Killed
 from simulator.host import CHIPS, NEW, RESOURCE, Host
@@ -46,8 +51,9 @@ _SETTINGS = {
 
 
 @functools.cache
-def settings_of(auto: bool, slots: int, retry: bool, clear_halt: bool) -> dict[str, Any]:
-    given = dict(_SETTINGS, auto=auto, max_parallel=slots, retry=retry, clear_halt=clear_halt)
+def settings_of(auto: bool, slots: int, retry: bool, clear_halt: bool, park: bool = False, canary: bool = False) -> dict[str, Any]:
+    workloads = "park" if park else "leave"
+    given = dict(_SETTINGS, auto=auto, max_parallel=slots, retry=retry, clear_halt=clear_halt, workloads=workloads, canary=canary)
     return resolve.settings("npu_upgrade", given)
 
 
@@ -67,15 +73,25 @@ def _policy(auto: bool, slots: int, retry: bool, clear_halt: bool) -> maintenanc
 
 
 class Playbook:
-    """One run of a playbook. ``watch.outcome(run, node, outcome)`` hears what it tells of each node."""
+    """One run of a playbook. ``reached(name)``: the host that answers at the address of the host ``name``;
+    ``watch.outcome(run, node, outcome)`` hears what the run tells of each node."""
 
-    def __init__(self, controller: Controller, hosts: dict[str, Host], watch: Any, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        hosts: dict[str, Host],
+        reached: Callable[[str], Host],
+        watch: Any,
+        say: Callable[[str], None],
+    ) -> None:
         self._controller, self._watch, self._say = controller, watch, say
         self._run, self._clock = controller.run, controller.clock
+        self._reached = reached
         self._hosts = {name: host for name, host in hosts.items() if self._run.limit in ("", name)}
         self._cluster = RetryingCluster(Cluster(controller), say, self._clock)
         self._slots = maintenance_slots.Slots(self._cluster, NAMESPACE, self._clock)
-        self._settings = settings_of(self._run.auto, self._run.slots, self._run.retry, self._run.clear_halt)
+        run = self._run
+        self._settings = settings_of(run.auto, run.slots, run.retry, run.clear_halt, run.park, run.canary)
 
     def play(self) -> None:
         """To its end. What ends it early, as it would end the playbook, is told."""
@@ -93,30 +109,58 @@ class Playbook:
     # --- upgrade and rollback ---
 
     def _roll(self) -> None:
-        run, nodes = self._run, {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes")}
-        held = self._slots.view()["halted"]
-        views = {name: self._facts(name) for name in self._hosts}
-        targets = {name: self._target(nodes.get(name), view) for name, view in views.items()}
-        in_flight = [name for name in targets if name in nodes and kube_client.ANNOTATION_MAINTENANCE in _annotations(nodes[name])]
-        due = [name for name, (_target, due) in targets.items() if due and name in nodes]
-        settled = [name for name in targets if name not in due and views[name] is not None]
-        if held and not run.clear_halt and maintenance_halt.binds(held, run.kind):
-            due = [name for name in due if name in in_flight]
-        maintenance_pending.label(self._cluster, due, settled, run.retry)
+        run = self._run
+        plan = self._plan()
+        self._say("%s plans: %s" % (run.name, plan.summary))
+        if plan.cluster_reasons or (not plan.green and not run.defer):
+            self._restore()
+            raise NpuError("The plan refuses: %s" % plan.problem)
         if run.clear_halt:
             self._slots.clear_halt()
         self._slots.sweep()
-        proved = any(view is not None and view["good"] == view["driver"] == NEW for view in views.values())
-        if run.park and due and run.auto and not self._park():
+        maintenance_pending.label(self._cluster, plan.due_nodes, plan.settled_nodes, run.retry)
+        if plan.park and not self._park(plan.park):
             self._restore()
             return
-        order = [name for name in due if name in in_flight] + [name for name in due if name not in in_flight]
-        outcomes = self._each(order, lambda name: self._maintain(name, targets[name][0], in_flight, proved))
+        made = plan.result()
+        order = made["order"] + made["deferred"]
+        outcomes = self._each(order, lambda name: self._maintain(made, name))
         if any(outcome.get("api_unreachable") for outcome in outcomes.values()):
             return
         deferred = [name for name in order if outcomes[name].get("outcome") == maintenance_outcome.DEFERRED]
-        self._each(deferred, lambda name: self._maintain(name, targets[name][0], in_flight, proved))
+        self._each(deferred, lambda name: self._maintain(made, name))
         self._restore()
+
+    def _plan(self) -> RolloutPlan:
+        """As npu_plan makes it."""
+        asked = self._ask_all()
+        settings = rollout_settings.RolloutSettings.of(self._settings, self._run.kind)
+        snapshot = rollout_snapshot.FleetSnapshot.read(self._cluster, (), NAMESPACE)
+        slots = self._slots.view()
+        if settings.park:
+            found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs)
+            snapshot = snapshot.without(found.takes_away)
+        lookups = rollout_settings.Lookups(
+            resolve=lambda _reference, _config: asked_hosts.digest_of(NEW),
+            size=lambda *_image: 2**20,
+            support=lambda *_versions: ([], []),
+            confirm=lambda pods: drain_dry_run.confirm(self._cluster, pods, snapshot.budgets, map),
+            now=self._clock.now(),
+        )
+        return rollout_planner.make(asked, snapshot, slots, settings, lookups)
+
+    def _ask_all(self) -> list[Any]:
+        """What all hosts of the run answer."""
+        return [self._ask(name) for name in self._hosts]
+
+    def _ask(self, name: str) -> Any:
+        try:
+            return asked_hosts.ask(name, self._port(name))
+        except HostUnreachable:
+            return asked_hosts.unreachable(name)
+
+    def _port(self, name: str) -> HostPort:
+        return HostPort(self._controller, lambda: self._reached(name))
 
     def _each(self, names: list[str], maintain: Callable[[str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """{name: outcome}: one after the other, or all at once where there are several slots, as the plays of the playbook."""
@@ -139,47 +183,19 @@ class Playbook:
             self._clock.sleep(0.5)
         return outcomes
 
-    def _facts(self, name: str) -> dict[str, Any] | None:
-        try:
-            return HostPort(self._controller, self._hosts[name]).view()
-        except HostUnreachable:
-            return None
-
-    def _target(self, node: dict[str, Any] | None, view: dict[str, Any] | None) -> tuple[dict[str, Any], bool]:
-        """(what the node is to get, whether anything is due on it), as the plan has it."""
-        record = _record(node)
-        state = maintenance_record.state(node) if node else None
-        if view is None:
-            # Only what is in flight goes on without its host's facts.
-            turns = record is not None and self._run.kind != record.get("reason")
-            found = record["from" if turns and self._run.kind == "rollback" else "to"] if record else None
-            return (dict(found, digest=None), True) if found and found.get("release") else ({}, False)
-        if self._run.kind == "upgrade":
-            release: str | None = NEW
-        elif record and record["to"].get("release"):
-            release = record["from"].get("release") if record.get("reason") == "upgrade" else record["to"]["release"]
-        else:
-            release = view["previous"] if view["good"] == NEW else None
-        there = release is None or view["good"] == view["driver"] == release
-        on_trial = view["trial"] is not None and view["driver"] != view["good"]
-        begun = record is not None or on_trial or state in maintenance_record.IN_HAND
-        if there:
-            # What was begun all the same comes to an end, and nothing else is wanted.
-            return {}, begun
-        asked = release or view["good"]
-        return {"version": asked.partition("-")[0], "release": asked, "digest": "sha256:" + asked[-1] * 64}, True
-
-    def _maintain(self, name: str, target: dict[str, Any], in_flight: list[str], proved: bool) -> dict[str, Any]:
+    def _maintain(self, plan: dict[str, Any], name: str) -> dict[str, Any]:
+        host = plan["hosts"][name]
+        target = {key: (host["to"] or {}).get(key) or "" for key in ("version", "release", "digest")}
         request = maintenance_cycle.MaintenanceRequest(
-            name,
+            host["node"],
             self._run.name,
             self._run.kind,
             target,
-            resource=RESOURCE,
-            chips=CHIPS,
-            pool="pool %s" % target.get("release"),
-            proved=proved and target.get("release") == NEW,
-            in_flight=tuple(in_flight),
+            resource=host["resource"] or "",
+            chips=host["chips"],
+            pool=host["pool"] or "",
+            proved=host["proved"],
+            in_flight=tuple(plan["in_flight"]),
         )
         return self._cycle(request, self._run.slots, recovers=False)
 
@@ -193,7 +209,7 @@ class Playbook:
                 request = dataclasses.replace(request, failure="the hook failed")
             cycle = maintenance_cycle.Cycle(
                 Cluster(self._controller),
-                HostPort(self._controller, self._hosts[request.node]),
+                self._port(request.node),
                 lambda cluster, beat, say: node_drain.Drain(
                     cluster,
                     request.node,
@@ -228,10 +244,10 @@ class Playbook:
         parking = drain_parking.Parking(self._cluster, self._run.name, self._clock.now())
         return parking, run_liveness.Life(self._cluster, NAMESPACE, self._run.name, self._clock)
 
-    def _park(self) -> bool:
+    def _park(self, resources: list[str]) -> bool:
         parking, life = self._parking()
         try:
-            found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, _drain_policy().jobs)
+            found = workload_search.find(self._cluster, resources, NAMESPACE, _drain_policy().jobs)
             if found.workloads:
                 life.begin()
             parking.park(found.workloads)
@@ -257,11 +273,7 @@ class Playbook:
         heal_settings = heal_settings_of(self._run.auto, self._run.slots)
         guards = guards_of(heal_settings)
         nodes = {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes")}
-        asked = []
-        for name in self._hosts:
-            view = self._facts(name)
-            asked.append(_asked(name, view))
-        plan = heal_plan.make(asked, nodes, guards, self._clock.now(), self._run.auto)
+        plan = heal_plan.make(self._ask_all(), nodes, guards, self._clock.now(), self._run.auto)
         if plan.storm:
             self._say("%s ends: %s" % (self._run.name, plan.storm))
             return
@@ -286,65 +298,27 @@ class Playbook:
     def _install(self) -> None:
         """What install writes on the Nodes, when its hosts are in order."""
         wanted = []
-        for name in self._hosts:
-            view = self._facts(name)
-            if view is not None and view["ready"]:
+        for asked in self._ask_all():
+            if asked["ready"] is not None:
                 labels = {
                     kube_client.LABEL_PRESENT: "",
                     kube_client.LABEL_COMPONENTS: "enabled",
-                    kube_client.LABEL_DRIVER_VERSION: view["loaded_version"],
+                    kube_client.LABEL_DRIVER_VERSION: asked["facts"]["driver"]["loaded_version"],
                 }
-                wanted.append({"name": name, "labels": labels, "annotations": {}, "boot_id": view["boot_id"]})
-        kube_client.apply_metadata(_WithNodes(self._cluster), wanted)  # type: ignore[arg-type]
+                name, boot_id = asked["name"], asked["facts"]["boot_id"]
+                wanted.append({"name": name, "labels": labels, "annotations": {}, "boot_id": boot_id})
+        kube_client.apply_metadata(Cluster(self._controller), wanted)  # type: ignore[arg-type]
 
     # --- uninstall ---
 
     def _uninstall(self) -> None:
         """What uninstall takes from the Nodes, and the Lease with the last one."""
-        asked = [_asked(name, self._facts(name)) for name in self._hosts]
-        cluster = _WithNodes(self._cluster)
+        cluster = Cluster(self._controller)
         nodes = cluster.nodes()
-        departures = withdrawal.leaving(asked, nodes, self._cluster.list("/api/v1/pods"))
+        departures = withdrawal.leaving(self._ask_all(), nodes, cluster.list("/api/v1/pods"))
         problem = withdrawal.refusal(departures, force=False)
         if problem:
             raise NpuError(problem)
-        withdrawal.take_back(self._cluster, NAMESPACE, departures, 120, clock=self._clock)
+        withdrawal.take_back(cluster, NAMESPACE, departures, 120, clock=self._clock)  # type: ignore[arg-type]
         if not withdrawal.others(departures, nodes):
-            self._cluster.request("delete", LEASE)
-
-
-class _WithNodes:
-    """A RetryingCluster with Cluster.nodes, which goes the same way."""
-
-    def __init__(self, cluster: RetryingCluster) -> None:
-        self._cluster = cluster
-
-    def nodes(self) -> dict[str, Any]:
-        return {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes")}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
-
-
-def _annotations(node: dict[str, Any]) -> dict[str, str]:
-    return node["metadata"].get("annotations") or {}
-
-
-def _record(node: dict[str, Any] | None) -> dict[str, Any] | None:
-    try:
-        return maintenance_record.decode(node) if node else None
-    except NpuError:
-        return None
-
-
-def _asked(name: str, view: dict[str, Any] | None) -> Any:
-    if view is None:
-        return {"name": name, "config": {}, "facts": None, "unreachable": True, "error": "no connection", "variables": []}
-    facts = {
-        "family": {"resource": RESOURCE},
-        "chip_count": CHIPS,
-        "uptime": view["uptime"],
-        "boot_id": view["boot_id"],
-        "driver": {"failed": view["failed"]},
-    }
-    return {"name": name, "config": {}, "facts": facts, "unreachable": False, "error": None, "variables": []}
+            cluster.request("delete", LEASE)

@@ -29,7 +29,7 @@ CALL_FAULTS = (
 )
 # What happens on a node at a time, whoever is at work there.
 PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
-MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components")
+MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components", "replace", "crossed")
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
 INCIDENTS = PERSON + MISHAPS + HARDWARE
 
@@ -53,6 +53,8 @@ class Run:
     clear_halt: bool = False
     limit: str = ""  # one node, as with --limit
     hook_fails: bool = False
+    defer: bool = True  # npu_upgrade_on_blocked
+    canary: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +127,11 @@ class Schedule:
 def make(seed: int) -> Schedule:
     """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
     dice = random.Random(seed)
+    theme = dice.choices((_anything, _waves, _takeover, _side_by_side), (34, 2, 2, 2))[0]
+    return theme(dice, seed)
+
+
+def _anything(dice: random.Random, seed: int) -> Schedule:
     nodes = dice.choices((1, 2, 3), (5, 4, 1))[0]
     names = Schedule(nodes=nodes).names
 
@@ -132,7 +139,7 @@ def make(seed: int) -> Schedule:
         return tuple(name for name in names if dice.random() < chance)
 
     wedged = some(0.15)
-    runs = tuple(_run(dice, number, names, wedged) for number in range(dice.choices((1, 2, 3), (4, 5, 2))[0]))
+    runs = tuple(_run(dice, number, names) for number in range(dice.choices((1, 2, 3), (4, 5, 2))[0]))
     return Schedule(
         seed=seed,
         nodes=nodes,
@@ -147,7 +154,50 @@ def make(seed: int) -> Schedule:
     )
 
 
-def _run(dice: random.Random, number: int, names: tuple[str, ...], wedged: tuple[str, ...]) -> Run:
+# Themes: what seldom meets by chance, and often in a fleet.
+
+
+def _waves(dice: random.Random, seed: int) -> Schedule:
+    """A driver is proved on one node; then several get it at once, and one of them fails while another is still drained."""
+    names = Schedule(nodes=3).names
+    first, bad = dice.sample(names, 2)
+    runs = (
+        dataclasses.replace(_run(dice, 0, names), kind="upgrade", name="upgrade-1", auto=True, limit=first),
+        dataclasses.replace(_run(dice, 1, names), kind="upgrade", name="upgrade-2", auto=True, limit="", slots=2, start=60.0),
+    )
+    return Schedule(
+        seed=seed,
+        nodes=3,
+        bad=(bad,),
+        runs=runs,
+        workloads=(Workload("job-1", chips=8, grace=dice.choice((30.0, 60.0, 61.0, 90.0))),),
+        faults=tuple(_fault(dice, runs) for _number in range(dice.choice((0, 0, 1)))),
+    )
+
+
+def _takeover(dice: random.Random, seed: int) -> Schedule:
+    """A run dies in the middle, and what it had sent arrives when the next one has taken its node over."""
+    names = Schedule(nodes=1).names
+    kinds = dice.choice(("upgrade", "upgrade", "rollback", "heal")), dice.choice(("upgrade", "rollback", "rollback", "heal"))
+    runs = tuple(
+        dataclasses.replace(_run(dice, number, names), kind=kind, name="%s-%d" % (kind, number + 1), auto=True, skew=0.0)
+        for number, kind in enumerate(kinds)
+    )
+    fault = Fault(runs[0].name, dice.randint(20, 60), dice.choice(("orphan", "late")), dice.choice((60.0, 100.0, 120.0, 150.0)))
+    return Schedule(seed=seed, nodes=1, bad=names if dice.random() < 0.2 else (), runs=runs, faults=(fault,))
+
+
+def _side_by_side(dice: random.Random, seed: int) -> Schedule:
+    """Two runs begin at once, and one of them stalls between its look and its first writes."""
+    names = Schedule(nodes=dice.choice((1, 2))).names
+    runs = tuple(dataclasses.replace(_run(dice, number, names), auto=True, start=0.0) for number in range(2))
+    fault = Fault(
+        dice.choice(runs).name, dice.randint(1, 16), dice.choice(("slow-before", "slow-after")), dice.choice((1.0, 2.0, 3.0, 20.0))
+    )
+    return Schedule(seed=seed, nodes=len(names), runs=runs, faults=(fault,))
+
+
+def _run(dice: random.Random, number: int, names: tuple[str, ...]) -> Run:
     kind = dice.choice(KINDS)
     # Most often one begins when another is in the middle, or has just died.
     start = 0.0 if number == 0 else round(dice.choice((dice.uniform(0, 3), dice.uniform(0, 60), dice.uniform(60, 400))), 1)
@@ -164,6 +214,8 @@ def _run(dice: random.Random, number: int, names: tuple[str, ...], wedged: tuple
         clear_halt=dice.random() < 0.15,
         limit=dice.choice(names) if len(names) > 1 and dice.random() < 0.25 else "",
         hook_fails=dice.random() < 0.04,
+        defer=dice.random() < 0.75,
+        canary=dice.random() < 0.06,
     )
 
 
@@ -191,8 +243,8 @@ def _fault(dice: random.Random, runs: tuple[Run, ...]) -> Fault:
         "outage": dice.choice((5, 45, 300)),
         "clock": dice.choice((-86400, -3600, -30, 30, 3600, 86400)),
     }.get(kind, 0)
-    # A run of one node makes some sixty calls, most of what matters among the first forty.
-    return Fault(dice.choice(runs).name, int(dice.triangular(1, 90, 12)), kind, float(seconds))
+    # A run of one node makes some seventy calls, most of what matters among the first fifty.
+    return Fault(dice.choice(runs).name, int(dice.triangular(1, 100, 18)), kind, float(seconds))
 
 
 def _incident(dice: random.Random, names: tuple[str, ...]) -> Incident:
@@ -200,5 +252,10 @@ def _incident(dice: random.Random, names: tuple[str, ...]) -> Incident:
         INCIDENTS if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return")
     )
     time = dice.choice((dice.uniform(0, 15), dice.uniform(0, 90), dice.uniform(0, 400)))
-    seconds = {"freeze": dice.choice((20, 120, 400)), "unreachable": dice.choice((20, 120, 400)), "late-return": 900}.get(kind, 0)
+    seconds = {
+        "freeze": dice.choice((20, 120, 400)),
+        "unreachable": dice.choice((20, 120, 400)),
+        "late-return": 900,
+        "crossed": dice.choice((20, 120, 400)),
+    }.get(kind, 0)
     return Incident(round(time, 1), kind, dice.choice(names), float(seconds))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections.abc import Callable
 
 import greenlet
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -65,8 +64,13 @@ class Simulation:
         self.api.on_lease_read = self.invariants.lease_read
         for name in schedule.wedged:
             self.hosts[name].wedge()
+        self.addresses = {name: name for name in self.hosts}
         self.cleaning = False
         self._running = 0
+
+    def reached(self, name: str) -> Host:
+        """The host at the address that the inventory has for ``name``."""
+        return self.hosts[self.addresses[name]]
 
     def log(self, sentence: str) -> None:
         if self._tell:
@@ -103,7 +107,7 @@ class Simulation:
         def task() -> None:
             self.log("%s starts" % run.name)
             try:
-                Playbook(controller, self.hosts, self.invariants, self.log).play()
+                Playbook(controller, self.hosts, self.reached, self.invariants, self.log).play()
             except Killed:
                 pass
             finally:
@@ -137,9 +141,7 @@ class Simulation:
         self.invariants.written(path, before, after, writer)
 
     def pods_may_move(self, before: Object | None, after: Object | None) -> None:
-        if hasattr(self, "pods") and (
-            before is None or after is None or before["spec"] != after["spec"] or before["status"] != after["status"]
-        ):
+        if before is None or after is None or before["spec"] != after["spec"] or before["status"] != after["status"]:
             self.pods.soon()
 
     def _state(self, name: str) -> str:
@@ -203,6 +205,3 @@ def simulate(schedule: Schedule, tell: bool = False) -> Result:
     results: list[Result] = []
     greenlet.greenlet(lambda: results.append(Simulation(schedule, tell).run())).switch()
     return results[0]
-
-
-Simulate = Callable[[Schedule], Result]

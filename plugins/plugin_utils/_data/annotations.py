@@ -42,6 +42,9 @@ _node = schema.text(253, schema.NODE_NAME, "the name of a Node")
 _told = optional(schema.text(64 * 1024))
 _driver = optional(fields(version=_word, release=_word, digest=_word))
 
+# A version that changes what these fields mean gives its records another format.
+_of_this_format = fields(["run", "generation"], format=one_of(1))
+
 # What a run needs of a record that it goes on with.
 _WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step", "boot_id", "attempt", "times", "recoveries")
 
@@ -49,8 +52,7 @@ _WHOLE = ("run", "generation", "first_generation", "reason", "from", "to", "step
 def parse(text: str | None, steps: Collection[str], reasons: Collection[str]) -> Record:
     """The record in the text of an annotation. ``steps``, ``reasons``: those that there are. Raises Misfit."""
     record = schema.load(text, LIMIT)
-    # A version that changes what these fields mean gives its records another format.
-    fields(["run", "generation"], format=one_of(1))(record, "")
+    _of_this_format(record, "")
     _form(tuple(steps), tuple(reasons))(record, "")
     return record
 

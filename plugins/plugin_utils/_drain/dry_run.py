@@ -84,10 +84,24 @@ def simulate(
     return found
 
 
-def confirm(cluster: AnyCluster, pods: Sequence[Pod], budgets: Budgets) -> list[Blocker]:
+Ask = Callable[[Pod], "Blocker | None"]
+
+
+def at_once(ask: Ask, pods: Sequence[Pod]) -> list[Blocker | None]:
+    """``ask`` for each of the pods, a few at a time; in their order."""
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(ask, pods))
+
+
+def confirm(
+    cluster: AnyCluster,
+    pods: Sequence[Pod],
+    budgets: Budgets,
+    each: Callable[[Ask, Sequence[Pod]], Iterable[Blocker | None]] = at_once,
+) -> list[Blocker]:
     """Blockers (_drain.blocker.Blocker) that the API server names for pods against which nothing else speaks.
 
-    ``pods``: of all nodes in question. At most 200 requests, a few at a time.
+    ``pods``: of all nodes in question. At most 200 requests. ``each``: calls a function for each pod, as map does.
     """
     groups: dict[object, list[Pod]] = {}
     for number, pod in enumerate(pods):
@@ -97,8 +111,7 @@ def confirm(cluster: AnyCluster, pods: Sequence[Pod], budgets: Budgets) -> list[
     samples = [members[0] for members in groups.values()][:_EACH]
     if not samples:
         return []
-    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        answers = list(pool.map(lambda pod: eviction.dry_run(cluster, pod, budgets), samples))
+    answers = each(lambda pod: eviction.dry_run(cluster, pod, budgets), samples)
     found = []
     for blocker, members in zip(answers, groups.values()):
         if blocker is None:

@@ -16,9 +16,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
-# Labels and annotations whose names are ours, but for two that only people put.
-CLOCK = Clock()
+_CLOCK = Clock()
 
+# Labels and annotations whose names are ours, but for two that only people put.
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
 
@@ -215,7 +215,7 @@ def take_back(
     check_mode: bool = False,
     device_plugin_labels: bool = False,
     force: bool = False,
-    clock: Clock = CLOCK,
+    clock: Clock = _CLOCK,
 ) -> list[str]:
     """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
     what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun meanwhile does not count.
@@ -244,7 +244,7 @@ def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force:
 
     def patch() -> Object | None:
         if one.in_maintenance and not force:
-            raise NpuError("A maintenance has begun on it meanwhile. Let that finish, then run this again")
+            raise NpuError("A maintenance of the node began in the meantime. Wait until it finishes, then run this again")
         return one.patch()
 
     return _take(cluster, one, patch, check_mode)
@@ -290,7 +290,7 @@ def _forget_chips(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | 
 
 
 def wait_until_gone(
-    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0, clock: Clock = CLOCK
+    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0, clock: Clock = _CLOCK
 ) -> None:
     """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
     names = {one.node_name for one in departures if one.node is not None}

@@ -273,7 +273,7 @@ class Work:
             node, run, self.policy.max_parallel, self.request.purpose.most_at_once, reason, pool, self.request.in_flight
         )
         if why is not None:
-            raise maintenance_slots.NotYet("Nothing was heard of this run for a while, and its slot is gone: %s." % why)
+            raise maintenance_slots.NotYet("Its slot was released because this run showed no heartbeat for a while: %s." % why)
 
     # --- writing ---
 

@@ -112,11 +112,12 @@ class Slots:
             if holders and (why or _first_of(slots, pool) or slots["max"] != maximum):
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
-            if not recovers and _upgrades(_counted(holders)) and slots["max"] != maximum:
-                others = _upgrades(_counted(holders))
+            others = _upgrades(_counted(holders))
+            if not recovers and others and slots["max"] != maximum:
                 if not any(self._watch.has_begun(name, holder) for name, holder in others.items()):
                     # About to begin, or dead: then they are dropped before long.
-                    return Wait("not yet begun: %s" % _holders_text(others), others)
+                    told = _slots_text(slots["max"]), _holders_text(others)
+                    return Wait("another run, with %s, is about to begin: %s" % told, others)
                 raise Refused(
                     "Another run works with %s, this one was started with %s, and the number applies to the whole cluster: wait"
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."

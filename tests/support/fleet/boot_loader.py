@@ -18,12 +18,7 @@ class BootLoader:
 
     def __init__(self, name: str, release: str) -> None:
         self.name = name
-        self.driver: str = release
-        self.good: str | None = release
-        self.next: str | None = None
-        self.previous: str | None = None
-        self.trial: dict[str, Any] | None = None
-        self.generation = 0
+        self.set_up(release)
         self.kernel = self.next_kernel = "k"
         self.staged: set[str] = set()
         self.broken: set[str] = set()
@@ -33,6 +28,15 @@ class BootLoader:
         self.up, self.going_down = True, False
         self.holders: list[dict[str, Any]] = []
         self.wedged = self.suspended = self.incurable = False
+
+    def set_up(self, release: str) -> None:
+        """What install makes of a machine that is new."""
+        self.driver: str = release
+        self.good: str | None = release
+        self.next: str | None = None
+        self.previous: str | None = None
+        self.trial: dict[str, Any] | None = None
+        self.generation = 0
 
     @property
     def works(self) -> bool:

@@ -165,7 +165,7 @@ def test_a_maintenance_that_begins_meanwhile_keeps_its_record(api, cluster, forc
     if force:
         withdrawal.take_back(cluster, "npu-operator", departures, timeout=60, force=True)
     else:
-        with pytest.raises(NpuError, match="the node b: A maintenance has begun on it meanwhile. .* run this again"):
+        with pytest.raises(NpuError, match="the node b: A maintenance of the node began in the meantime. .* run this again"):
             withdrawal.take_back(cluster, "npu-operator", departures, timeout=60)
     assert "npuops.ascend/components" not in api.objects[NODES]["a"]["metadata"]["labels"]
     left = api.objects[NODES]["b"]["metadata"]

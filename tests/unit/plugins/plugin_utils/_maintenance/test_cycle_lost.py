@@ -99,8 +99,9 @@ def test_a_node_that_was_deleted_in_validation_is_validated_and_confirmed():
     assert bench.upgrade() == ("up-to-date", None)
 
 
-@pytest.mark.parametrize("gives_up", [False, True])
-def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
+def watched():
+    """(a bench, the list of what the components' label said whenever something waited until they are gone)."""
+
     class Watched(Pods):
         def wait_components_gone(self, timeout):
             waited_for.append(bench.labels[COMPONENTS])
@@ -108,6 +109,12 @@ def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
 
     bench, waited_for = Commands(pods=Watched(None)), []
     bench.pods._world = bench.world
+    return bench, waited_for
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
+    bench, waited_for = watched()
     on_trial(bench)
     waited_for.clear()
     for command in giving_up() if gives_up else giving_up()[:1]:
@@ -376,13 +383,7 @@ def test_a_cordon_of_ours_without_record_and_label_is_ours():
 def test_components_that_somebody_lets_run_leave_before_the_way_back():
     """They hold the driver: nobody would ever see them go."""
 
-    class Watched(Pods):
-        def wait_components_gone(self, timeout):
-            waited_for.append(bench.labels[COMPONENTS])
-            return super().wait_components_gone(timeout)
-
-    bench, waited_for = Commands(pods=Watched(None)), []
-    bench.pods._world = bench.world
+    bench, waited_for = watched()
     on_trial(bench)
     bench.kubectl(giving_up()[0])
     bench.kubectl("kubectl label node npu-a %s=enabled --overwrite" % COMPONENTS)

@@ -122,7 +122,7 @@ def test_another_number_waits_for_who_died_before_it_began(world, slots):
     """A run that comes and goes sees of nobody that it died: refused at once, it would be each time."""
     slots.hold("npu-a", "dead")
     world.clock.sleep(3600)
-    assert "not yet begun: npu-a (run dead" in slots.take("npu-b", "run-2", 2)
+    assert "is about to begin: npu-a (run dead" in slots.take("npu-b", "run-2", 2)
     world.clock.sleep(61)
     assert slots.take("npu-b", "run-2", 2) is None
     assert world.slots()["holders"].keys() == {"npu-b"} and world.slots()["max"] == 2
