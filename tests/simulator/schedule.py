@@ -183,7 +183,7 @@ def _takeover(dice: random.Random, seed: int) -> Schedule:
         dataclasses.replace(_run(dice, number, names), kind=kind, name="%s-%d" % (kind, number + 1), auto=True, skew=0.0)
         for number, kind in enumerate(kinds)
     )
-    fault = Fault(runs[0].name, dice.randint(20, 60), dice.choice(("orphan", "late")), dice.choice((60.0, 100.0, 120.0, 150.0)))
+    fault = Fault(runs[0].name, dice.randint(36, 52), dice.choice(("orphan", "late")), dice.choice((100.0, 120.0, 150.0)))
     return Schedule(seed=seed, nodes=1, bad=names if dice.random() < 0.2 else (), runs=runs, faults=(fault,))
 
 
