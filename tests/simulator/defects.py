@@ -211,6 +211,20 @@ DEFECTS = (
         "verdict = _unreadable(entry, node)",
     ),
     Defect(
+        "silent-beside-a-frozen-host",
+        "A run that has parked workloads shows no sign of life while it waits for a host that does not answer.",
+        "_maintenance/context.py",
+        "        self.life.beat()\n        if self._said and",
+        "        if self._said and",
+    ),
+    Defect(
+        "refused-for-a-dead-run",
+        "The slot of a run that died before its record keeps out every run that wants another number of slots.",
+        "_maintenance/slots.py",
+        "if not any(self._watch.has_begun(name, holder) for name, holder in others.items()):",
+        "if False:",
+    ),
+    Defect(
         "conflict-wins",
         "Records are written over whatever somebody else has written meanwhile.",
         "_maintenance/record.py",

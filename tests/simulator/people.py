@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
-from simulator.api_server import LEASE, node_path
+from simulator.api_server import LEASE, Object, node_path
+from simulator.host import Host
 from simulator.schedule import Incident
 
 if TYPE_CHECKING:
@@ -186,29 +187,27 @@ def calm(simulation: Simulation) -> None:
         node = simulation.api.peek(node_path(name))
         if node is None:
             continue
-        labels = node["metadata"].get("labels", {})
-        wanted: dict[str, str | None] = {}
-        if maintenance_record.LABEL_SKIP in labels:
-            wanted[maintenance_record.LABEL_SKIP] = None
-        paused = any(entry.node == name and entry.kind == "pause-components" for entry in simulation.schedule.incidents)
-        if paused and maintenance_record.ANNOTATION_RECORD not in node["metadata"]["annotations"]:
-            wanted[kube_client.LABEL_COMPONENTS] = "enabled"
-        # A Node that was registered anew knows nothing of what install wrote on it; install writes it again.
-        for label, value in ((kube_client.LABEL_PRESENT, ""), (kube_client.LABEL_COMPONENTS, "enabled")):
-            if label not in labels:
-                wanted[label] = value
-        # Of a trial, install says nothing.
-        if kube_client.LABEL_DRIVER_VERSION not in labels and host.up and host.driver == host.good:
-            wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
-        if name in simulation.invariants.tainted and host.up:
-            if host.driver == host.good:
-                wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
-            if (
-                labels.get(kube_client.LABEL_COMPONENTS) == "paused"
-                and maintenance_record.ANNOTATION_RECORD not in node["metadata"]["annotations"]
-            ):
-                wanted[kube_client.LABEL_COMPONENTS] = "enabled"
+        wanted = _labels_to_repair(simulation, host, node)
         if wanted:
             _metadata(simulation, name, wanted)
     simulation.api.away_until = 0.0
     simulation.pods.calm_down()
+
+
+def _labels_to_repair(simulation: Simulation, host: Host, node: Object) -> dict[str, str | None]:
+    """What install writes on a Node that was registered anew, and what a person who changed labels by hand puts right."""
+    labels = node["metadata"].get("labels", {})
+    begun = maintenance_record.ANNOTATION_RECORD in node["metadata"]["annotations"]
+    by_hand = host.name in simulation.invariants.tainted
+    paused = any(entry.node == host.name and entry.kind == "pause-components" for entry in simulation.schedule.incidents)
+    wanted: dict[str, str | None] = {}
+    if maintenance_record.LABEL_SKIP in labels:
+        wanted[maintenance_record.LABEL_SKIP] = None
+    if kube_client.LABEL_PRESENT not in labels:
+        wanted[kube_client.LABEL_PRESENT] = ""
+    if kube_client.LABEL_COMPONENTS not in labels or ((paused or by_hand) and not begun):
+        wanted[kube_client.LABEL_COMPONENTS] = "enabled"
+    # Of a trial, install says nothing.
+    if host.up and host.driver == host.good and (by_hand or kube_client.LABEL_DRIVER_VERSION not in labels):
+        wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
+    return wanted
