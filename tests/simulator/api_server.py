@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from simulator.timeline import START, Timeline
+from support.kube.conditions import merged
 
 Object = dict[str, Any]
 
@@ -139,6 +140,10 @@ class ApiServer:
         if version not in (None, before["metadata"]["resourceVersion"]):
             raise kube_client.Conflict("%s: the object has been modified" % path)
         after = copied(before)
+        # As in a strategic merge patch, whoever sends it: no kubelet overwrites what others tell.
+        conditions = body.get("status", {}).pop("conditions", None)
+        if conditions is not None:
+            after["status"]["conditions"] = merged(after["status"].get("conditions", []), conditions)
         _merge(after, body)
         _note_owners(before, after, writer, rfc3339(self.timeline.time))
         if after == before:

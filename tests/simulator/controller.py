@@ -226,6 +226,13 @@ class Cluster:
             return self._controller.call("get " + path, lambda at: self._read(path, params, at), writes=False)
         if path.endswith("/eviction"):
             return self._evict(path, body or {}, bool(params.get("dry_run")))
+        if method == "patch":
+            node, sent = path.removesuffix("/status"), copied(body or {})
+            return self._controller.call(
+                "patch %s (conditions)" % node,
+                lambda _at: self._api.patch(node, copied(sent), params["field_manager"]),
+                writes=True,
+            )
         if method == "delete":
             return self._controller.call("delete " + path, lambda _at: self._api.remove(path), writes=True)
         sent = copied(body)

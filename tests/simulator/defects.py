@@ -157,8 +157,8 @@ DEFECTS = (
     Defect(
         "lost-answer-lost-node",
         "A write whose answer was lost is taken for somebody else's.",
-        "_maintenance/record.py",
-        "return self.record != before and values.get(ANNOTATION_RECORD) == encode(self.record)",
+        "_maintenance/node_log.py",
+        "return self.record != before and there == maintenance_record.encode(self.record)",
         "return False",
     ),
     Defect(
@@ -227,7 +227,7 @@ DEFECTS = (
     Defect(
         "conflict-wins",
         "Records are written over whatever somebody else has written meanwhile.",
-        "_maintenance/record.py",
+        "_maintenance/node_log.py",
         '                "resourceVersion": node["metadata"]["resourceVersion"],\n                "labels"',
         '                "labels"',
     ),

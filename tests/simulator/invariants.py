@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -115,6 +116,9 @@ class Invariants:
             self._wrote[name] = self._api.timeline.time
         if ours and was is not None and has is None:
             self._over(name, was, after)
+        due = maintenance_record.state(after) in (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
+        if ours and has is None and not due and node_conditions.told_by(after) and name not in self.tainted:
+            raise Violation("condition without a reason", "%s has %s" % (name, node_conditions.told_by(after)[0]["type"]))
         cordoned = bool(after["spec"].get("unschedulable"))
         kept = after["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
         if cordoned and not kept and has is None and self._cordoned_by.get(name) == _OURS and name not in self.tainted:
@@ -330,6 +334,10 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
         labels = node["metadata"].get("labels", {})
         if _record(node) is not None:
             raise Violation("never ends", "%s still has a record: %s" % (name, _record(node)))
+        still_due = maintenance_record.state(node) == maintenance_record.UPGRADE
+        told = [one["type"] for one in node_conditions.told_by(node) if not (still_due and one["type"] == node_conditions.PLANNED)]
+        if told and not host.incurable:
+            raise Violation("condition left behind", "%s still has %s" % (name, ", ".join(told)))
         if host.next:
             raise Violation("left to try", "%s tries %s at its next boot" % (name, host.next))
         hopeless = host.incurable

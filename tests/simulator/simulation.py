@@ -158,10 +158,7 @@ class Simulation:
                 if had.get(label) != has.get(label) and label != maintenance_record.ANNOTATION_RECORD:
                     value = has.get(label)
                     parts.append("%s %s" % (label.rpartition("/")[2], "removed" if value is None else "is %s" % value[:80]))
-        if before["status"] != after["status"]:
-            status = after["status"]
-            parts.append("Ready %s, boot %s, chips %s" % (
-                status["conditions"][0]["status"], status["nodeInfo"]["bootID"], *status["allocatable"].values()))  # fmt: skip
+        parts += _status_changes(before["status"], after["status"])
         if parts:
             self.log("    %s, by %s: %s" % (name, writer, "; ".join(parts)))
 
@@ -198,6 +195,19 @@ class Simulation:
             metadata, replicas = item["metadata"], item["spec"].get("replicas")
             if PARKED in metadata.get("labels", {}) or replicas != wanted[metadata["name"]]:
                 raise Violation("parked and not restored", "%s has %s replicas" % (metadata["name"], replicas))
+
+
+def _status_changes(before: Object, after: Object) -> list[str]:
+    parts = []
+    had, has = ({one["type"]: one["status"] for one in status["conditions"]} for status in (before, after))
+    for kind in sorted({*had, *has}):
+        if had.get(kind) != has.get(kind):
+            parts.append("%s %s" % (kind, has.get(kind, "removed")))
+    if before["nodeInfo"] != after["nodeInfo"]:
+        parts.append("boot %s" % after["nodeInfo"]["bootID"])
+    if before["allocatable"] != after["allocatable"]:
+        parts.append("offers %s chips" % ", ".join(after["allocatable"].values()))
+    return parts
 
 
 def simulate(schedule: Schedule, tell: bool = False) -> Result:

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 _CLOCK = Clock()
@@ -224,7 +225,7 @@ def take_back(
     """
     each = AllOf()
     for one in departures:
-        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force)
+        each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force, clock.now())
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
     if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout, 1.0, clock):
         # Not sooner: the device plugin would write it again.
@@ -236,8 +237,9 @@ def take_back(
     return each.results
 
 
-def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force: bool = False) -> str | None:
-    """Take labels and annotations from one node; a phrase of what was (or would be) done, or None.
+def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force: bool = False, now: float = 0.0) -> str | None:
+    """Take conditions, labels and annotations from one node; a phrase of what was (or would be) done, or None. ``now``: seconds
+    since 1970.
 
     Raises NpuError when a maintenance has begun there since the node was read, unless ``force``.
     """
@@ -247,6 +249,8 @@ def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force:
             raise NpuError("A maintenance of the node began in the meantime. Wait until it finishes, then run this again")
         return one.patch()
 
+    if one.node is not None and not check_mode and (force or not one.in_maintenance):
+        one.node = node_conditions.write(cluster, one.node, now, ended=True) or one.node
     return _take(cluster, one, patch, check_mode)
 
 

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     FAILED,
     UP_TO_DATE,
@@ -24,7 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     NotDue,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Change, Target
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Target
 
 
 class Adoption:

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -23,9 +24,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     Skipped,
     Work,
     check_skip,
-    way,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     AWAITING,
     BUSY,
@@ -35,7 +36,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     NotDue,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_watch import SlotHolders
 
 # What the label says of a node with which a maintenance may begin: its host is asked then.
@@ -146,7 +147,7 @@ class Beginning:
         started, told = clock.monotonic(), False
         while found is not None and found["run"] != self._request.run:
             if _sign(found) != sign:
-                raise maintenance_record.Lost(maintenance_record.lost_text(self._request.node, found, self._request.run))
+                raise node_log.Lost(node_log.lost_text(self._request.node, found, self._request.run))
             left = limit - (clock.monotonic() - started)
             if left <= 0:
                 break
@@ -187,7 +188,7 @@ class Beginning:
         except NpuError:
             self._slots.give(self._request.node, self._request.run)
             raise
-        self._work.say("begins: %s" % way(self._log.own))
+        self._work.say("begins: %s" % maintenance_record.way(self._log.own))
         return None
 
     def _adopt(self) -> bool:

@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identi
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -134,7 +134,7 @@ class Work:
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = RetryingCluster(cluster, self.say, clock)
-        self.log = maintenance_record.NodeLog(self.cluster, request.node, request.run, clock, self.still)
+        self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
         self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)
@@ -318,13 +318,3 @@ class Work:
 def check_skip(node: Object) -> None:
     if maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_SKIP):
         raise Skipped("It has the label %s=true." % maintenance_record.LABEL_SKIP)
-
-
-def way(record: Record) -> str:
-    if not record["to"]:
-        return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
-    return "%s from %s to %s" % (
-        record["reason"],
-        record["from"].get("version") or "an unknown driver",
-        record["to"].get("version") or "the same",
-    )

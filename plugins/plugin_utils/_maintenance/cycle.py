@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
@@ -39,6 +40,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import Port
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     ANSWERS,
     AWAITING,
@@ -56,14 +58,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record 
     PAUSED,
     TURNED,
     VALIDATED,
-    Change,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.validation import Check
 
 __all__ = ["UNTIL", "Cycle", "MaintenanceRequest", "MaintenancePolicy", "Recovery", "Upgrade"]
 
-# What ``until`` may say, and the step that is due then.
-# Where a call may end: before which step.
+# What ``until`` may say: before which step a call ends.
 _STOPS = {
     "cordon": maintenance_record.CORDON,
     "drain": maintenance_record.JOBS,
@@ -141,9 +141,9 @@ class Cycle:
                     self._work.clears = self._more = False
                     outcome = self._beginning.begin()
             return outcome
-        except maintenance_record.Lost as exc:
+        except node_log.Lost as exc:
             return work.outcome(BUSY, exc.message)
-        except maintenance_record.Gone as exc:
+        except node_log.Gone as exc:
             # Without a Node there is nothing that could be given back but the slot.
             work.slots.give(self._request.node, self._request.run)
             return work.outcome(FAILED, exc.message)
@@ -188,9 +188,9 @@ class Cycle:
         except Uncordoned:
             self._work.say("somebody uncordoned the node: starts over")
             self._log.step(maintenance_record.CORDON)
-        except maintenance_record.Recreated:
+        except node_log.Recreated:
             self._record_anew()
-        except (maintenance_record.Lost, maintenance_record.Gone, kube_client.Unreachable):
+        except (node_log.Lost, node_log.Gone, kube_client.Unreachable):
             raise
         except Recovered:
             return ending.give_back(ANSWERS, "Its chips respond again.")

@@ -17,7 +17,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work, way
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
     AWAITING,
     DONE,
@@ -26,7 +27,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     WITHDRAWN,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED, Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED
 
 
 class Ending:
@@ -49,7 +50,7 @@ class Ending:
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run, works=record["to"].get("release"))
         stays = maintenance_record.unschedulable(self._log.node)
-        text = "done: %s%s" % (way(record), "; it stays cordoned, as requested" if stays else "")
+        text = "done: %s%s" % (maintenance_record.way(record), "; it stays cordoned, as requested" if stays else "")
         self._work.say(text, maintenance_record.UNCORDON)
         return self._work.outcome(DONE)
 
@@ -59,7 +60,7 @@ class Ending:
         wanted = "this run is a %s" % request.reason
         if request.reason == maintenance_record.reason_of(record):
             wanted = "the host has the wanted release now"
-        why = why or "The %s was withdrawn before its reboot: %s." % (way(record), wanted)
+        why = why or "The %s was withdrawn before its reboot: %s." % (maintenance_record.way(record), wanted)
         # A recovery takes nothing from what an upgrade has to do.
         due = request.release is not None or self._purpose.recovers
         return self.give_back(WITHDRAWN, why, state=maintenance_record.UPGRADE if due else None)

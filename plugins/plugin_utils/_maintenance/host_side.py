@@ -26,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 # Seconds.
@@ -77,7 +78,7 @@ class HostSide:
     def __init__(
         self,
         host: Port,
-        log: maintenance_record.NodeLog,
+        log: node_log.NodeLog,
         clock: Clock,
         say: Callable[[str], None],
         retry_seconds: float = RETRY_SECONDS,
@@ -203,7 +204,7 @@ class HostSide:
         try:
             self._log.beat()
             node = self._log.look()
-        except maintenance_record.Gone as exc:
+        except node_log.Gone as exc:
             seen.node, seen.ready = exc.message, False
             return None
         seen.ready, why = kube_client.node_ready(node)
@@ -243,7 +244,7 @@ class HostSide:
         """Raise Lost when a later run has been at the host."""
         generation = self.view()["generation"]
         if generation > record["generation"]:
-            raise maintenance_record.Lost(
+            raise node_log.Lost(
                 "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it as it is."
                 % (generation, record["generation"])
             )

@@ -13,8 +13,12 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+
+_CLOCK = Clock()
 
 # What is taken back from a node that is not due. Any other step belongs to a maintenance under way.
 _BEFORE_AND_AFTER = (maintenance_record.UPGRADE, maintenance_record.APPROVAL, maintenance_record.FAILED)
@@ -41,12 +45,17 @@ def change(node: Object, due: bool, retry: bool = False) -> LabelChanges:
 
 
 def label(
-    cluster: AnyCluster, due: Sequence[str], settled: Iterable[str], retry: bool = False, check_mode: bool = False
+    cluster: AnyCluster,
+    due: Sequence[str],
+    settled: Iterable[str],
+    retry: bool = False,
+    check_mode: bool = False,
+    clock: Clock = _CLOCK,
 ) -> list[dict[str, Any]]:
-    """Label the nodes named ``due``; take the label from those named ``settled``.
+    """Label the nodes named ``due``; take the label from those named ``settled``. Their conditions tell the same.
 
     Returns a list of {name, before, after} (labels) for those that changed, or would in check mode. One request for the
-    list of nodes and one for each that changes; one that somebody else writes meanwhile is read and judged again. Raises
+    list of nodes and two for each that changes; one that somebody else writes meanwhile is read and judged again. Raises
     NpuError naming all nodes that are not in the cluster before anything is written, and those that could not be written when
     all others have been.
     """
@@ -58,17 +67,32 @@ def label(
         raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
     each = AllOf()
     for name, is_due in [(name, True) for name in due] + [(name, False) for name in settled if name in nodes]:
-        each.do(name, _write, cluster, nodes[name], is_due, retry, check_mode)
+        each.do(name, _settle, cluster, nodes[name], is_due, retry, check_mode, clock.now())
     each.check()
     return each.results
 
 
-def _write(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool) -> dict[str, Any] | None:
+def _settle(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool, now: float) -> dict[str, Any] | None:
+    if check_mode:
+        return _write(cluster, node, due, retry, check_mode)[0]
+    # Conditions come after the label and go before it: a run that dies in between leaves none that nobody knows of.
+    if not due and kube_client.ANNOTATION_MAINTENANCE not in kube_client.annotations(node):
+        node = node_conditions.write(cluster, node, now, ended=True) or node
+    result, node = _write(cluster, node, due, retry, check_mode)
+    if due and node is not None:
+        node_conditions.write(cluster, node, now)
+    return result
+
+
+def _write(
+    cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool
+) -> tuple[dict[str, Any] | None, Object | None]:
+    """(the change or None, the Node as it is now: None if it is gone)."""
     path = maintenance_record.path_of(node["metadata"]["name"])
     while True:
         labels = change(node, due, retry)
         if not labels:
-            return None
+            return None, node
         have = kube_client.labels(node)
         result = {
             "name": node["metadata"]["name"],
@@ -76,13 +100,12 @@ def _write(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode
             "after": {key: labels[key] for key in sorted(labels) if labels[key] is not None},
         }
         if check_mode:
-            return result
+            return result, node
         version = node["metadata"]["resourceVersion"]
         try:
-            cluster.merge_patch(path, {"metadata": {"resourceVersion": version, "labels": labels}})
-            return result
+            return result, cluster.merge_patch(path, {"metadata": {"resourceVersion": version, "labels": labels}})
         except kube_client.Conflict:
             again = cluster.get(path)
             if again is None:
-                return None
+                return None, None
             node = again

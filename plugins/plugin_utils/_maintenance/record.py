@@ -1,23 +1,21 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's maintenance as it is written on the Node: names, record, approval, and the one way to write them."""
+"""A node's maintenance as it is written on the Node: names, record, approval."""
 
 from __future__ import annotations
 
 import calendar
-import copy
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Labels, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
 
 # Contract (names people use with kubectl).
@@ -72,18 +70,6 @@ Target = dict[str, Any]
 Job = dict[str, str] | None
 
 
-class Lost(NpuError):
-    """Somebody else has the node now. Nothing may be written any more, and nothing given back."""
-
-
-class Gone(NpuError):
-    """The Node object was deleted."""
-
-
-class Recreated(NpuError):
-    """There is a new Node object under the old name; it knows nothing of the maintenance."""
-
-
 # --- time as the record has it ---
 
 
@@ -115,7 +101,7 @@ def decode(node: Object, annotation: str = ANNOTATION_RECORD) -> Record | None:
     try:
         return data_annotations.parse(text, STEPS, REASONS)
     except data_annotations.Misfit as exc:
-        raise _unreadable(node, annotation, exc)
+        raise unreadable(node, annotation, exc)
 
 
 def check(node: Object) -> None:
@@ -124,7 +110,7 @@ def check(node: Object) -> None:
         decode(node, annotation)
 
 
-def _unreadable(node: Object, annotation: str, why: object) -> NpuError:
+def unreadable(node: Object, annotation: str, why: object) -> NpuError:
     name = node["metadata"]["name"]
     text = (
         "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it:"
@@ -191,6 +177,17 @@ def version_of(release: str | None) -> str:
     return (release or "").partition("-")[0]
 
 
+def way(record: Record) -> str:
+    """What the maintenance is to do, as a phrase."""
+    if not record["to"]:
+        return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
+    return "%s from %s to %s" % (
+        record["reason"],
+        record["from"].get("version") or "an unknown driver",
+        record["to"].get("version") or "the same",
+    )
+
+
 def reason_of(record: Record) -> str:
     return record.get("reason") or UPGRADE_REASON
 
@@ -255,212 +252,11 @@ def approval(node: Object, now: float, max_age: float = 0, not_before: float | N
     return {"time": when, "manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}, None
 
 
-# --- the record, and the one way to write it ---
-
-
-class Change:
-    """What one Node PATCH does: the whole new record (None: it ends), labels and annotations (None: removed), and the
-    cordon (None: as it is)."""
-
-    def __init__(
-        self,
-        record: Record | None,
-        labels: Mapping[str, str | None] | None = None,
-        annotations: Mapping[str, str | None] | None = None,
-        cordon: bool | None = None,
-    ) -> None:
-        self.record = data_annotations.bounded(record)
-        self.labels = dict(labels or {})
-        self.annotations = dict(annotations or {})
-        self.cordon = cordon
-
-    def patch(self, node: Object) -> Object:
-        """The merge patch, on top of exactly this version of the Node."""
-        labels, values = dict(self.labels), dict(self.annotations)
-        values[ANNOTATION_RECORD] = None if self.record is None else encode(self.record)
-        if self.record is not None:
-            labels[LABEL_STATE] = self.record["step"]
-        body = {
-            "metadata": {
-                "resourceVersion": node["metadata"]["resourceVersion"],
-                "labels": labels,
-                "annotations": values,
-            }
-        }
-        if self.cordon is not None:
-            # null rather than false: that is how kubectl uncordon leaves it.
-            body["spec"] = {"unschedulable": True if self.cordon else None}
-        return body
-
-    def is_on(self, node: Object, before: Record | None) -> bool:
-        """Whether this very change is what the node says: then a write whose answer was lost took effect.
-
-        ``before``: the record that was there. One that two writes of one second share tells neither from the other.
-        """
-        values = kube_client.annotations(node)
-        if self.record is not None:
-            return self.record != before and values.get(ANNOTATION_RECORD) == encode(self.record)
-        ended = self.annotations.get(ANNOTATION_LAST)
-        return ANNOTATION_RECORD not in values and ended is not None and values.get(ANNOTATION_LAST) == ended
+# --- the record ---
 
 
 def encode(record: Record) -> str:
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
-
-
-class NodeLog:
-    """One Node, with the record of this run on it. All writes to the Node go through ``write``.
-
-    ``node``: the Node as last seen, {} before ``open``; ``record``: what this run has written last, None before and after;
-    ``on_beat()`` is called whenever somebody who waits shows that this run lives.
-    """
-
-    def __init__(self, cluster: AnyCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None) -> None:
-        self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
-        self.name, self.run = name, run
-        self.node: Object = {}
-        self.previous: Object = {}  # the Node object before the present one
-        self.record: Record | None = None
-        self.started: str | None = None  # when the maintenance began; stays when its record has ended
-        self.writes = 0
-        self._written = 0.0  # monotonic time of the last write
-        self._uid: str | None = None
-
-    @property
-    def own(self) -> Record:
-        """``record``, for whoever is called only where there is one."""
-        if self.record is None:
-            raise AssertionError("no record, where there must be one")
-        return self.record
-
-    def open(self) -> Record | None:
-        """Read the Node for the first time; returns the record on it, whosever it is, or None. Raises Gone."""
-        node = self._cluster.get(path_of(self.name))
-        if node is None:
-            raise Gone(_gone(self.name))
-        self.node, self._uid = node, node["metadata"].get("uid")
-        record = decode(node)
-        if record is None:
-            # A new one is numbered, and recoveries are counted, by what ended last.
-            check(node)
-        return record
-
-    def look(self) -> Object:
-        """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
-        self._accept(self._cluster.get(path_of(self.name)), None)
-        return self.node
-
-    def adopt(self, record: Record) -> None:
-        """Go on with the record that ``open`` found. Raises NpuError when it lacks what that takes."""
-        missing = data_annotations.missing(record)
-        if missing:
-            raise _unreadable(self.node, ANNOTATION_RECORD, "it lacks %s" % ", ".join(missing))
-        self.record, self.started = record, record.get("started")
-        self._written = self._clock.monotonic()
-
-    def adopt_new_node(self, change_of: Callable[[Object, Record], Change]) -> None:
-        """After Recreated: write the record on the new Node. ``change_of(node, record)`` makes the Change."""
-        record, self.record = self.own, None
-        try:
-            self.write(lambda node, _none: change_of(node, copy.deepcopy(record)))
-        except Gone:
-            self.record = record
-            raise
-
-    def now(self) -> str:
-        return rfc3339(self._clock.now())
-
-    def write(self, decide: Callable[[Object, Any], Change]) -> None:
-        """One transition. ``decide(node, record)`` makes the Change, anew for each version of the Node; it may raise.
-
-        The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
-        the record is no longer what this run wrote is: Lost.
-        """
-        while True:
-            change = decide(self.node, copy.deepcopy(self.record))
-            try:
-                patch = change.patch(self.node)
-                self.node = self._cluster.merge_patch(path_of(self.name), patch, field_manager=CORDON_MANAGER)
-            except (kube_client.Conflict, kube_client.NotFound):
-                if not self._accept(self._cluster.get(path_of(self.name)), change):
-                    continue
-            self.writes += 1
-            self.record = change.record
-            self.started = (change.record or {}).get("started", self.started)
-            self._written = self._clock.monotonic()
-            self._uid = self.node["metadata"].get("uid")
-            return
-
-    def step(
-        self,
-        step: str,
-        cordon: bool | None = None,
-        labels: Mapping[str, str | None] | None = None,
-        annotations: Mapping[str, str | None] | None = None,
-        guard: Callable[[Object, Record], None] | None = None,
-        **fields: Any,
-    ) -> None:
-        """Write that ``step`` is due now, with other fields of the record. ``guard(node, record)`` may raise."""
-
-        def decide(node: Object, record: Record) -> Change:
-            if guard is not None:
-                guard(node, record)
-            changed = dict(record, **fields)
-            if step != record["step"]:
-                changed["times"] = dict(changed["times"], **{step: self.now()})
-            changed.update(step=step, heartbeat=self.now())
-            return Change(changed, labels, annotations, cordon)
-
-        self.write(decide)
-
-    def beat(self) -> None:
-        """Show that this run lives: people at once, the record at most every 10 s."""
-        self._on_beat()
-        if self.record is not None and self._clock.monotonic() - self._written >= BEAT_SECONDS:
-            self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
-
-    def _accept(self, node: Object | None, attempted: Change | None) -> bool:
-        """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""
-        if node is None:
-            raise Gone(_gone(self.name))
-        if attempted is not None and attempted.is_on(node, self.record):
-            self.node = node
-            return True
-        found = decode(node)
-        if found is None and self.record is not None and node["metadata"].get("uid") != self._uid:
-            self.previous, self.node = self.node, node
-            raise Recreated("The Node object %s was deleted and recreated." % self.name)
-        if found != self.record:
-            raise Lost(lost_text(self.name, found, self.run))
-        self.node = node
-        self._uid = node["metadata"].get("uid")
-        return False
-
-
-def _gone(name: str) -> str:
-    return (
-        "There is no Node object %s: somebody deleted it. The kubelet registers it again when it starts: systemctl restart"
-        " kubelet on the host, then run again." % name
-    )
-
-
-def lost_text(name: str, found: Record | None, run: str) -> str:
-    if found is None:
-        return (
-            "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
-            " is done to the node; look whether it is cordoned (kubectl get node %s)." % (name, ANNOTATION_RECORD, name)
-        )
-    if found["run"] == run:
-        return (
-            "Somebody changed the record of the maintenance of %s. This run leaves the node as it is; run again to"
-            " continue from the record." % name
-        )
-    return "%s is maintained by another run (%s, step %s, last heartbeat %s). This run did not touch it; wait for that run." % (
-        name,
-        found["run"],
-        found.get("step"),
-        found.get("heartbeat"),
-    )
 
 
 def new_record(

@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import sett
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
 
 from support.fleet import hosts as fleet
-from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, Fate, Killed, merge
+from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, FakeCluster, Fate, Killed, merge
 from support.fleet.maintenance_bench import LAST, Bench
 from support.fleet.planning import asked
 from support.kube.field_owners import cordon_of
@@ -93,10 +93,7 @@ class Commands(Bench):
         plan = self.plan(reason, **settings)
         (entry,) = plan.entries
         assert plan.green or entry.deferrable, plan.problem  # npu_upgrade_on_blocked: defer
-        for due, names in ((True, plan.due_nodes), (False, plan.settled_nodes)):
-            labels = maintenance_pending.change(self.node, due) if "npu-a" in names else {}
-            if labels:
-                self.world.touch("npu-a", lambda node: merge(node["metadata"]["labels"], labels))  # noqa: B023
+        maintenance_pending.label(FakeCluster(self.world), plan.due_nodes, plan.settled_nodes, clock=self.world.clock)
         if entry.order is None and not entry.deferrable:
             return entry.verdict, None
         # As the playbook hands it on.

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.boot_loader import BootLoader
+from support.kube.conditions import merged
 from support.kube.field_owners import note_cordon
 
 NODES = "/api/v1/nodes"
@@ -188,9 +189,21 @@ class FakeCluster:
             if place.startswith(path + "/") and (not key or item["metadata"].get("labels", {}).get(key) == value)
         ]
 
-    def request(self, method, path, body=None, label_selector=None, **_paging):
+    each = list
+
+    @property
+    def without_retries(self):
+        return self
+
+    def request(self, method, path, body=None, label_selector=None, **params):
         if method == "get":
             return {"metadata": {}, "items": self.list(path, label_selector)}
+        if method == "patch":
+            self._world.check_light()
+            node = path.removesuffix("/status")
+            return self._world.mutate(
+                "PATCH %s (conditions)" % node, lambda: self._patch(node, body, params["field_manager"]), api=True
+            )
         assert method == "post"
         self._world.check_light()
         place = "%s/%s" % (path, body["metadata"]["name"])
@@ -213,6 +226,9 @@ class FakeCluster:
         if item is None:
             raise kube_client.NotFound("%s not found" % path)
         body = copy.deepcopy(body)
+        conditions = body.get("status", {}).pop("conditions", None)
+        if conditions is not None:
+            item["status"]["conditions"] = merged(item["status"].get("conditions", []), conditions)
         version = body.get("metadata", {}).pop("resourceVersion", None)
         if version not in (None, item["metadata"]["resourceVersion"]):
             raise kube_client.Conflict("the object has been modified")
@@ -310,7 +326,9 @@ class Host(BootLoader):
     def _set_ready(self, ready):
         if NODES + "/" + self.name in self._world.objects:
             condition = {"type": "Ready", "status": "True" if ready else "Unknown"}
-            self._world.touch(self.name, lambda node: node["status"].update(conditions=[condition]))
+            self._world.touch(
+                self.name, lambda node: node["status"].update(conditions=merged(node["status"]["conditions"], [condition]))
+            )
 
     # --- the port ---
 

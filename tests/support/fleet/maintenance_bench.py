@@ -9,6 +9,7 @@ import dataclasses
 import json
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import (
     Cycle,
     MaintenancePolicy,
@@ -121,6 +122,7 @@ class Bench:
         assert self.cordoned is cordoned
         assert self.world.slots()["holders"] == {}
         assert self.host.next is None
+        assert not node_conditions.told_by(self.node)
 
 
 class Wedged(Bench):

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import urllib.parse
 
+from support.kube.conditions import merged
 from support.kube.field_owners import note_cordon
 
 _DISCOVERY = {
@@ -136,6 +137,8 @@ class ApiServer:
         if (method, path) in self.faults:
             status, message = self.faults[(method, path)]
             return status, {"kind": "Status", "message": message, "code": status}
+        if method == "PATCH" and path.endswith("/status"):
+            path = path[: -len("/status")]
         if path in _DISCOVERY:
             return 200, _DISCOVERY[path]
         if path.endswith("/selfsubjectaccessreviews"):
@@ -157,6 +160,8 @@ class ApiServer:
         if method == "DELETE":
             del self.objects[collection][name]
             return 200, {"kind": "Status"}
+        if method == "PATCH" and "conditions" in body.get("status", {}):
+            body["status"]["conditions"] = merged(item["status"].get("conditions", []), body["status"]["conditions"])
         if method == "PATCH":
             return self._patch(collection, name, body, bool(query.get("dryRun")), query.get("fieldManager", "python"))
         return 200, item

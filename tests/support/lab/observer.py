@@ -62,6 +62,12 @@ class Sight:
         return json.loads(self.annotations[RECORD]) if RECORD in self.annotations else None
 
     @property
+    def conditions(self) -> list[str]:
+        """Types of the conditions of ours."""
+        found = self.object.get("status", {}).get("conditions") or []
+        return [one["type"] for one in found if str(one.get("reason")).startswith("Npu")]
+
+    @property
     def boot_id(self) -> str:
         return self.object.get("status", {}).get("nodeInfo", {}).get("bootID", "")
 
@@ -249,6 +255,8 @@ def _node_problems(now: Sight, first: Sight, boots: list[str], unasked: bool) ->
     record = now.record
     if record and now.labels.get(STATE) != record["step"]:
         yield f"says {now.labels.get(STATE)} in its label and {record['step']} in its record"
+    if now.conditions and not record and now.labels.get(STATE) not in ("upgrade-required", "approval-required"):
+        yield f"has the conditions {', '.join(now.conditions)}, and nothing on it says why"
     if now.boot_id and now.boot_id != boots[-1]:
         if not unasked and (not record or record.get("boot_id") != boots[-1]):
             yield f"has rebooted without an intent for the boot {boots[-1]}"
@@ -295,6 +303,7 @@ def left_behind(nodes: Iterable[Sight], lease: Sight | None) -> list[str]:
             for key in (STATE, REBOOT_REQUIRED, REQUESTED)
             if key in node.labels
         ]
+        result += [f"{node.name} has still the condition {kind}" for kind in node.conditions]
         result += [f"{node.name} has still the annotation {key}" for key in (RECORD, APPROVAL) if key in node.annotations]
         if node.labels.get(COMPONENTS, "enabled") != "enabled":
             result.append(f"{node.name}: components are {node.labels[COMPONENTS]}")

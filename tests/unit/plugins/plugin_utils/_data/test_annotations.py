@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -120,7 +121,7 @@ def test_what_is_written_can_be_read():
     )
     given, _why = maintenance_record.approval(made, NOW)
     record = dict(RECORD, failure="y" * 500000, approval=given)
-    change = maintenance_record.Change(
+    change = node_log.Change(
         record, annotations={maintenance_record.ANNOTATION_LAST: maintenance_record.ended(record, "failed", THEN)}
     )
     written = change.patch(made)["metadata"]["annotations"]
@@ -130,7 +131,7 @@ def test_what_is_written_can_be_read():
 
 
 def test_a_record_that_lacks_something_is_not_gone_on_with():
-    log = maintenance_record.NodeLog(None, "a", "r1", None)
+    log = node_log.NodeLog(None, "a", "r1", None)
     log.node = a_node()
     with pytest.raises(
         NpuError, match="cannot be read: it lacks from, times. .*kubectl annotate node a npuops.ascend/maintenance-"

@@ -12,9 +12,9 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import Change, NodeLog
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change, NodeLog
 
 from support.fleet.fake_fleet import Clock
 from support.kube.field_owners import cordon_of
@@ -78,7 +78,7 @@ def test_one_patch_for_everything(api, log):
     begin(log)
     before = len(api.requests)
     log.step(maintenance_record.JOBS, cordon=True, labels={"a": "b"}, annotations={"c": "d"}, unschedulable=False)
-    assert api.requests[before:] == [("PATCH", NODES + "/npu-a")]
+    assert api.requests[before:] == [("PATCH", NODES + "/npu-a"), ("PATCH", NODES + "/npu-a/status")]
     metadata = item(api)["metadata"]
     assert item(api)["spec"] == {"unschedulable": True}
     assert metadata["labels"] == {maintenance_record.LABEL_STATE: "wait-for-jobs-required", "a": "b"}
@@ -136,7 +136,7 @@ def test_somebody_else_has_the_record(api, clock, log, write):
     edit(api, lambda found: found["metadata"]["annotations"].update(annotation))
     clock.sleep(60)
     version = item(api)["metadata"]["resourceVersion"]
-    with pytest.raises(maintenance_record.Lost, match="another run .run-2"):
+    with pytest.raises(node_log.Lost, match="another run .run-2"):
         {"step": lambda: log.step(maintenance_record.JOBS), "beat": log.beat, "look": log.look}[write]()
     assert item(api)["metadata"]["resourceVersion"] == version
 
@@ -145,7 +145,7 @@ def test_somebody_begins_first(api, log):
     other = {"run": "run-2", "generation": 1, "step": "cordon-required", "heartbeat": "x"}
     annotation = {maintenance_record.ANNOTATION_RECORD: json.dumps(other)}
     once(api, lambda: edit(api, lambda found: found["metadata"]["annotations"].update(annotation)))
-    with pytest.raises(maintenance_record.Lost):
+    with pytest.raises(node_log.Lost):
         begin(log)
     assert maintenance_record.decode(item(api)) == other
 
@@ -165,7 +165,8 @@ def test_a_lost_answer_is_recognised(api, log, said):
     api.answer = proxy
     generation = item(api)["metadata"]["resourceVersion"]
     log.step(maintenance_record.JOBS)
-    assert int(item(api)["metadata"]["resourceVersion"]) == int(generation) + 1
+    # The record and the conditions, each once.
+    assert int(item(api)["metadata"]["resourceVersion"]) == int(generation) + 2
     assert log.record["step"] == "wait-for-jobs-required"
     assert len(said) == 2 and "gateway timeout" in said[0] and "answers again" in said[1]
 
@@ -200,12 +201,12 @@ def test_beats_every_ten_seconds(api, clock, log):
 def test_deleted_and_made_anew(api, log):
     begin(log)
     del api.objects[NODES]["npu-a"]
-    with pytest.raises(maintenance_record.Gone, match="systemctl restart kubelet"):
+    with pytest.raises(node_log.Gone, match="systemctl restart kubelet"):
         log.step(maintenance_record.JOBS)
     anew = node("npu-a")
     anew["metadata"]["uid"] = "another"
     api.put(NODES, anew)
-    with pytest.raises(maintenance_record.Recreated):
+    with pytest.raises(node_log.Recreated):
         log.look()
     log.adopt_new_node(lambda found, record: Change(dict(record, uid=found["metadata"]["uid"])))
     assert maintenance_record.decode(item(api))["uid"] == "another"

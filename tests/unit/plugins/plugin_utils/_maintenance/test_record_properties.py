@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking_mark, workload_kinds
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from hypothesis import given
@@ -55,7 +56,7 @@ def test_what_is_written_on_a_node_is_read_from_it(run, reason, generation, fail
     )
     record.update(failure=failure, step=data.draw(st.sampled_from(maintenance_record.STEPS)))
     last = maintenance_record.ended(record, "failed", THEN)
-    change = maintenance_record.Change(record, annotations={maintenance_record.ANNOTATION_LAST: last})
+    change = node_log.Change(record, annotations={maintenance_record.ANNOTATION_LAST: last})
     made["metadata"]["annotations"] = change.patch(made)["metadata"]["annotations"]
     maintenance_record.check(made)
     assert maintenance_record.decode(made) == change.record and change.is_on(made, None)
@@ -82,7 +83,7 @@ def test_a_node_is_understood_or_refused(record, last, wedged, when):
         found = maintenance_record.decode(made)
         maintenance_record.intended(found)
         maintenance_record.age(found, 0.0)
-        assert maintenance_record.Change(found).record["run"] == found["run"]
+        assert node_log.Change(found).record["run"] == found["run"]
 
 
 @given(hostile_json(SLOTS))
