@@ -319,6 +319,6 @@ class Playbook:
         problem = withdrawal.refusal(departures, force=False)
         if problem:
             raise NpuError(problem)
-        withdrawal.take_back(cluster, NAMESPACE, departures, 120, clock=self._clock)  # type: ignore[arg-type]
+        withdrawal.take_back(cluster, NAMESPACE, departures, 120, clock=self._clock)
         if not withdrawal.others(departures, nodes):
             cluster.request("delete", LEASE)

@@ -78,9 +78,9 @@ def _settle(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mod
     # Conditions come after the label and go before it: a run that dies in between leaves none that nobody knows of.
     if not due and kube_client.ANNOTATION_MAINTENANCE not in kube_client.annotations(node):
         node = node_conditions.write(cluster, node, now, ended=True) or node
-    result, node = _write(cluster, node, due, retry, check_mode)
-    if due and node is not None:
-        node_conditions.write(cluster, node, now)
+    result, latest = _write(cluster, node, due, retry, check_mode)
+    if due and latest is not None:
+        node_conditions.write(cluster, latest, now)
     return result
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 
 KERNEL = "6.6.0-145.0.4.135.oe2403sp3.aarch64"
@@ -13,14 +15,22 @@ OLD_DIGEST, NEW_DIGEST = "sha256:" + "0a" * 32, "sha256:" + "1b" * 32
 REPOSITORY = "registry.example/mlops/ascend-driver"
 
 
-def release(version, digest):
+def release(version: str, digest: str) -> str:
     return "%s-%s-%s" % (version, KERNEL, digest[7:19])
 
 
 OLD_RELEASE, NEW_RELEASE = release(OLD, OLD_DIGEST), release(NEW, NEW_DIGEST)
 
 
-def host(name="a", loaded=OLD_RELEASE, device="d802", validation=None, config=None, variables=(), **changes):
+def host(
+    name: str = "a",
+    loaded: str = OLD_RELEASE,
+    device: str = "d802",
+    validation: Any = None,
+    config: Any = None,
+    variables: Any = (),
+    **changes: Any,
+) -> Any:
     """An installed host that is the node of its name; ``changes`` are to its facts."""
     staged = {loaded: {"version": loaded.partition("-")[0], "kernel": KERNEL, "digest": OLD_DIGEST, "firmware": None}}
     facts = {
@@ -56,5 +66,5 @@ def host(name="a", loaded=OLD_RELEASE, device="d802", validation=None, config=No
     }
 
 
-def unreachable(name="a"):
+def unreachable(name: str = "a") -> Any:
     return dict(host(name), facts=None, validation=None, unreachable=True, error="ssh: connect to host a port 22: timed out")
