@@ -89,7 +89,18 @@ def find(fs=""):
             runtime=runtime,
         )
     process = host_process.containerd(runtime["address"] or DEFAULT_ADDRESS, fs)
-    daemon = _of(process, runtime, fs) if process else _installed(fs)
+    embedding = runtime["name"] in [one.name for one in host_distributions.EMBEDDING]
+    daemon = _of(process, runtime, fs) if process else None if embedding else _installed(fs)
+    if daemon is None and embedding:
+        raise NpuError(
+            "The containerd of %s does not run on this host: no process listens on %s. Repair it first: systemctl status %s"
+            % (
+                host_distributions.named(runtime["name"]).title,
+                runtime["address"],
+                " ".join(host_distributions.named(runtime["name"]).units),
+            ),
+            runtime=runtime,
+        )
     if daemon is None:
         raise NpuError(
             "This host has no containerd: neither a process nor the unit %s. First join the host to the cluster with containerd "

@@ -19,7 +19,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import distrib
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_link, read_text
 
-CONTAINERD_UNITS = ("containerd.service", "snap.microk8s.daemon-containerd.service")
+# Units with containerd as their main process. The other distributions start it as a child of the kubelet's unit.
+CONTAINERD_UNITS = {
+    distributions.PLAIN.name: "containerd.service",
+    distributions.MICROK8S.name: "snap.microk8s.daemon-containerd.service",
+}
 KUBELET_UNIT = "kubelet.service"
 
 # Units whose main process contains or starts the kubelet.
@@ -130,7 +134,8 @@ def containerd(address, fs=""):
         # Another process may listen in its place: systemd with socket activation, or a proxy.
         if problem is None and "containerd" in (found.name, os.path.basename(found.program or "")):
             return found
-    mains = systemd.main_pids(CONTAINERD_UNITS)
+    unit = CONTAINERD_UNITS.get(distributions.of_address(address).name)
+    mains = systemd.main_pids([unit]) if unit else {}
     return next((found for found in _trusted(mains.values(), fs)), None)
 
 

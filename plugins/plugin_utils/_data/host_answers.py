@@ -74,7 +74,7 @@ class Runtime(TypedDict, total=False):
     ctr: Told | None  # the command line of that program
     config_path: Told | None  # the file containerd was started with
     control_plane: bool | None  # whether the unit of the kubelet also runs the API server
-    kubelet_dir: Path | None  # the kubelet's root directory
+    kubelet_dir: Told | None  # the kubelet's root directory
     conflict: Told | None  # why it is not clear which runtime is meant
 
 

@@ -58,7 +58,12 @@ UNAME = """#!/bin/sh
 SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >>"$FAKE/calls"
 case $1 in
-show) [ ! -e "$FAKE/show" ] || cat "$FAKE/show" ;;
+show)
+    case "$*" in
+    *containerd.service*) [ ! -e "$FAKE/show-containerd" ] || exec cat "$FAKE/show-containerd" ;;
+    esac
+    [ ! -e "$FAKE/show" ] || cat "$FAKE/show"
+    ;;
 is-active)
     shift
     for unit in "$@"; do

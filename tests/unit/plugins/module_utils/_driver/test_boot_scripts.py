@@ -613,7 +613,9 @@ def unit(name):
 def test_units_hold_up_nobody():
     select, load = unit("npu-driver-select.service"), unit("npu-driver.service")
     before = " ".join(re.findall("^Before=(.*)$", select, re.MULTILINE)).split()
-    assert set(before) >= {unit for one in distributions.DISTRIBUTIONS for unit in one.units} | set(host_process.CONTAINERD_UNITS)
+    assert set(before) >= {unit for one in distributions.DISTRIBUTIONS for unit in one.units} | set(
+        host_process.CONTAINERD_UNITS.values()
+    )
     assert re.findall("^Before=(.*)$", load, re.MULTILINE) == ["shutdown.target"]
     for text in (select, load):
         assert "WantedBy=multi-user.target" in text

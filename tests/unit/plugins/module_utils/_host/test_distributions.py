@@ -150,9 +150,14 @@ class Machine:
     def program(self, path):
         self.fake.program(self.fs + path, VERSION)
 
-    def tell(self):
+    def tell(self, containerd=None):
+        """``containerd``: the main process of containerd.service."""
         kubelets = ["kubelet.service"] + [unit for one in distributions.EMBEDDING for unit in one.units]
         self.fake.set("show", "\n\n".join("MainPID=%d" % self.units.get(unit, 0) for unit in kubelets))
+        if containerd:
+            self.fake.set(
+                "show-containerd", "MainPID=%d\nLoadState=loaded\nExecStart={ argv[]=/usr/bin/containerd ; }\n" % containerd
+            )
 
 
 @pytest.fixture
@@ -223,6 +228,23 @@ def test_two_at_once_are_refused(machine, first, second):
     machine.fake.fs = machine.fs
     machine.fake.function("0000:c1:00.0")
     assert conflict in host_facts.gather(fs=machine.fs)["problems"]
+
+
+@pytest.mark.parametrize("name", ["k3s", "rke2", "k0s"])
+def test_one_that_does_not_run_is_not_taken_for_dockers(machine, name):
+    """Its unit is up, but its containerd is not; Docker's containerd.service is."""
+    layout = LAYOUTS[name]
+    machine.units[layout["unit"]] = 100
+    add_process(machine.fs, 100, name, *layout["main"])
+    add_process(machine.fs, 300, "containerd", "/usr/bin/containerd")
+    machine.program("/usr/bin/containerd")
+    left = pathlib.Path(machine.fs + layout["expected"]["address"])
+    left.parent.mkdir(parents=True)
+    left.touch()
+    machine.tell(containerd=300)
+    assert host_facts.runtime_facts(machine.fs)["name"] in (name, "k3s")
+    with pytest.raises(NpuError, match="The containerd of .* does not run on this host: no process listens on /run/"):
+        containerd_runtime.find(machine.fs)
 
 
 def test_what_was_left_of_another_does_not_count(machine):
