@@ -364,11 +364,13 @@ def _add_containerd(found, fs):
     if found["name"] == "k3s":
         found["name"] = _k3s_or_rke2(process, fs)
     distribution = distributions.named(found["name"])
-    if distribution is distributions.PLAIN:
-        program = process.program if process else _which("containerd", fs)
+    if process:
+        program = process.program
+    elif distribution is distributions.PLAIN:
+        program = _which("containerd", fs)
     else:
         # Their programs are where the distribution keeps them, whatever the PATH has.
-        program = _which("containerd", fs, process.program if process else distribution.binaries + "/containerd")
+        program = distribution.binaries + "/containerd"
     if program and host_process.unsafe(fs + program) is None:
         found["version"] = _containerd_version(fs + program)
         found["ctr"] = _ctr(distribution, os.path.dirname(program), fs)

@@ -247,6 +247,14 @@ def test_one_that_does_not_run_is_not_taken_for_dockers(machine, name):
         containerd_runtime.find(machine.fs)
 
 
+def test_a_program_that_others_can_change_is_not_replaced_by_dockers(machine):
+    machine.add("k3s")
+    machine.program("/usr/bin/containerd")
+    pathlib.Path(machine.fs + LAYOUTS["k3s"]["containerd"][0]).chmod(0o777)
+    runtime = host_facts.runtime_facts(machine.fs)
+    assert (runtime["name"], runtime["version"], runtime["ctr"]) == ("k3s", None, None)
+
+
 def test_what_was_left_of_another_does_not_count(machine):
     """k3s was here before: its files and a socket that nobody listens on are left."""
     machine.add("k0s")
