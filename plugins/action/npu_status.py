@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import unhealthy_devices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
@@ -45,4 +46,5 @@ def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[di
     nodes = cluster.nodes()
     now = time.time()
     recovery = plan(params, nodes.values(), now)
-    return fleet_status.rows(params["hosts"], fleet_status.node_views(nodes, pods, now, recovery)), recovery.storm
+    views = fleet_status.node_views(nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes))
+    return fleet_status.rows(params["hosts"], views), recovery.storm

@@ -93,6 +93,12 @@ fleet:
     allocatable:
       description: Number of allocatable chips of the node.
       type: int
+    unhealthy_pods:
+      description:
+        - Pods that run on chips that the device plugin reports as unhealthy, with the chips, such as V(train/job-0 (Ascend910-3\)).
+        - The kubelet tells so by default from Kubernetes 1.36 on.
+      type: list
+      elements: str
     checks:
       description: The results of the checks, as RV(npuops.ascend.npu_validate#module:checks).
       type: list

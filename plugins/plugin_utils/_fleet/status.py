@@ -42,12 +42,22 @@ _COLUMNS = (
 )
 
 
-def node_views(nodes: Mapping[str, Object], pods: Objects, now: float, recovery: HealPlan | None = None) -> dict[str, View]:
+def node_views(
+    nodes: Mapping[str, Object],
+    pods: Objects,
+    now: float,
+    recovery: HealPlan | None = None,
+    unhealthy: Mapping[str, list[str]] | None = None,
+) -> dict[str, View]:
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
-    seconds since 1970; ``recovery``: a _heal.plan.HealPlan, to say what becomes of wedged nodes."""
+    seconds since 1970; ``recovery``: a _heal.plan.HealPlan, to say what becomes of wedged nodes; ``unhealthy``: node -> phrases
+    about pods on unhealthy devices."""
     plugin, agent = _by_node(pods, fleet_components.DEVICE_PLUGINS.values()), _by_node(pods, [fleet_components.AGENT])
     told = recovery.told() if recovery else {}
-    return {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
+    views = {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
+    for name, view in views.items():
+        view["unhealthy"] = list((unhealthy or {}).get(name, ()))
+    return views
 
 
 def _by_node(pods: Objects, daemonsets: Collection[str]) -> dict[str | None, Object]:
@@ -195,6 +205,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
         "checks": (host.get("validation") or {}).get("checks") or [],
+        "unhealthy_pods": view["unhealthy"] if view else [],
     }
     row["state"], row["reason"] = _state(host, facts, row, view)
     return row
@@ -216,6 +227,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "plugin": view["plugin"],
         "allocatable": view["allocatable"].get(resource, 0),
         "checks": [],
+        "unhealthy_pods": view["unhealthy"],
         "state": "unknown",
         "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
     }
@@ -281,7 +293,8 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
     if row["allocatable"] != row["chips"]:
-        return "degraded", "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
+        users = "; pods on unhealthy chips: %s" % ", ".join(view["unhealthy"]) if view["unhealthy"] else ""
+        return "degraded", "%d of %d chips are allocatable%s" % (row["allocatable"], row["chips"], users)
     return READY, "; ".join(_remarks(row, view)) or None
 
 

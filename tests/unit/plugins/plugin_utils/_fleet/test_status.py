@@ -89,6 +89,14 @@ def test_states_and_reasons():
     assert state(unschedulable=True) == ("ready", "cordoned")
 
 
+def test_pods_on_unhealthy_chips_are_named():
+    nodes = {"a": node("a", allocatable={CHIPS: "7"}, **INSTALLED)}
+    views = fleet_status.node_views(nodes, [plugin()], NOW, unhealthy={"a": ["train/job-0 (Ascend910-3)"]})
+    (found,) = fleet_status.rows([host()], views)
+    assert found["reason"] == "7 of 8 chips are allocatable; pods on unhealthy chips: train/job-0 (Ascend910-3)"
+    assert found["unhealthy_pods"] == ["train/job-0 (Ascend910-3)"]
+
+
 RECORD = {
     "run": "awx-812",
     "generation": 3,
