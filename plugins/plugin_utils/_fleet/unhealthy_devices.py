@@ -37,7 +37,7 @@ def lacks_devices(node: Object) -> bool:
 def read(cluster: AnyCluster, nodes: Mapping[str, Object]) -> dict[str, list[str]]:
     """{node: phrases such as "train/job-0 (Ascend910-3)"}, one request for each node that lacks devices; without those whose pods
     may not be listed."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for name, node in sorted(nodes.items()):
         if not lacks_devices(node):
             continue
