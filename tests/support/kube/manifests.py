@@ -61,9 +61,11 @@ def render(role, template, variables):
     return {item["kind"]: item for item in render_all(role, template, variables)}
 
 
-def plugin_of(family, variables=PLUGIN, train="7.3"):
+def plugin_of(family, variables=None, train="7.3"):
     """{kind: object} of the device plugin of one family."""
-    variables = dict(variables, __npu_device_plugin_families=[family], __npu_device_plugin_train=fleet_mindcluster.train(train))
+    variables = dict(
+        variables or PLUGIN, __npu_device_plugin_families=[family], __npu_device_plugin_train=fleet_mindcluster.train(train)
+    )
     return render("npu_device_plugin", "device-plugin.yaml.j2", variables)
 
 

@@ -251,10 +251,10 @@ def test_policies_of_26_1_allow_what_it_writes_on_its_node_and_no_more():
     old, new = names("7.3"), names("26.1")
     assert set(old) == {"labels", "annotations"} and old["labels"] and old["annotations"]
     assert {part: set(new[part]) - set(old[part]) for part in new} == {
-        "labels": {"accelerator"},
+        "labels": set(),
         "annotations": {"cardType", "rackID"},
     }
-    assert all(set(old[part]) < set(new[part]) for part in old)
+    assert all(set(old[part]) <= set(new[part]) for part in old)
 
 
 COMPONENTS = {
@@ -469,7 +469,7 @@ def test_a_component_that_answers_or_waits_is_alive(component, tmp_path, healthz
     command = [part.replace("/run/npuops/driver-ready", str(tmp_path / "driver-ready")) for part in command]
 
     def is_alive(port=healthz.server_port):
-        return subprocess.run([*command, str(port)], stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode == 0
+        return subprocess.run([*command, str(port)], stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode == 0
 
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         free = nobody.getsockname()[1]
