@@ -6,9 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_rollout import DaemonSetRollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+
+_display = Display()
 
 
 class ActionModule(ClusterAction):
@@ -17,15 +24,38 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "definitions": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "rollout": {
+            "type": "dict",
+            "options": {
+                "max_unavailable": {"type": "str", "default": "1"},
+                "timeout": {"type": "int", "default": 300},
+            },
+        },
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         objects = kube_objects.parse(params["definitions"])
         present = params["state"] == "present"
-        changes = kube_objects.bring_about(kube_client.connect(params), objects, present, self.check_mode)
+        cluster = kube_client.connect(params)
+        rollouts: list[dict[str, Any]] = []
+        instead = {}
+        if params["rollout"] is not None:
+            pace = Pace(params["rollout"]["max_unavailable"], params["rollout"]["timeout"])
+
+            def roll_out(definition: Object) -> kube_objects.Change | None:
+                clock = kube_retry.Clock()
+                retrying = kube_retry.RetryingCluster(cluster, _display.warning, clock)
+                rollout = DaemonSetRollout(retrying, definition, pace, _display.display, clock)
+                change = rollout.bring_about(self.check_mode)
+                rollouts.extend(rollout.told)
+                return change
+
+            instead["DaemonSet"] = roll_out
+        changes = kube_objects.bring_about(cluster, objects, present, self.check_mode, instead)
         result = {
             "changed": bool(changes),
             "changes": ["%(action)s %(label)s" % change for change in changes],
+            "rollouts": rollouts,
         }
         if self.diff_mode:
             result["diff"] = kube_objects.diff(changes)

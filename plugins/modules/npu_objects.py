@@ -34,6 +34,28 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  rollout:
+    description:
+      - How a changed pod template of a DaemonSet is rolled out. The module then replaces the pods itself and waits for them, one
+        node first. A node works when its pod is Ready and, with a device plugin or node agent, when it offers as many chips as
+        before.
+      - If the new template does not work on a node, the module restores the previous one, waits until it works, and fails.
+      - Nodes that are NotReady, in maintenance or paused, and nodes whose pod did not work before, are not waited for.
+      - A run that was interrupted is continued by the next one.
+      - Without this option, Kubernetes replaces the pods according to the update strategy of the DaemonSet, and nothing is waited
+        for.
+    type: dict
+    suboptions:
+      max_unavailable:
+        description:
+          - Maximum number of nodes on which the pod is replaced at once, after the first node. A number of at least 1, or a
+            percentage from V(1%) to V(100%) of the nodes of the DaemonSet.
+        type: str
+        default: "1"
+      timeout:
+        description: Seconds that each node may take to work.
+        type: int
+        default: 300
 seealso:
   - module: kubernetes.core.k8s
 """
@@ -42,6 +64,8 @@ EXAMPLES = r"""
 - name: Deploy the exporter
   npuops.ascend.npu_objects:
     definitions: "{{ lookup('ansible.builtin.template', 'npu-exporter.yaml.j2') }}"
+    rollout:
+      max_unavailable: 10%
   run_once: true
 """
 
@@ -53,4 +77,29 @@ changes:
   elements: str
   sample:
     - change DaemonSet npu-operator/npu-exporter
+rollouts:
+  description: The DaemonSets whose pod template was rolled out, or would be in check mode.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    daemonset:
+      description: Namespace and name.
+      type: str
+    from:
+      description: The images before.
+      type: str
+    to:
+      description: The images afterwards.
+      type: str
+    nodes:
+      description: Number of nodes that run it.
+      type: int
+    first:
+      description: The first node.
+      type: str
+    not_waited_for:
+      description: The nodes that are not waited for, each with V(node) and V(why).
+      type: list
+      elements: dict
 """

@@ -34,6 +34,7 @@ def team(lab):
         npu_node_agent_probe_interval=INTERVAL,
         npu_node_agent_probe_timeout=TIMEOUT,
         npu_node_agent_probe_failures=FAILURES,
+        npu_rollout_max_unavailable="100%",
     )
     secret = lab.get("secret", "lab-registry", "-n", "default")
     secret["metadata"] = {"name": "lab-registry", "namespace": TEAM}
@@ -399,6 +400,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
             npu_node_agent_probe_interval=INTERVAL,
             npu_node_agent_probe_timeout=TIMEOUT,
             npu_node_agent_probe_failures=FAILURES,
+            npu_rollout_max_unavailable="100%",
         )
     create_pod(lab, "bridged", "npu-b", LOOK)
     assert len(addresses(output(lab, "bridged"))) == 1

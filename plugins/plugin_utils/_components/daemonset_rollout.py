@@ -10,7 +10,6 @@ the cluster and decides anew, so a run that continues a killed one does nothing 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import os
 import re
 import socket
@@ -31,6 +30,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.held_dae
     is_as_left,
     strategy_of,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import (
     ANNOTATION,
     BACK,
@@ -48,22 +48,7 @@ _POLL_SECONDS = 2.0
 # A run whose progress has not changed for so long, by the clock of whoever asks, is dead.
 _DEAD_SECONDS = 30.0
 _OBSERVE_SECONDS = 60.0
-# What is in progress has to fit into an annotation.
-_MOST_AT_ONCE = 500
-
-
-@dataclasses.dataclass(frozen=True)
-class Pace:
-    """``max_unavailable``: on how many nodes at once, ``2`` or ``10%``; ``timeout``: seconds that each node has."""
-
-    max_unavailable: str = "1"
-    timeout: float = 300
-
-    def at_once(self, nodes: int) -> int:
-        number = int(self.max_unavailable.rstrip("%"))
-        # Rounded up, as Kubernetes does.
-        number = -(-nodes * number // 100) if self.max_unavailable.endswith("%") else number
-        return min(max(1, number), _MOST_AT_ONCE)
+_MOST_NAMED, _LONGEST_LINE = 20, 2000
 
 
 class DaemonSetRollout:
@@ -217,8 +202,8 @@ class DaemonSetRollout:
         ]
         what = "image %s -> %s" % (old, new) if old != new else "another pod template with the image %s" % new
         self._say(
-            "%s on %d nodes: %s first, then %d at a time" % (what, len(view.pods), first, self._pace.at_once(view.desired))
-            + ("; not waited for: %s" % ", ".join("%s (%s)" % item for item in others) if others else "")
+            "%s on %s: %s first, then %d at a time" % (what, _nodes(len(view.pods)), first, self._pace.at_once(view.desired))
+            + ("; not waited for: %s" % _named(others) if others else "")
         )
 
     # --- the way ---
@@ -312,10 +297,13 @@ class DaemonSetRollout:
     def _failure(self, progress: Progress) -> str:
         actual = self._cluster.get(self._held.path) or {}
         image = components_revisions.images(actual["spec"]["template"]) if actual else "?"
+        # It may have been in an annotation, where anybody may write.
+        lines = (rollout_failure.printable(line, _LONGEST_LINE) for line in (progress.failure or "").splitlines()[:_MOST_NAMED])
+        failure = "\n  ".join(lines)
         return (
             "%s: %s\nIts previous template with the image %s is restored on all nodes that had the new one; nothing else of this"
             " run is undone. Correct the image or the settings of the component, and run this again."
-            % (self._label, progress.failure, image)
+            % (self._label, failure, image)
         )
 
     # --- what it is about ---
@@ -365,6 +353,15 @@ def _print(template: Object) -> str:
 
 def _also_not(progress: Progress, name: str, why: str) -> str:
     return "%s\nWith the previous template it does not work on %s either: %s" % (progress.failure or "restored", name, why)
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else "%d nodes" % count
+
+
+def _named(nodes: list[tuple[str, str]]) -> str:
+    text = ", ".join("%s (%s)" % item for item in nodes[:_MOST_NAMED])
+    return text if len(nodes) <= _MOST_NAMED else "%s and %s more" % (text, _nodes(len(nodes) - _MOST_NAMED))
 
 
 def _name_of_this_run() -> str:

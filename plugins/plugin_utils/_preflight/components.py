@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import AT_ONCE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
-
-# As the API takes it: a 32 bit number, or up to 100%.
-_AT_ONCE = re.compile(r"([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)\Z")
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Objects, list[str]]:
@@ -69,9 +66,9 @@ def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout:
 def rollout_reasons(max_unavailable: str | None) -> list[str]:
     """Why no DaemonSet can be replaced on ``max_unavailable`` nodes at once (a text, ``1`` or ``10%``), as sentences."""
     # A variable without a value is None.
-    if _AT_ONCE.match(max_unavailable or ""):
+    if AT_ONCE.match(max_unavailable or ""):
         return []
     return [
-        "npu_daemonset_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
+        "npu_rollout_max_unavailable is %s: it must be a number of nodes, 1 or more, or a percentage of them, such as 10%%"
         % json.dumps(max_unavailable)
     ]

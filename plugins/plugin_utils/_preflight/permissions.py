@@ -51,6 +51,12 @@ def to_install(
     components = device_plugin or exporter or node_agent
     if components:
         needed += [(verb, "namespaces", "", None, namespace) for verb in ("get", "patch")]
+        # To replace the pods of a component that changes, and to restore its previous template.
+        needed += [
+            ("list", "pods", "", None, None),
+            ("delete", "pods", "", namespace, None),
+            ("list", "controllerrevisions", "apps", namespace, None),
+        ]
         if not namespace_exists:
             needed.append(("create", "namespaces", "", None, None))
     for kind, wanted in (

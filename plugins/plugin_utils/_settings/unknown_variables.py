@@ -10,11 +10,16 @@ from collections.abc import Iterable
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 
+RENAMED = {"npu_daemonset_max_unavailable": "npu_rollout_max_unavailable"}
+
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """A sentence for each of the variables ``names`` that this collection does not know."""
     sentences = []
     for name in sorted(set(names) - known_variables()):
+        if name in RENAMED:
+            sentences.append("unknown variable %s: it is now called %s" % (name, RENAMED[name]))
+            continue
         near = difflib.get_close_matches(name, known_variables(), 1, 0.75)
         sentences.append("unknown variable %s%s" % (name, ": did you mean %s?" % near[0] if near else ""))
     return sentences

@@ -19,7 +19,7 @@ SHARED = {
     "npu_namespace": "npu-operator",
     "npu_image_pull_policy": "IfNotPresent",
     "npu_image_pull_secrets": ["one", "two"],
-    "npu_daemonset_max_unavailable": "10%",
+    "npu_rollout_max_unavailable": "10%",
     "npu_tolerations": [{"key": "dedicated", "operator": "Exists"}],
 }
 PLUGIN = dict(

@@ -559,7 +559,7 @@ ALL = pytest.mark.parametrize(
 def test_how_many_nodes_at_once(role, variables, given, wanted):
     """Given as text, and the API tells a number from a percentage by its type."""
     kinds = [
-        render(role, template, dict(variables, npu_daemonset_max_unavailable=given))
+        render(role, template, dict(variables, npu_rollout_max_unavailable=given))
         for template in os.listdir(os.path.join(ROLES, role, "templates"))
     ]
     strategies = [objects["DaemonSet"]["spec"]["updateStrategy"] for objects in kinds if "DaemonSet" in objects]

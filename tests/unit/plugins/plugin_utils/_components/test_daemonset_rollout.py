@@ -12,6 +12,7 @@ import threading
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import daemonset_rollout as components_daemonset_rollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import ANNOTATION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_watch import SETTLE_SECONDS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -41,7 +42,7 @@ def rollout(api, wanted, said=None, then=lambda _second: None, at_once="1", time
     say = (said if said is not None else []).append
     cluster = kube_client.connect({"host": api.address, "api_key": "token"})
     retrying = kube_retry.RetryingCluster(cluster, lambda _sentence: None, clock, retry_seconds=120)
-    pace = components_daemonset_rollout.Pace(at_once, timeout)
+    pace = Pace(at_once, timeout)
     return components_daemonset_rollout.DaemonSetRollout(retrying, copy.deepcopy(wanted), pace, say, clock, run)
 
 
@@ -399,9 +400,7 @@ def killed(api, image, at, done):
     """Whether a run for that image died at that call; otherwise it ended, well or not."""
     clock = Clock(api)
     cluster = Mortal(kube_client.connect({"host": api.address, "api_key": "token"}), at, done)
-    run = components_daemonset_rollout.DaemonSetRollout(
-        cluster, definition(image), components_daemonset_rollout.Pace("1", 60), print, clock
-    )
+    run = components_daemonset_rollout.DaemonSetRollout(cluster, definition(image), Pace("1", 60), print, clock)
     try:
         run.bring_about()
     except _Killed:

@@ -46,7 +46,7 @@ def test_nodes_at_once(value):
 @pytest.mark.parametrize("value", [None, "", "0", "-1", "1.5", "0%", "101%", "10 %", "10%%", "%", "ten", "\u0661"])
 def test_nodes_at_once_that_cannot_be(value):
     (reason,) = preflight_components.rollout_reasons(value)
-    assert reason.startswith("npu_daemonset_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
+    assert reason.startswith("npu_rollout_max_unavailable is %s: " % json.dumps(value)) and "such as 10%" in reason
 
 
 def test_another_device_plugin():

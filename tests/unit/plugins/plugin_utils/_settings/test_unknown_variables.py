@@ -20,6 +20,11 @@ def test_unknown_variables():
     ]
 
 
+def test_a_variable_that_was_renamed():
+    sentence = "unknown variable npu_daemonset_max_unavailable: it is now called npu_rollout_max_unavailable"
+    assert unknown_variables(["npu_daemonset_max_unavailable"]) == [sentence]
+
+
 def test_the_example_inventory_names_real_variables():
     names = set()
     for path in ("inventory/hosts.yml", "inventory/group_vars/npu_nodes.yml"):
