@@ -44,6 +44,7 @@ class Invariants:
         self.hosts: dict[str, Host] = {}
         # Nodes whose record a person took away or overwrote: what they are in then is not for a run to know.
         self.tainted: set[str] = set()
+        self.replaced: set[str] = set()  # hosts whose machine was exchanged: of what was confirmed, the new one knows nothing
         self.lease_deleted = False
         self._powered: set[str] = set()  # hosts that lost power or rebooted by themselves
         self._opened: set[str] = set()  # nodes that a person uncordoned since their maintenance began
@@ -219,7 +220,7 @@ class Invariants:
         self._ended.setdefault((was["run"], name), []).append(last)
         host, outcome = self.hosts[name], last.get("outcome")
         release = (was.get("to") or {}).get("release")
-        if name in self.tainted:
+        if name in self.tainted or name in self.replaced:
             return
         if outcome == "success" and release and host.good != release:
             raise Violation("unconfirmed driver called done", "%s: %s is good, not %s" % (name, host.good, release))
@@ -282,10 +283,10 @@ class Invariants:
         if outcome == maintenance_outcome.DONE and not any(last.get("outcome") == "success" for last in ended):
             raise Violation("told wrongly", "%s calls %s done, and no maintenance of it ended so" % (run.name, name))
         host = self.hosts[name]
-        wanted = self._wanted.get((run.name, name))
+        wanted = self._wanted.get((run.name, name)) if name not in self.replaced else None
         if outcome == maintenance_outcome.DONE and wanted and host.good != wanted:
             raise Violation("told wrongly", "%s calls %s done, and %s is good, not %s" % (run.name, name, host.good, wanted))
-        if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW:
+        if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW and name not in self.replaced:
             raise Violation("told wrongly", "%s calls %s up to date, and %s is good" % (run.name, name, host.good))
         if outcome == maintenance_outcome.BUSY and not self._stale:
             node = self._api.peek(node_path(name))
@@ -334,7 +335,7 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
         labels = node["metadata"].get("labels", {})
         if _record(node) is not None:
             raise Violation("never ends", "%s still has a record: %s" % (name, _record(node)))
-        still_due = maintenance_record.state(node) == maintenance_record.UPGRADE
+        still_due = maintenance_record.state(node) in (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
         told = [one["type"] for one in node_conditions.told_by(node) if not (still_due and one["type"] == node_conditions.PLANNED)]
         if told and not host.incurable:
             raise Violation("condition left behind", "%s still has %s" % (name, ", ".join(told)))

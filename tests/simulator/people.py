@@ -104,6 +104,7 @@ def _replace(simulation: Simulation, node: str, _seconds: float) -> None:
     """Its machine is exchanged for another one; the Node stays."""
     host = simulation.hosts[node]
     simulation.invariants.lost_power(host)
+    simulation.invariants.replaced.add(node)
     simulation.pods.host_went_down(node)
     host.replace()
 

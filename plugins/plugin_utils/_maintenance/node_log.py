@@ -146,12 +146,12 @@ class NodeLog:
         The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
         the record is no longer what this run wrote is: Lost.
         """
-        told = True
+        clears = self.record is not None
         while True:
             change = decide(self.node, copy.deepcopy(self.record))
-            if change.record is None and told:
+            if clears and change.record is None:
                 # Before the record ends: who continues after a crash has it, and removes what is left.
-                told = False
+                clears = False
                 if self._tell_conditions(ended=True):
                     continue
             try:
@@ -167,7 +167,8 @@ class NodeLog:
             self.started = (change.record or {}).get("started", self.started)
             self._written = self._clock.monotonic()
             self._uid = self.node["metadata"].get("uid")
-            if change.record is not None and (before is None or before["step"] != change.record["step"]):
+            # Not with every heartbeat.
+            if before is None or change.record is None or before["step"] != change.record["step"]:
                 self._tell_conditions()
             return
 

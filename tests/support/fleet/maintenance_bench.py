@@ -122,7 +122,8 @@ class Bench:
         assert self.cordoned is cordoned
         assert self.world.slots()["holders"] == {}
         assert self.host.next is None
-        assert not node_conditions.told_by(self.node)
+        due = [node_conditions.PLANNED] if self.labels.get(STATE) == "upgrade-required" else []
+        assert [one["type"] for one in node_conditions.told_by(self.node)] == due
 
 
 class Wedged(Bench):

@@ -69,13 +69,13 @@ def test_a_recovery_has_a_reason_of_its_own():
     assert {one["reason"] for one in node_conditions.told_by(bench.node)} == {"NpuRecovery"}
 
 
-def test_a_node_that_is_given_back_has_none():
+def test_a_node_that_is_given_back_is_due_and_no_more():
     bench = Bench()
     bench.run(until="reboot")
     assert types(bench.node) == ["Drained", "MaintenanceInProgress"]
     bench.world.touch("npu-a", lambda item: item["metadata"]["labels"].update({"npuops.ascend/skip": "true"}))
     bench.run()
-    assert not bench.cordoned and types(bench.node) == []
+    assert not bench.cordoned and types(bench.node) == ["MaintenancePlanned"]
 
 
 def test_whoever_kills_a_run_and_starts_another_leaves_none():
@@ -109,6 +109,13 @@ def test_a_node_that_is_due_is_planned_for_maintenance():
     assert types(bench.node) == ["MaintenancePlanned"]
     pending.label(cluster, [], ["npu-a"], clock=clock)
     assert types(bench.node) == []
+
+
+def test_a_node_that_waits_for_approval_still_is():
+    bench = Bench(state="upgrade-required")
+    assert bench.run(auto=False, approval_wait=30)["outcome"] == "awaiting-approval"
+    assert bench.labels["npu.openfuyao.com/driver-upgrade-state"] == "approval-required"
+    assert types(bench.node) == ["MaintenancePlanned"]
 
 
 def test_in_check_mode_nothing_is_written():
