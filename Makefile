@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test matrix bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -70,6 +70,9 @@ maintenance-test: venv ## test what can interrupt a rollout on the running lab
 
 crash-test: venv ## kill the controller at every call of an upgrade and of a recovery on the running lab
 	@NPU_CRASH=all dev/maintenance-test -s -k "every_crash_is_survived or every_crash_of_a_recovery or where_the_slots_are_made"
+
+matrix: venv ## run molecule's default scenario with each Kubernetes and containerd that the lab knows
+	@dev/matrix
 
 bench: venv ## measure install, upgrade, plan and node agent
 	@dev/bench
