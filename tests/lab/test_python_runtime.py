@@ -178,9 +178,12 @@ def test_killed_while_it_unpacks(lab, tmp_path):
         f"npu_node_agent_image={other}",
     ]
     told = tmp_path / "install.log"
-    with told.open("w") as log, subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True) as killer:
+    # ssh makes what it is given non-blocking, and Ansible refuses to start with such a standard input.
+    own = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with told.open("w") as log, subprocess.Popen(ssh, stdout=subprocess.PIPE, text=True, **own) as killer:
         with subprocess.Popen(
             install,
+            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
