@@ -127,7 +127,7 @@ class Schedule:
 def make(seed: int) -> Schedule:
     """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
     dice = random.Random(seed)
-    theme = dice.choices((_anything, _waves, _takeover, _side_by_side), (34, 2, 2, 2))[0]
+    theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     return theme(dice, seed)
 
 
@@ -188,13 +188,30 @@ def _takeover(dice: random.Random, seed: int) -> Schedule:
 
 
 def _side_by_side(dice: random.Random, seed: int) -> Schedule:
-    """Two runs begin at once, and one of them stalls between its look and its first writes."""
+    """Two runs begin at about the same time, and one of them stalls between its look and its first writes."""
     names = Schedule(nodes=dice.choice((1, 2))).names
-    runs = tuple(dataclasses.replace(_run(dice, number, names), auto=True, start=0.0) for number in range(2))
-    fault = Fault(
-        dice.choice(runs).name, dice.randint(1, 16), dice.choice(("slow-before", "slow-after")), dice.choice((1.0, 2.0, 3.0, 20.0))
-    )
+    starts = (0.0, dice.choice((0.0, round(dice.uniform(0, 60), 1))))
+    runs = tuple(dataclasses.replace(_run(dice, number, names), auto=True, start=start) for number, start in enumerate(starts))
+    seconds = dice.choice((1.0, 2.0, 3.0, 20.0, 100.0, 400.0))
+    fault = Fault(dice.choice(runs).name, dice.randint(1, 22), dice.choice(("slow-before", "slow-after")), seconds)
     return Schedule(seed=seed, nodes=len(names), runs=runs, faults=(fault,))
+
+
+def _parking(dice: random.Random, seed: int) -> Schedule:
+    """A run has parked workloads and waits for a host, or has died; another run comes."""
+    names = Schedule(nodes=dice.choice((1, 2))).names
+    first = dataclasses.replace(_run(dice, 0, names), kind="upgrade", name="upgrade-1", auto=True, park=True, limit="")
+    start = round(dice.uniform(60, 400), 1)
+    runs = (first, dataclasses.replace(_run(dice, 1, names), start=start))
+    node = dice.choice(names)
+    return Schedule(
+        seed=seed,
+        nodes=len(names),
+        runs=runs,
+        workloads=tuple(_workload(dice, number) for number in range(dice.choice((1, 2)))),
+        faults=(_fault(dice, (first,)),) if dice.random() < 0.3 else (),
+        incidents=(Incident(round(dice.uniform(5, 90), 1), dice.choice(("freeze", "unreachable", "late-return")), node, 400.0),),
+    )
 
 
 def _run(dice: random.Random, number: int, names: tuple[str, ...]) -> Run:
