@@ -60,7 +60,15 @@ class Invariants:
         self.running: set[str] = set()
         self.runs = {run.name: run for run in schedule.runs}
         self.api_calls: dict[str, float] = {}  # when a run last showed a sign of life
+        self._woke: dict[str, float] = {}  # when a run that had stalled for long went on
         self._most_slots = [run.slots for run in schedule.runs]
+
+    def heard(self, run: str) -> None:
+        """The run makes a call."""
+        now = self._api.timeline.time
+        if now - self.api_calls.get(run, now) > _SILENCE:
+            self._woke[run] = now
+        self.api_calls[run] = now
 
     # --- after every write ---
 
@@ -87,8 +95,10 @@ class Invariants:
         owner = json.loads(mark)["run"]
         last = self.api_calls.get(owner)
         if self._api.acting not in ("", owner) and owner in self.running and last is not None and not self.lease_deleted:
-            # One that has not been heard of for long may be dead; the signs of life are on the Lease.
-            if self._api.timeline.time - last < _SILENCE:
+            # One that has not been heard of for long may be dead; the signs of life are on the Lease. One that has just woken
+            # up again may wait for a host before it gives the next.
+            now = self._api.timeline.time
+            if now - last < _SILENCE and now - self._woke.get(owner, 0.0) > _SILENCE:
                 name = before["metadata"]["name"]
                 raise Violation("restored under a living run", "%s, parked by %s, by %s" % (name, owner, self._api.acting))
 

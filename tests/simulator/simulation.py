@@ -99,7 +99,7 @@ class Simulation:
     def _start(self, run: Run, faults: tuple[Fault, ...] | None = None) -> None:
         faults = self.schedule.faults if faults is None else faults
         mine = {fault.call: fault for fault in faults if fault.run == run.name}
-        controller = Controller(run, mine, self.timeline, self.api, self.log, self._tell, self._heard)
+        controller = Controller(run, mine, self.timeline, self.api, self.log, self._tell, self.invariants.heard)
         self._running += 1
         self.invariants.running.add(run.name)
         self.invariants.runs[run.name] = run
@@ -117,9 +117,6 @@ class Simulation:
             self.log("%s is over" % run.name)
 
         self.timeline.start(run.start, task)
-
-    def _heard(self, run: str) -> None:
-        self.invariants.api_calls[run] = self.timeline.time
 
     def _until_they_end(self, most: float) -> None:
         if not self.timeline.run(lambda: self._running == 0, most):
