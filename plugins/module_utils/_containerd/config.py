@@ -247,8 +247,11 @@ class Dump:
     def __init__(self, text):
         self.values = toml_edit.flatten(text)
         table = next((s[0] for s in (V3, V2) if s[0] + ("enable_cdi",) in self.values), None)
-        self.knows_cdi = table is not None
         self.enabled = table is not None and self.values[table + ("enable_cdi",)] == "true"
+        if table is None and V3[0] + ("cdi_spec_dirs",) in self.values:
+            # containerd 2.4 has no such key any more: CDI is always enabled.
+            table, self.enabled = V3[0], True
+        self.knows_cdi = table is not None
         directories = self.values.get(table + ("cdi_spec_dirs",), "") if table else ""
         self.spec_dirs = toml_edit.string_list(directories) or []
 

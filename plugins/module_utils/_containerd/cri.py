@@ -65,7 +65,8 @@ def parse_status(answer):
             if pair.get(1) == b"config":
                 config = json.loads(pair.get(2, b"{}").decode("utf-8"))
     # The rest of the configuration may contain registry passwords, so it is not returned.
-    return CriStatus(ready, bool(config.get("enableCDI", False)), list(config.get("cdiSpecDirs") or []))
+    # containerd 2.4 has no enableCDI any more: CDI is always enabled.
+    return CriStatus(ready, bool(config.get("enableCDI", "cdiSpecDirs" in config)), list(config.get("cdiSpecDirs") or []))
 
 
 def _call(address, method, message, timeout):

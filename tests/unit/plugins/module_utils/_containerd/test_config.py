@@ -143,6 +143,15 @@ def test_dump_of_containerd_2_3():
     assert config.Dump(text.replace("/containerd.sock'", "/elsewhere.sock'")).address == "/run/containerd/elsewhere.sock"
 
 
+def test_dump_of_containerd_2_4():
+    """It has no enable_cdi: CDI is always enabled, and only its directories can be wrong."""
+    text = (FIXTURES / "v4-default-off.toml").read_text().replace("    enable_cdi = false\n", "")
+    on = config.Dump(text)
+    assert (on.knows_cdi, on.enabled, on.on) == (True, True, True)
+    elsewhere = config.Dump(text.replace("'/etc/cdi', ", ""))
+    assert (elsewhere.knows_cdi, elsewhere.on) == (True, False)
+
+
 @pytest.mark.parametrize(("version", "section"), [(1, config.V1), (2, config.V2), (3, config.V3), (4, config.V3), (5, config.V3)])
 def test_section_for_a_file_that_has_none(tmp_path, version, section):
     (tmp_path / "config.toml").write_text("version = %d\n" % version)

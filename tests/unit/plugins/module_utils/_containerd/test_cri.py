@@ -124,6 +124,11 @@ def test_cdi_off_or_unknown(config):
     assert (status.ready, status.cdi, status.cdi_spec_dirs) == (True, False, [])
 
 
+def test_containerd_2_4_has_no_key_for_what_is_always_enabled():
+    status = cri.parse_status(status_response(config={"cdiSpecDirs": ["/etc/cdi"]}))
+    assert (status.cdi, status.cdi_spec_dirs) == (True, ["/etc/cdi"])
+
+
 def test_runtime_that_is_not_ready():
     assert not cri.parse_status(status_response(ready=False)).ready
 
