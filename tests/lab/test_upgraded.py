@@ -52,6 +52,21 @@ def test_every_node_was_labelled_before_the_first_cordon(observed):
     pytest.fail("no node was cordoned")
 
 
+def test_the_conditions_of_each_node_told_what_was_done(observed):
+    """For other controllers, which know nothing of labels of ours."""
+    wanted = [
+        ["MaintenancePlanned"],
+        ["MaintenanceInProgress"],
+        ["DrainInProgress", "MaintenanceInProgress"],
+        ["Drained", "MaintenanceInProgress"],
+        [],
+    ]
+    for node in NPU_NODES:
+        told = [sorted(sight.conditions) for sight in observed.timeline if sight.kind == "node" and sight.name == node]
+        changes = [now for before, now in zip([None, *told], told) if now != before]
+        assert changes[-len(wanted) :] == wanted, node
+
+
 def test_the_users_own_tasks_ran_in_their_place(directory, version):
     """Before the cordon, and once the new driver was validated, before the node got work again; once each."""
     lines = (directory / "hooks").read_text(encoding="utf-8").splitlines()
