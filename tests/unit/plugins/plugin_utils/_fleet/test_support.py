@@ -67,7 +67,7 @@ def test_a_version_stands_for_what_begins_with_it(version, known):
         ({"info": {"kubeletVersion": "v1.36.0"}}, "runs Kubernetes 1.36.0; MindCluster supports 1.17 to 1.34"),
         ({"info": {"containerRuntimeVersion": "containerd://2.3.0"}}, "runs containerd 2.3.0; MindCluster supports 1.4 to 2.1"),
         ({"today": TODAY}, "Kubernetes 1.34 reached end of life on 2026-10-27 (https://kubernetes.io"),
-        ({"today": TODAY}, "containerd 2.1 reached end of life on 2026-05-05 (https://github.com/containerd"),
+        ({"today": TODAY}, "containerd 2.1 reached end of life on 2026-07-03 (https://github.com/containerd"),
         ({"os": {"id": "debian", "version_id": "12", "pretty_name": "Debian 12"}}, "runs Debian 12, which Huawei does not list"),
     ],
 )
