@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import resource
 import stat
 import subprocess
 import sys
@@ -352,19 +351,17 @@ class Agent:
             "PYTHONPATH": os.pathsep.join((os.path.dirname(HERE), tree)),
             "PYTHONUNBUFFERED": "1",
         }
+        # Not with preexec_fn: that forks, and gRPC's servers in this process may not survive a fork.
+        limit = ["prlimit", "--nofile=%d:%d" % self.file_limit] if self.file_limit else []
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "npu_node_agent", *arguments],
+                [*limit, sys.executable, "-m", "npu_node_agent", *arguments],
                 stdout=log,
                 stderr=log,
                 env=environment,
-                preexec_fn=self._limit_files if self.file_limit else None,
             )
         wait_for(lambda: os.path.exists(os.path.join(self.plugin_dir, "kubelet.sock")) or self.process.poll() is not None)
         return self
-
-    def _limit_files(self):
-        resource.setrlimit(resource.RLIMIT_NOFILE, self.file_limit)
 
     def stop(self):
         """SIGTERM; returns the exit status."""
