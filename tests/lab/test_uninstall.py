@@ -30,7 +30,7 @@ OWN = "npu-b"
 PACKAGE_TREE = "/usr/local/Ascend"
 # What MindCluster's device plugin writes on a Node, by itself and for good.
 PLUGINS = re.compile(
-    r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|baseDeviceInfos|superPodID"
+    r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|huawei\.com/driver\.version|baseDeviceInfos|superPodID"
     r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/"
 )
 
@@ -190,13 +190,12 @@ def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
     lab.kubectl("label", "node", "npu-a", "--overwrite", "servertype=soc", "accelerator-type=module-910b-8")
     try:
         told = " ".join(lab.playbook("uninstall").stdout.split())
-        assert "node npu-c keeps what the device plugin wrote on it, infer-card-type, node.kubernetes.io/npu.chip.name" in told, (
-            told
-        )
+        wrote = "huawei.com/driver.version, infer-card-type, node.kubernetes.io/npu.chip.name"
+        assert f"node npu-c keeps what the device plugin wrote on it, {wrote}" in told, told
         assert "npu_uninstall_device_plugin_labels: true removes that" in told
         removes = {"npu_uninstall_device_plugin_labels": True}
         dry = " ".join(lab.playbook("uninstall", "--check", "--diff", **removes).stdout.split())
-        assert "remove infer-card-type, node.kubernetes.io/npu.chip.name, servertype, baseDeviceInfos" in dry, dry
+        assert f"remove {wrote}, servertype, baseDeviceInfos" in dry, dry
         assert left("npu-c") == before["npu-c"]
         lab.playbook("uninstall", "--limit=npu-c", **removes)
         assert left("npu-c") == {} and left("npu-b") == before["npu-b"]

@@ -30,6 +30,7 @@ RECORD = "npuops.ascend/maintenance"
 LAST = "npuops.ascend/last-maintenance"
 SLOTS = "npuops.ascend/slots"
 LEASE = "npu-maintenance"
+CONDITIONS = ("MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress")
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,9 @@ def left_behind(nodes: Iterable[Sight], lease: Sight | None) -> list[str]:
             for key in (STATE, REBOOT_REQUIRED, REQUESTED)
             if key in node.labels
         ]
-        result += [f"{node.name} has still the condition {kind}" for kind in node.conditions]
+        # As long as its label says that the node is due, so does its condition.
+        due = ["MaintenancePlanned"] if node.labels.get(STATE) in ("upgrade-required", "approval-required") else []
+        result += [f"{node.name} has still the condition {kind}" for kind in node.conditions if kind not in due]
         result += [f"{node.name} has still the annotation {key}" for key in (RECORD, APPROVAL) if key in node.annotations]
         if node.labels.get(COMPONENTS, "enabled") != "enabled":
             result.append(f"{node.name}: components are {node.labels[COMPONENTS]}")

@@ -17,7 +17,19 @@ import yaml
 from support.crash.api_proxy import ApiProxy
 from support.crash.gate import Controller, Gate, GateSocket
 from support.lab.lab import Lab
-from support.lab.observer import APPROVAL, COMPONENTS, LAST, LEASE, REBOOT_REQUIRED, RECORD, REQUESTED, STATE, Observer, left_behind
+from support.lab.observer import (
+    APPROVAL,
+    COMPONENTS,
+    CONDITIONS,
+    LAST,
+    LEASE,
+    REBOOT_REQUIRED,
+    RECORD,
+    REQUESTED,
+    STATE,
+    Observer,
+    left_behind,
+)
 from support.paths import CHECKOUT
 from support.patience import PATIENCE, RUN_PATIENCE
 
@@ -216,6 +228,9 @@ def reset(lab: Lab) -> None:
         lab.kubectl("label", "node", node, *labels, f"{COMPONENTS}=enabled", "--overwrite")
         lab.kubectl("annotate", "node", node, f"{RECORD}-", f"{APPROVAL}-", f"{LAST}-")
         lab.kubectl("uncordon", node)
+        conditions = [{"type": kind, "$patch": "delete"} for kind in CONDITIONS]
+        patch = json.dumps({"status": {"conditions": conditions}})
+        lab.kubectl("patch", "node", node, "--subresource=status", "--type=strategic", f"--patch={patch}")
     lab.kubectl("delete", "lease", LEASE, "-n", NAMESPACE, "--ignore-not-found")
 
 
