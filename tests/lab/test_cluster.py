@@ -136,7 +136,7 @@ def test_user_without_any_right(refused, user):
 
 
 def test_user_who_may_only_look(refused, user):
-    message = refused(ONE, npu_kubernetes_auth=user(("get,list", "nodes,namespaces,daemonsets.apps")))
+    message = refused(ONE, npu_kubernetes_auth=user(("get,list", "nodes,namespaces,pods,daemonsets.apps,controllerrevisions.apps")))
     assert 'may not "list"' not in message
     assert 'the Kubernetes user may not "patch" on "nodes"' in message
     assert 'the Kubernetes user may not "create" on "clusterroles.rbac.authorization.k8s.io"' in message
