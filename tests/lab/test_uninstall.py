@@ -195,8 +195,9 @@ def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
         assert "npu_uninstall_device_plugin_labels: true removes that" in told
         removes = {"npu_uninstall_device_plugin_labels": True}
         dry = " ".join(lab.playbook("uninstall", "--check", "--diff", **removes).stdout.split())
-        removed = re.search(r"remove (huawei[^;]*?) from node npu-c", dry)
-        assert removed and {*wrote.split(", "), *wanted} <= set(removed[1].split(", ")), dry
+        dry = dry.replace(", - ", ", ")  # a line of the diff that was too long
+        removed = [set(found.split(", ")) for found in re.findall(r"remove ((?:(?! from node ).)+) from node npu-c", dry)]
+        assert any({*wrote.split(", "), *wanted} <= found for found in removed), dry
         assert left("npu-c") == before["npu-c"]
         lab.playbook("uninstall", "--limit=npu-c", **removes)
         assert left("npu-c") == {} and left("npu-b") == before["npu-b"]
