@@ -53,6 +53,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="directory to build in")
     parser.add_argument("--driver", metavar="VERSION", help="build driver packages of this version in DIR, nothing else")
     parser.add_argument("--fault", default="", help="what is wrong with that driver, as in lab/fault")
+    parser.add_argument(
+        "--image", metavar="REFERENCE", help="build an image of upstream's Dockerfile in DIR as DIR.tar, nothing else"
+    )
     parser.add_argument("--test", action="store_true", help="run the tests")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts built at once (default: CPUs)")
     parser.add_argument("--go", default=shutil.which("go") or "go", help="Go compiler (default: from PATH)")
@@ -62,7 +65,10 @@ def main() -> int:
     try:
         if options.test:
             test(options.go)
-        if options.driver and options.out:
+        if options.image and options.out:
+            out = options.out.resolve()
+            images.make_upstream_image(out, options.image, out.parent / "base", out.with_suffix(".tar"))
+        elif options.driver and options.out:
             package.make_packages(options.out.resolve(), (options.driver,), options.fault)
         elif options.out:
             build(options.go, options.out.resolve(), options.jobs)

@@ -157,8 +157,8 @@ def make_programs(version: str, libraries: Path, tools: Path) -> None:
             *build,
             "-shared",
             "-fPIC",
-            f"-Wl,-soname,lib{source}.so",
-            DRIVER / "lib" / f"{source}.c",
+            f"-Wl,-soname,lib{source}.so,-z,nodelete",  # a thread of libdcmi may run when a program closes the library
+            *sorted((DRIVER / "lib").glob(f"{source}*.c")),
             *(f"-l{name}" for name in needs),
             "-o",
             target / f"lib{source}.so",

@@ -9,7 +9,7 @@ import functools
 import os
 import re
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from . import golang
 from .archive import Image, Layer, write_archive
@@ -82,6 +82,27 @@ def exporter(programs: Path, base: Layer, release: str) -> Image:
         [base, layer],
         {"Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}", f"NPUSIM_RELEASE={release}"]},
     )
+
+
+def make_upstream_image(build: Path, reference: str, programs: Path, target: Path) -> None:
+    """An image of upstream's, on our base: the files that its Dockerfile in the directory `build` copies, and its variables."""
+    layer, environment = Layer(), [_PATH]
+    made = set(_DIRECTORIES.split())
+    for word, first, rest in re.findall(
+        r"^(COPY|ENV) +([^ =]+)[ =]+(.+)$", (build / "Dockerfile").read_text(encoding="utf-8"), re.M
+    ):
+        if word == "ENV":
+            environment.append(f"{first}={rest}")
+            continue
+        source, path = build / first, PurePosixPath(rest.strip("/"))
+        if rest.endswith("/"):
+            path /= source.name
+        for parent in reversed(path.parents[:-1]):
+            if str(parent) not in made:
+                layer.add_directory(str(parent))
+                made.add(str(parent))
+        layer.add_file(str(path), source, 0o440 if source.suffix else 0o550)
+    write_archive(target, Image(reference, [base_layer(programs), layer], {"Cmd": ["/bin/bash"], "Env": environment}))
 
 
 _DIRECTORIES = """dev etc etc/ld.so.conf.d home home/HwHiAiUser proc root run sys usr usr/bin usr/lib usr/lib64

@@ -5,11 +5,27 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import socketserver
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
+
+from simbuild import driver
+
+_WORK = tempfile.TemporaryDirectory()
+atexit.register(_WORK.cleanup)
+
+
+@functools.cache
+def tree(version: str) -> Path:
+    """Libraries and npu-smi of that version, compiled once."""
+    target = Path(_WORK.name, version)
+    driver.make_programs(version, target / "lib64", target / "tools")
+    return target
 
 
 class Silicon:
@@ -43,11 +59,14 @@ class Silicon:
             self.reply += "chip " + " ".join(f"{k}={str(v).replace(' ', '~')}" for k, v in values.items()) + "\n"
         self.reply += "end\n"
 
+    def environment(self) -> dict[str, str]:
+        """What the driver's libraries read to find this silicon."""
+        return {"NPUSIM_ADDRESS": "{}:{}".format(*self._server.server_address), "NPUSIM_DEV": str(self.devices)}
+
     def npu_smi(self, *arguments: str, found: bool = True) -> subprocess.CompletedProcess:
         """Run npu-smi; `found`: whether the loader is told where its libraries are."""
         libraries = f"{self.tree}/lib64/driver:{self.tree}/lib64/common" if found else ""
-        address = "{}:{}".format(*self._server.server_address)
-        environment = {**os.environ, "LD_LIBRARY_PATH": libraries, "NPUSIM_ADDRESS": address, "NPUSIM_DEV": str(self.devices)}
+        environment = {**os.environ, "LD_LIBRARY_PATH": libraries, **self.environment()}
         return subprocess.run(
             [self.tree / "tools" / "npu-smi", *arguments], env=environment, capture_output=True, text=True, check=False, timeout=20
         )

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import functools
 import tempfile
 import unittest
 from pathlib import Path
 
-from simbuild import driver
-
-from tests.silicon import Silicon
+from tests.silicon import Silicon, tree
 
 SAMPLES = Path(__file__).parent / "npu-smi"
 
@@ -51,18 +48,6 @@ def sample(name: str) -> list[str]:
 
 def lines(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
-
-
-@functools.cache
-def tree(version: str) -> Path:
-    """Libraries and npu-smi of that version, compiled once."""
-    target = Path(_WORK.name, version)
-    driver.make_programs(version, target / "lib64", target / "tools")
-    return target
-
-
-_WORK = tempfile.TemporaryDirectory()
-unittest.addModuleCleanup(_WORK.cleanup)
 
 
 class NpuSmi(unittest.TestCase):

@@ -18,6 +18,7 @@ import (
 	"npuops/labsim/internal/hardware"
 	"npuops/labsim/internal/kmod"
 	"npuops/labsim/internal/query"
+	"npuops/labsim/internal/runc"
 	"npuops/labsim/internal/silicon"
 )
 
@@ -41,6 +42,10 @@ func run(name string, arguments []string) int {
 		return kmod.Modprobe(kernel, arguments, os.Stdout, os.Stderr)
 	case "lsmod":
 		return kmod.Lsmod("/sys/module", os.Stdout)
+	case "runc":
+		return status(runc.Exec(os.Args))
+	case "show-devices":
+		return status(runc.ShowDevices(os.Stdin))
 	case "boot":
 		return status(prepare())
 	case "daemon":

@@ -28,7 +28,7 @@ func Run(node hardware.Node, run string) error {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w", err)
 	}
-	for _, step := range []func(string) error{bootID, moduleView, func(run string) error { return pciView(node, run) }} {
+	for _, step := range []func(string) error{bootID, moduleView, deviceView, func(run string) error { return pciView(node, run) }} {
 		if err := step(run); err != nil {
 			return err
 		}
@@ -83,6 +83,21 @@ func moduleView(run string) error {
 		}
 	}
 	return bind(view, "/sys/module")
+}
+
+// deviceView is /proc/devices with room for the driver's numbers, which the silicon adds to the kernel's.
+func deviceView(run string) error {
+	content, err := os.ReadFile("/proc/devices")
+	if err != nil {
+		return err
+	}
+	kept, view := filepath.Join(run, "devices-of-kernel"), filepath.Join(run, "devices")
+	for _, file := range []string{kept, view} {
+		if err := os.WriteFile(file, content, 0o444); err != nil {
+			return err
+		}
+	}
+	return bind(view, "/proc/devices")
 }
 
 func bind(source, target string) error {

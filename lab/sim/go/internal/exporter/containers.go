@@ -9,10 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,7 +54,7 @@ func (c *Containers) Owners() (map[int]Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	major, owners := chipMajor(), map[int]Owner{}
+	majors, owners := ownMajors(), map[int]Owner{}
 	for _, container := range list.Containers {
 		status, err := client.ContainerStatus(limit, &runtime.ContainerStatusRequest{ContainerId: container.Id, Verbose: true})
 		if err != nil {
@@ -63,7 +64,7 @@ func (c *Containers) Owners() (map[int]Owner, error) {
 		if err := json.Unmarshal([]byte(status.Info["info"]), &info); err != nil {
 			return owners, fmt.Errorf("container %s: %w", container.Id, err)
 		}
-		for _, chip := range info.RuntimeSpec.chips(major) {
+		for _, chip := range info.RuntimeSpec.chips(majors) {
 			owners[chip] = Owner{container.Labels["io.kubernetes.pod.namespace"], container.Labels["io.kubernetes.pod.name"],
 				container.Labels["io.kubernetes.container.name"], container.Id}
 		}
@@ -73,7 +74,7 @@ func (c *Containers) Owners() (map[int]Owner, error) {
 
 // chips: the last environment entry that contains ASCEND_VISIBLE_DEVICES decides, whatever it says; without one, the
 // device rules do.
-func (s spec) chips(major int64) []int {
+func (s spec) chips(majors []int64) []int {
 	for i := len(s.Process.Env) - 1; i >= 0; i-- {
 		if strings.Contains(s.Process.Env[i], "ASCEND_VISIBLE_DEVICES") {
 			_, value, _ := strings.Cut(s.Process.Env[i], "=")
@@ -82,7 +83,7 @@ func (s spec) chips(major int64) []int {
 	}
 	var chips []int
 	for _, rule := range s.Linux.Resources.Devices {
-		if rule.Allow && rule.Type == "c" && rule.Major != nil && rule.Minor != nil && *rule.Major == major {
+		if rule.Allow && rule.Type == "c" && rule.Major != nil && rule.Minor != nil && slices.Contains(majors, *rule.Major) {
 			chips = append(chips, int(*rule.Minor))
 		}
 	}
@@ -114,13 +115,19 @@ func visible(value string) []int {
 	return chips
 }
 
-// chipMajor is davinciN's. Upstream reads it from /proc/devices, where the lab's devices are not.
-func chipMajor() int64 {
-	paths, _ := filepath.Glob("/dev/davinci[0-9]*")
-	for _, path := range paths {
-		if stat, err := os.Stat(path); err == nil {
-			return int64(stat.Sys().(*syscall.Stat_t).Rdev >> 8 & 0xfff)
+// chipMajors are those of davinciN: the lines of /proc/devices that upstream looks for.
+func chipMajors(devices string) []int64 {
+	var majors []int64
+	for _, match := range regexp.MustCompile(`(?m)^([0-9]{1,3})\sv?devdrv-cdev$`).FindAllStringSubmatch(devices, -1) {
+		if major, err := strconv.ParseInt(match[1], 10, 64); err == nil {
+			majors = append(majors, major)
 		}
 	}
-	return -1
+	return majors
 }
+
+// ownMajors are read once, as upstream does: before the driver is loaded there is nothing to read.
+var ownMajors = sync.OnceValue(func() []int64 {
+	content, _ := os.ReadFile("/proc/devices")
+	return chipMajors(string(content))
+})

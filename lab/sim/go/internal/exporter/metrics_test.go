@@ -114,8 +114,15 @@ func TestWhichChipsAContainerHas(t *testing.T) {
 		"last one wins":      {[]string{"ASCEND_VISIBLE_DEVICES=0,1", "ASCEND_VISIBLE_DEVICES=4"}, 1},
 	} {
 		injected.Process.Env = test.env
-		if got := len(injected.chips(major)); got != test.want {
+		if got := len(injected.chips([]int64{major})); got != test.want {
 			t.Errorf("%s: %d chips, not %d", name, got, test.want)
 		}
+	}
+}
+
+func TestTheMajorIsThatOfDevdrv(t *testing.T) {
+	devices := "Character devices:\n  1 mem\n237 devdrv-cdev\n238 davinci_manager\n\nBlock devices:\n  7 loop\n"
+	if majors := chipMajors(devices); len(majors) != 1 || majors[0] != 237 {
+		t.Errorf("%v", majors)
 	}
 }

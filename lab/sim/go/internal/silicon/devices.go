@@ -6,6 +6,8 @@ package silicon
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"log"
 	"os"
 	"os/user"
@@ -74,6 +76,40 @@ func (s *Silicon) devicesAfter(broken faults.Set) time.Duration {
 	return s.delay
 }
 
+// numbersOf is /proc/devices with the driver's lines: the major of davinciN is devdrv-cdev's. The names of the others are made up.
+func numbersOf(kernel string, numbers []int) string {
+	var own strings.Builder
+	for i, name := range append([]string{"devdrv-cdev"}, shared...) {
+		fmt.Fprintf(&own, "%3d %s\n", numbers[i], name)
+	}
+	characters, blocks, _ := strings.Cut(kernel, "\n\n")
+	return strings.TrimSuffix(characters, "\n") + "\n" + own.String() + "\n" + blocks
+}
+
+// showNumbers writes what is bound over /proc/devices. Programs may read it at any time, so it is never empty.
+func (s *Silicon) showNumbers() {
+	content, err := os.ReadFile(filepath.Join(s.run, "devices-of-kernel"))
+	if err != nil {
+		return
+	}
+	text := string(content)
+	if !s.state.Up.IsZero() {
+		text = numbersOf(text, majors())
+	}
+	path := filepath.Join(s.run, "devices")
+	if old, err := os.ReadFile(path); err == nil && string(old) == text {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o444)
+	if err == nil {
+		_, err = file.WriteString(text)
+		err = errors.Join(err, file.Truncate(int64(len(text))), file.Close())
+	}
+	if err != nil {
+		log.Print(err)
+	}
+}
+
 // handOver does what host_sys_init.sh does some time after the nodes are there.
 func handOver(path string) {
 	stat, err := os.Stat(path)
@@ -101,7 +137,11 @@ func handOver(path string) {
 // majors are numbers no driver of this machine has, so that open() ends in ENXIO: davinciN, then shared.
 var majors = sync.OnceValue(func() []int {
 	taken := map[int]bool{}
-	if file, err := os.Open("/proc/devices"); err == nil {
+	file, err := os.Open(filepath.Join(Run, "devices-of-kernel"))
+	if err != nil {
+		file, err = os.Open("/proc/devices")
+	}
+	if err == nil {
 		defer file.Close()
 		lines := bufio.NewScanner(file)
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "Block") {

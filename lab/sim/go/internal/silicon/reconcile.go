@@ -45,6 +45,7 @@ func (s *Silicon) reconcile() {
 	broken := s.broken()
 	s.shown, s.shownBroken = time.Now(), broken
 	s.showModules(broken)
+	s.showNumbers()
 	s.showDevices(broken)
 	s.showLostFunctions(broken)
 }

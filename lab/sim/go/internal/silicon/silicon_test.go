@@ -187,6 +187,34 @@ func TestModuleView(t *testing.T) {
 	}
 }
 
+func TestNumbersOfTheDriver(t *testing.T) {
+	s := lab(t, 1)
+	kernel := "Character devices:\n  1 mem\n 10 misc\n\nBlock devices:\n  7 loop\n"
+	if err := os.WriteFile(filepath.Join(s.run, "devices-of-kernel"), []byte(kernel), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		content, _ := os.ReadFile(filepath.Join(s.run, "devices"))
+		return string(content)
+	}
+	load(t, s, pcie, manager)
+	if shown() != kernel {
+		t.Errorf("numbers before the last module:\n%s", shown())
+	}
+	load(t, s, hdc)
+	major := s.wantedDevices(faults.Read())["davinci0"] >> 8
+	line := fmt.Sprintf("\n 10 misc\n%d devdrv-cdev\n", major)
+	if text := shown(); !strings.Contains(text, line) || !strings.HasSuffix(text, "\n\nBlock devices:\n  7 loop\n") {
+		t.Errorf("no %q in\n%s", line, text)
+	}
+	if err := s.Unload("drv_pcie_hdc_host"); err != nil {
+		t.Fatal(err)
+	}
+	if shown() != kernel {
+		t.Errorf("numbers of a driver that is gone:\n%s", shown())
+	}
+}
+
 func TestBadDriverBringsItsFault(t *testing.T) {
 	s := lab(t, 2)
 	bad := pcie
