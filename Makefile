@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test matrix bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -73,6 +73,9 @@ crash-test: venv ## kill the controller at every call of an upgrade and of a rec
 
 matrix: venv ## run molecule's default scenario with each Kubernetes and containerd that the lab knows
 	@dev/matrix
+
+upstream: ## run the molecule scenarios with MindCluster's own programs, built from their source
+	@dev/upstream
 
 bench: venv ## measure install, upgrade, plan and node agent
 	@dev/bench

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from . import addons, agent_image, binaries
+from . import addons, agent_image, binaries, upstream
 from .files import write
 from .registry import credentials
 from .settings import PULL_SECRET, Lab
@@ -63,6 +63,8 @@ def _inventory(lab: Lab) -> str:
         "npu_exporter_image": _component_image(lab, "exporter", "npu_exporter_version"),
         "npu_image_pull_secrets": [PULL_SECRET],
     }
+    if upstream.train_of(lab):
+        variables["npu_mindcluster_train"] = upstream.train_of(lab)
     # The path is install's promise (docs/install.md): it brings that Python.
     python = "      ansible_python_interpreter: /var/lib/npuops/python/current/python3\n"
     hosts = "".join(
@@ -75,4 +77,4 @@ def _inventory(lab: Lab) -> str:
 
 def _component_image(lab: Lab, name: str, version: str) -> str:
     """The image of a component of MindCluster, in whatever release a play asks for."""
-    return f"{lab.registry}/{addons.MINDCLUSTER_REPOSITORIES[name]}:{{{{ {version} }}}}"
+    return f"{lab.registry}/{upstream.repository(lab, name)}:{{{{ {version} }}}}"
