@@ -118,8 +118,8 @@ def _go_directive(module: Module) -> tuple[int, ...]:
 
 def _tools(module: Module) -> list[str]:
     """Packages to build: those the `tool` directive names, else the module's own."""
-    block = re.search(r"^tool \(\n(.*?)^\)", (module.source / "go.mod").read_text(encoding="utf-8"), re.M | re.S)
-    return block.group(1).split() if block else ["."]
+    block = re.search(r"^tool (?:\(\n(.*?)^\)|(\S+)$)", (module.source / "go.mod").read_text(encoding="utf-8"), re.M | re.S)
+    return (block[1] or block[2]).split() if block else ["."]
 
 
 def _program(tool: str) -> str:

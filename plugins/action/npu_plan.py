@@ -54,7 +54,9 @@ class ActionModule(HostsAction):
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing: list[tuple[Any, ...]] = []
         missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = rollout_snapshot.FleetSnapshot.read(cluster, _registries(params["hosts"]), params["namespace"])
+        snapshot = rollout_snapshot.FleetSnapshot.read(
+            cluster, _registries(params["hosts"]), params["namespace"], settings.policy.dra_drivers
+        )
         slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None

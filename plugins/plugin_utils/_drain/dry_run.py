@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import DAEMONSET, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
@@ -23,36 +24,44 @@ _EACH = 200
 _THREADS = 8
 
 
-def objections(pods: Iterable[Pod], policy: DrainPolicy, budgets: Budgets, own_pod: str | None = None) -> list[Blocker]:
+def objections(
+    pods: Iterable[Pod],
+    policy: DrainPolicy,
+    budgets: Budgets,
+    own_pod: str | None = None,
+    claims: HeldClaims | None = None,
+) -> list[Blocker]:
     """The Blockers of these pods of one node that can be told without asking: policy, budgets' status, chips in use by
-    DaemonSets, the run's own pod.
+    DaemonSets, the run's own pod, ``claims`` that nobody would unprepare.
 
     What a status cannot tell: that a budget which allows one disruption now allows the next once the evicted pod is
     ready elsewhere. Pods of one budget go one after the other, so one that allows any is no blocker.
     """
     found = []
     for pod in pods:
-        blocker = _objection(pod, policy, budgets, own_pod)
+        blocker = _objection(pod, policy, budgets, own_pod, claims or HeldClaims())
         if blocker:
             found.append(blocker)
     return found
 
 
-def _objection(pod: Pod, policy: DrainPolicy, budgets: Budgets, own_pod: str | None) -> Blocker | None:
-    if pod.kind == DAEMONSET and pod.requests:
+def _objection(pod: Pod, policy: DrainPolicy, budgets: Budgets, own_pod: str | None, claims: HeldClaims) -> Blocker | None:
+    if pod.kind == DAEMONSET and (pod.requests or pod.npu_claims):
         why = "a DaemonSet recreates it at once, and it uses %s; keep the DaemonSet off this node" % _used(pod)
         return Blocker(NPU_DAEMONSET, pod, why)
     if not policy.goes(pod):
         return None
     if own_pod and pod.name == own_pod:
         return Blocker(OWN_RUN, pod, "Ansible itself runs in it; run it on another node")
-    if pod.terminating:
-        return None
+    stuck = claims.objection(pod)
+    if stuck or pod.terminating:
+        return stuck
     return policy.objection(pod) or budgets.objection(pod)
 
 
 def _used(pod: Pod) -> str:
-    return ", ".join("%d %s" % (count, name) for name, count in sorted(pod.requests.items()))
+    resources = ["%d %s" % (count, name) for name, count in sorted(pod.requests.items())]
+    return ", ".join(resources + ["the ResourceClaim " + claim for claim in pod.npu_claims])
 
 
 def simulate(
@@ -62,15 +71,16 @@ def simulate(
     budgets: Budgets | None = None,
     own_pod: str | None = None,
     beat: Callable[[], None] | None = None,
+    claims: HeldClaims | None = None,
 ) -> list[Blocker]:
     """The Blockers of one node's pods, confirmed by the API server through dry-run evictions (one request per pod).
 
-    ``budgets``: read when not given; ``beat()`` is called before each request. Nothing is changed. Pods of jobs that are waited
-    for do not count: they may be gone when it is their turn.
+    ``budgets``: read when not given; ``beat()`` is called before each request; ``claims``: of the pods. Nothing is changed. Pods of
+    jobs that are waited for do not count: they may be gone when it is their turn.
     """
     budgets = Budgets.read(cluster) if budgets is None else budgets
     pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
-    found = objections(pods, policy, budgets, own_pod)
+    found = objections(pods, policy, budgets, own_pod, claims)
     blocked = {blocker.pod.uid for blocker in found}
     for pod in pods:
         if sum(blocker.kind == FAILING for blocker in found) >= _MOST_FAILING:

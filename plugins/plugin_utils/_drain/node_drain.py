@@ -24,6 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker impor
     told,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import COMPONENT, NAMESPACE, NPU, OTHER, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -66,10 +67,14 @@ class Drain:
         self._own_pod = drain_pod.own_pod_name()
         self._leave_stuck, self._namespace = leave_stuck, namespace
         self._said: str | None = None
+        self._claims = HeldClaims()
 
     def simulate(self) -> list[Blocker]:
         """The Blockers there are now; nothing is changed."""
-        return drain_dry_run.simulate(self._cluster, self._pods(), self._policy, own_pod=self._own_pod, beat=self._beat)
+        pods = self._pods(afresh=True)
+        return drain_dry_run.simulate(
+            self._cluster, pods, self._policy, own_pod=self._own_pod, beat=self._beat, claims=self._heeded_claims
+        )
 
     def wait_for_jobs(self) -> list[Pod]:
         """Let the pods of npu_upgrade_wait_for_jobs finish. Returns those that still run at the limit (Pod objects)."""
@@ -109,10 +114,21 @@ class Drain:
         """Wait for the pods of the paused components to leave. Raises Blocked after ``timeout`` seconds."""
         remaining = self._wait_until_gone(lambda pod: pod.kind == COMPONENT, timeout, "waits for the components %s to leave")
         if remaining and not self._are_left(remaining):
-            self._give_up([_still_there(pod) for pod in remaining], timeout)
+            self._give_up([_still_there(pod, self._claims) for pod in remaining], timeout)
 
-    def _pods(self) -> list[Pod]:
-        return drain_pod.pods_of_node(self._cluster, self._node, self._namespace)
+    def _pods(self, afresh: bool = False) -> list[Pod]:
+        """``afresh``: the claims are read again, although those of all pods are known."""
+        pods = drain_pod.pods_of_node(self._cluster, self._node, self._namespace)
+        if afresh or not self._claims.know(pods):
+            self._claims = HeldClaims.read(self._cluster, pods, self._policy.dra_drivers)
+        else:
+            self._claims.mark(pods)
+        return pods
+
+    @property
+    def _heeded_claims(self) -> HeldClaims | None:
+        """None where pods that do not end are left: the plugin may come back with the reboot."""
+        return None if self._leave_stuck else self._claims
 
     def _wait_until_gone(self, which: Callable[[Pod], bool], timeout: int, sentence: str) -> list[Pod]:
         started = self._clock()
@@ -129,26 +145,27 @@ class Drain:
         budgets = Budgets.read(self._cluster)
         gone: set[str | None] = set()
         attempts: dict[str | None, _Attempt] = {}
+        first: set[str | None] | None = None
         while True:
-            pods = [pod for pod in self._pods() if policy.goes(pod) and pod.kind == kind]
+            pods = [pod for pod in self._pods(afresh=first is None) if policy.goes(pod) and pod.kind == kind]
+            first = {pod.uid for pod in pods} if first is None else first
             gone.update(uid for uid in attempts if uid not in {pod.uid for pod in pods})
             if not pods:
                 return len(gone)
-            found = drain_dry_run.objections(pods, policy, budgets, self._own_pod)
+            found = drain_dry_run.objections(pods, policy, budgets, self._own_pod, self._heeded_claims)
             hopeless = [blocker for blocker in found if blocker.kind != BUDGET]
             if hopeless:
                 self._give_up(hopeless)
-            waiting = [pod for pod in pods if not pod.terminating]
-            first_round = not attempts
-            for pod in waiting:
-                self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=not first_round)))
+            for pod in _next(pods):
+                self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=pod.uid not in first)))
                 if self._is_over(started, timeout):
                     break  # with a webhook that hangs each takes half a minute
             if self._is_over(started, timeout):
                 if self._are_left(pods):
                     return len(gone)
                 budgets = Budgets.read(self._cluster)
-                self._give_up([_why_there(pod, attempts.get(pod.uid), budgets) for pod in pods], timeout)
+                self._pods(afresh=True)
+                self._give_up([_why_there(pod, attempts.get(pod.uid), budgets, self._claims) for pod in pods], timeout)
             self._say("waits for the pods %s to leave" % _names(pods))
             self._pause(started, timeout)
 
@@ -212,19 +229,31 @@ class _Attempt:
         self.not_before = now + (own if asked is None else asked)
 
 
-def _why_there(pod: Pod, attempt: _Attempt | None, budgets: Budgets) -> Blocker:
+def _next(pods: Sequence[Pod]) -> list[Pod]:
+    """Those to evict now. Who serves the kubelet leaves last: the plugin of a DRA driver has to unprepare the others' claims."""
+    waiting = [pod for pod in pods if not pod.terminating]
+    if any(pod.claims for pod in pods):
+        waiting = [pod for pod in waiting if pod.claims or not pod.kubelet_plugin]
+    return waiting
+
+
+def _why_there(pod: Pod, attempt: _Attempt | None, budgets: Budgets, claims: HeldClaims) -> Blocker:
     """The Blocker for a pod that is still there at the limit."""
     if attempt is not None and attempt.last_refusal is not None and not attempt.accepted:
         return eviction.refusal(pod, budgets, attempt.last_refusal)
     if attempt is not None and attempt.returned:
         why = "it was started on the cordoned node while others were evicted: it tolerates the cordon"
         return Blocker(RETURNING, pod, why)
-    return _still_there(pod)
+    return _still_there(pod, claims)
 
 
-def _still_there(pod: Pod) -> Blocker:
-    why = "it was to terminate by %s and still runs" % pod.terminating
-    return Blocker(TERMINATING, pod, why if pod.terminating else "it still runs")
+def _still_there(pod: Pod, claims: HeldClaims) -> Blocker:
+    stuck = claims.objection(pod)
+    if stuck:
+        return stuck
+    why = "it was to terminate by %s and still runs" % pod.terminating if pod.terminating else "it still runs"
+    held = claims.labels(pod)
+    return Blocker(TERMINATING, pod, why + ("; it holds the ResourceClaim %s" % held if held else ""))
 
 
 def _names(pods: Sequence[Pod]) -> str:

@@ -28,12 +28,15 @@ class Pod:
     """What a drain needs of a Pod object; small, because a plan has all of the cluster's in memory."""
 
     __slots__ = (
+        "claims",
         "empty_dir",
         "kind",
+        "kubelet_plugin",
         "labels",
         "name",
         "namespace",
         "node",
+        "npu_claims",
         "owner",
         "phase",
         "ready",
@@ -56,6 +59,9 @@ class Pod:
         self.ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or [])
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = _npu_requests(spec)  # {resource: count}
+        self.claims = _claims(spec, status)  # names of its ResourceClaims
+        self.npu_claims: tuple[str, ...] = ()  # those of NPUs, for people; whoever reads the claims says so
+        self.kubelet_plugin = is_kubelet_plugin(spec)
         self.kind = self._kind(metadata, ours)
 
     def _kind(self, metadata: Object, ours: str) -> str:
@@ -104,6 +110,22 @@ def _npu_requests(spec: Object) -> dict[str, int]:
                 # Whatever it asks for, it asks for something.
                 counts[name] = counts.get(name, 0) + (1 if number is None else number)
     return {name: number for name, number in counts.items() if number}
+
+
+def _claims(spec: Object, status: Object) -> tuple[str, ...]:
+    """Of the claims that Kubernetes makes for a pod, its status has the names."""
+    extended = status.get("extendedResourceClaimStatus")
+    if not spec.get("resourceClaims") and not extended:
+        return ()
+    entries = [*(spec.get("resourceClaims") or []), *(status.get("resourceClaimStatuses") or []), extended or {}]
+    return tuple(sorted({entry["resourceClaimName"] for entry in entries if entry.get("resourceClaimName")}))
+
+
+def is_kubelet_plugin(spec: Object) -> bool:
+    """Whether a pod with this spec registers something with the kubelet, such as the plugin of a DRA driver: it has the directory
+    of the sockets, or that of the kubelet."""
+    paths = (str((volume.get("hostPath") or {}).get("path")).rstrip("/") for volume in spec.get("volumes") or [])
+    return any(path.endswith(("/plugins_registry", "/kubelet")) for path in paths)
 
 
 def pods_of_node(cluster: AnyCluster, node: str, ours: str = NAMESPACE) -> list[Pod]:

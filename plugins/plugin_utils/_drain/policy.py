@@ -23,6 +23,7 @@ class DrainPolicy:
     deletion_force: bool
     deletion_timeout: int
     deletion_delete_empty_dir: bool
+    dra_drivers: frozenset[str]  # whose devices are NPUs
     drain_enable: bool
     drain_force: bool
     drain_timeout: int
@@ -44,6 +45,7 @@ class DrainPolicy:
             deletion_force=deletion["force"],
             deletion_timeout=deletion["timeout"],
             deletion_delete_empty_dir=deletion["delete_empty_dir"],
+            dra_drivers=frozenset(deletion["dra_drivers"].replace(",", " ").split()),
             drain_enable=drained["enable"],
             drain_force=drained["force"],
             drain_timeout=drained["timeout"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED
@@ -32,10 +33,13 @@ def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, se
         }
         # Jobs are waited for; what their budgets say now does not matter.
         pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
-        blockers = drain_dry_run.objections(pods, policy, snapshot.budgets, lookups.own_pod)
+        blockers = drain_dry_run.objections(pods, policy, snapshot.budgets, lookups.own_pod, snapshot.claims)
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
         open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]
+        holders = drain_claims.holders(leaving, snapshot.claims)
+        if holders:
+            entry.notes.append(holders)
         _note_homeless(entry, room, [pod for pod in leaving if pod.requests and pod.owner])
     for blocker in lookups.confirm(open_pods):
         found[blocker.pod.node].append(blocker)

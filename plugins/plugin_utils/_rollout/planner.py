@@ -93,6 +93,8 @@ def _cluster_notes(
             "the images of MindCluster have no release as their tag (%s); whether it supports the driver was not checked there"
             % rollout_lines.some(snapshot.trains.unknown())
         )
+    if snapshot.claims.problem:
+        notes.append(snapshot.claims.problem)
     if slots["holders"]:
         notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
         if slots["max"] != settings.max_parallel:

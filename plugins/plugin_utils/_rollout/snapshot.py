@@ -11,10 +11,12 @@ from __future__ import annotations
 import collections
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
@@ -25,7 +27,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 class FleetSnapshot:
     """``nodes``: Node objects by name; ``pods``: lists of _drain.pod.Pod by node name; ``budgets``; ``registry_nodes``: names
-    of the nodes that a registry runs on, each with what tells so; ``trains``: of MindCluster."""
+    of the nodes that a registry runs on, each with what tells so; ``trains``: of MindCluster; ``claims``: of the pods."""
 
     def __init__(
         self,
@@ -34,24 +36,33 @@ class FleetSnapshot:
         budgets: drain_budgets.Budgets,
         registry_nodes: Mapping[str, str] | None = None,
         trains: MindClusterTrains | None = None,
+        claims: HeldClaims | None = None,
     ) -> None:
         self.nodes, self.pods, self.budgets = nodes, pods, budgets
         self.registry_nodes = registry_nodes or {}
         self.trains = trains or MindClusterTrains(drain_pod.NAMESPACE)
+        self.claims = claims or HeldClaims()
 
     @classmethod
-    def read(cls, cluster: AnyCluster, registries: Sequence[str] = (), namespace: str = drain_pod.NAMESPACE) -> FleetSnapshot:
-        """``registries``: host names (with port) of the registries that driver images come from; ``namespace``: ours."""
+    def read(
+        cls,
+        cluster: AnyCluster,
+        registries: Sequence[str] = (),
+        namespace: str = drain_pod.NAMESPACE,
+        npu_drivers: Collection[str] = (),
+    ) -> FleetSnapshot:
+        """``registries``: host names (with port) of the registries that driver images come from; ``namespace``: ours;
+        ``npu_drivers``: DRA drivers whose devices are NPUs."""
         with _without_collector():
-            return cls._read(cluster, registries, namespace)
+            return cls._read(cluster, registries, namespace, npu_drivers)
 
     def without(self, goes: Callable[[drain_pod.Pod], bool]) -> FleetSnapshot:
         """The same without the pods for which ``goes(pod)``."""
         pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
-        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.trains)
+        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.trains, self.claims)
 
     @classmethod
-    def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str) -> FleetSnapshot:
+    def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str, npu_drivers: Collection[str]) -> FleetSnapshot:
         nodes: dict[str, Object] = {}
         for node in cluster.each("/api/v1/nodes"):
             nodes[node["metadata"]["name"]] = _slim(node)
@@ -65,7 +76,8 @@ class FleetSnapshot:
                 registry.look(pod, item)
                 if pod.kind == drain_pod.COMPONENT:
                     trains.look(item)
-        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes, trains)
+        claims = HeldClaims.read(cluster, itertools.chain.from_iterable(pods.values()), npu_drivers)
+        return cls(nodes, dict(pods), drain_budgets.Budgets.read(cluster), registry.nodes, trains, claims)
 
 
 @contextlib.contextmanager

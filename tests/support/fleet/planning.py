@@ -32,6 +32,8 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     by_node = {}
     for item in pods:
         by_node.setdefault(item["spec"]["nodeName"], []).append(drain_pod.Pod(item))
+    if kwargs.get("claims"):
+        kwargs["claims"].mark(pod for some in by_node.values() for pod in some)
     trains = MindClusterTrains(drain_pod.NAMESPACE)
     for item in pods:
         trains.look(item)
@@ -43,7 +45,9 @@ def asked(reason="upgrade", **settings):
     return rollout_settings.RolloutSettings.of(resolve.settings("npu_upgrade", {"auto": True, **settings}), reason)
 
 
-def make(hosts, nodes=None, pods=(), budgets=(), slots=None, lookups=None, registry_nodes=None, reason="upgrade", **settings):
+def make(
+    hosts, nodes=None, pods=(), budgets=(), slots=None, lookups=None, registry_nodes=None, reason="upgrade", claims=None, **settings
+):
     nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
     defaults = {
         "resolve": lambda reference, config: NEW_DIGEST,
@@ -54,7 +58,7 @@ def make(hosts, nodes=None, pods=(), budgets=(), slots=None, lookups=None, regis
     }
     return rollout_planner.make(
         hosts,
-        snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes),
+        snapshot_of(nodes, pods, budgets, registry_nodes=registry_nodes, claims=claims),
         slots or {"max": 1, "halted": None, "holders": {}},
         asked(reason, **settings),
         rollout_settings.Lookups(**dict(defaults, **(lookups or {}))),

@@ -117,3 +117,42 @@ def violation(entry, retry_after=0):
     if retry_after:
         details["retryAfterSeconds"] = retry_after
     return {"message": "Cannot evict pod as it would violate the pod's disruption budget.", "details": details}
+
+
+# --- Dynamic Resource Allocation ---
+
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+DAEMONSETS = "/apis/apps/v1/daemonsets"
+
+
+def holding(item, *names):
+    """The Pod with ResourceClaims: the first of its own, as of a template, the others shared."""
+    entries = [{"name": "own", "resourceClaimTemplateName": "t"}]
+    entries += [{"name": name, "resourceClaimName": name} for name in names[1:]]
+    item["spec"]["resourceClaims"] = entries
+    item["status"]["resourceClaimStatuses"] = [{"name": "own", "resourceClaimName": names[0]}]
+    return item
+
+
+def claim(name, driver="npu.huawei.com", pool="a", namespace="train", **result):
+    """An allocated ResourceClaim."""
+    results = [dict({"request": "r", "driver": driver, "pool": pool, "device": "npu-0"}, **result)]
+    return {"metadata": {"name": name, "namespace": namespace}, "status": {"allocation": {"devices": {"results": results}}}}
+
+
+def resource_slice(driver="npu.huawei.com", pool="a"):
+    """What the driver's plugin publishes of its node."""
+    return {"metadata": {"name": "%s-%s" % (pool, driver)}, "spec": {"driver": driver, "nodeName": pool, "pool": {"name": pool}}}
+
+
+def plugin_volumes(driver="npu.huawei.com"):
+    """Of a pod that is a DRA driver's plugin."""
+    paths = ("/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins/" + driver)
+    return [{"name": "v%d" % number, "hostPath": {"path": path}} for number, path in enumerate(paths)]
+
+
+def plugin_daemonset(name="npu-dra", driver="npu.huawei.com", namespace="dra"):
+    """The DaemonSet of such pods."""
+    spec = {"volumes": plugin_volumes(driver), "containers": [{"name": "plugin"}]}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": {"spec": spec}}}

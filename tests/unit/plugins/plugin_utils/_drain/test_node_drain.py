@@ -12,7 +12,19 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_ru
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 
-from support.kube.eviction_stub import BUDGETS, PODS, budget, pod, violation
+from support.kube.eviction_stub import (
+    BUDGETS,
+    CLAIMS,
+    PODS,
+    SLICES,
+    budget,
+    claim,
+    holding,
+    plugin_volumes,
+    pod,
+    resource_slice,
+    violation,
+)
 
 OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components": "enabled"}}
 
@@ -240,3 +252,120 @@ def test_components_leave(api, cluster, time):
     api.put(PODS, component)
     with pytest.raises(drain_blocker.Blocked, match="npu-operator/plugin .*cannot be evicted: it still runs"):
         time.drain(cluster).wait_components_gone(5)
+
+
+# --- ResourceClaims ---
+
+GONE = "the plugin of the DRA driver npu.huawei.com does not run on a, so its ResourceClaim mine stays prepared"
+
+
+def terminate(item):
+    item["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+
+
+def test_a_pod_with_a_claim_of_npus_goes_first(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice())
+    api.put(PODS, pod("web"), holding(pod("job"), "mine"))
+    drain = time.drain(cluster)
+    assert drain.simulate() == []
+    assert (drain.evict_npu_pods(), api.evicted) == (1, ["job"])
+    assert (drain.evict_others(), api.evicted) == (1, ["job", "web"])
+
+
+def test_a_daemonset_with_a_claim_of_npus(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice())
+    api.put(PODS, holding(pod("job", owner=("DaemonSet", "d")), "mine"))
+    (blocker,) = time.drain(cluster).simulate()
+    assert blocker.kind == "npu-daemonset" and "it uses the ResourceClaim mine of npu.huawei.com;" in blocker.why
+
+
+def test_the_plugin_of_a_dra_driver_leaves_last(api, cluster, time):
+    """Run by a Deployment, it is evicted as well: but not before the pods whose claims it has to unprepare are gone."""
+    api.put(CLAIMS, claim("net", driver="net.example.com"))
+    api.put(SLICES, resource_slice("net.example.com"))
+    plugin = pod("a-plugin", volumes=plugin_volumes("net.example.com"))
+    api.put(PODS, plugin, pod("web"), holding(pod("job"), "net"))
+
+    def end_later(item):
+        if item["metadata"]["name"] == "job":
+            terminate(item)
+            time.events[20] = lambda: api.remove(item)
+        else:
+            api.remove(item)
+
+    api.on_evict = end_later
+    assert time.drain(cluster).evict_others() == 3
+    assert api.evicted == ["web", "job", "a-plugin"] and time.now >= 20
+
+
+def test_a_plugin_that_waited_did_not_come_back(api, cluster, time):
+    """Its eviction begins late; nobody shall take it for a pod that tolerates the cordon."""
+    api.put(CLAIMS, claim("net", driver="net.example.com"))
+    api.put(SLICES, resource_slice("net.example.com"))
+    api.put(PODS, pod("plugin", volumes=plugin_volumes("net.example.com")), holding(pod("job"), "net"))
+    api.on_evict = lambda item: terminate(item) if item["metadata"]["name"] == "plugin" else api.remove(item)
+    with pytest.raises(drain_blocker.Blocked, match="train/plugin .*it was to terminate by .* and still runs"):
+        time.drain(cluster, drain={"timeout": 30}).evict_others()
+
+
+def test_nobody_is_evicted_whose_claim_nobody_would_unprepare(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.objects[SLICES] = {}
+    api.put(PODS, holding(pod("job"), "mine"))
+    (blocker,) = time.drain(cluster).simulate()
+    assert blocker.kind == "no-dra-plugin" and GONE in blocker.why
+    with pytest.raises(drain_blocker.Blocked, match=GONE):
+        time.drain(cluster).evict_npu_pods()
+    assert api.evicted == [] and time.now == 0
+
+
+def test_a_pod_that_hangs_since_its_plugin_has_left(api, cluster, time):
+    """The plugin leaves while the pod ends: told when the time is up. The next drain tells it at once."""
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice())
+    api.put(PODS, holding(pod("job"), "mine"))
+    api.on_evict = terminate
+    time.events[5] = api.objects[SLICES].clear
+    with pytest.raises(drain_blocker.Blocked, match="not drained after 60 s: the pod train/job .*" + GONE):
+        time.drain(cluster, pod_deletion={"timeout": 60}).evict_npu_pods()
+    now = time.now
+    with pytest.raises(drain_blocker.Blocked, match=GONE):
+        time.drain(cluster).evict_npu_pods()
+    assert time.now == now
+
+
+def test_a_pod_that_only_takes_its_time_is_named_with_its_claim(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice())
+    api.put(PODS, holding(pod("job"), "mine"))
+    api.on_evict = terminate
+    with pytest.raises(drain_blocker.Blocked, match="and still runs; it holds the ResourceClaim mine of npu.huawei.com"):
+        time.drain(cluster, pod_deletion={"timeout": 60}).evict_npu_pods()
+
+
+def test_a_recovery_does_not_wait_for_a_plugin_that_may_come_back_with_the_reboot(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.objects[SLICES] = {}
+    api.put(PODS, holding(pod("job"), "mine"))
+    api.on_evict = terminate
+    drain = time.drain(cluster, leave_stuck=True, pod_deletion={"timeout": 60})
+    assert drain.simulate() == []
+    assert drain.evict_npu_pods() == 0 and api.evicted == ["job"]
+    assert time.said[-1] == "no longer waits for train/job: terminating, but stuck"
+
+
+def test_claims_are_read_once_while_a_drain_waits(api, cluster, time):
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice())
+    api.put(PODS, holding(pod("job"), "mine"))
+
+    def end_later(item):
+        terminate(item)
+        time.events[200] = lambda: api.remove(item)
+
+    api.on_evict = end_later
+    assert time.drain(cluster).evict_npu_pods() == 1
+    paths = [path for _method, path in api.requests]
+    assert (paths.count(CLAIMS), paths.count(SLICES)) == (1, 1) and paths.count(PODS) > 10

@@ -5,13 +5,26 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.fleet.hosts import host
 from support.fleet.planning import (
     make,
     only,
 )
-from support.kube.eviction_stub import budget, pod
+from support.kube.eviction_stub import (
+    CLAIMS,
+    PODS,
+    SLICES,
+    EvictionApi,
+    budget,
+    claim,
+    holding,
+    pod,
+    resource_slice,
+)
 
 
 def test_a_budget_blocks_and_can_be_deferred():
@@ -46,3 +59,35 @@ def test_a_job_that_is_waited_for_may_have_a_budget():
 def test_pods_in_the_way_come_before_a_missing_approval():
     entry = only(host(), pods=[pod("web-1")], budgets=[budget()], auto=False)
     assert (entry.verdict, entry.deferrable) == ("blocked", True)
+
+
+def test_who_holds_claims_is_named():
+    """As a pod with NPUs; and where its plugin is gone, the node is blocked before its cordon."""
+    plan = plan_with_claims([holding(pod("job"), "mine"), holding(pod("web", node="b"), "net")], resource_slice())
+    a, b = plan.entries
+    assert (a.verdict, a.evictions) == ("ready", {"npu": 1, "other": 0, "jobs": 0})
+    assert a.notes == ["pods that hold ResourceClaims: train/job (mine of npu.huawei.com)"]
+    assert (b.verdict, b.deferrable, b.evictions["other"]) == ("blocked", True, 1)
+    assert "the plugin of the DRA driver net.example.com does not run on b, so its ResourceClaim net" in b.blocker_text
+
+
+def test_a_pod_that_hangs_without_its_plugin_blocks():
+    item = holding(pod("job"), "mine")
+    item["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    assert [entry.verdict for entry in plan_with_claims([item]).entries] == ["blocked", "ready"]
+
+
+def test_claims_that_may_not_be_read_are_a_note():
+    plan = make([host("a")], pods=[], claims=drain_claims.HeldClaims(problem="nobody knows"))
+    assert "nobody knows" in plan.cluster_notes and plan.green
+
+
+def plan_with_claims(items, *slices):
+    with EvictionApi() as api:
+        api.objects.update({PODS: {}, CLAIMS: {}, SLICES: {}})
+        api.put(CLAIMS, claim("mine"), claim("net", driver="net.example.com", pool="b"))
+        api.put(SLICES, *slices)
+        cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+        pods = [drain_pod.Pod(item) for item in items]
+        claims = drain_claims.HeldClaims.read(cluster, pods, ("npu.huawei.com",))
+    return make([host("a"), host("b")], pods=items, claims=claims)

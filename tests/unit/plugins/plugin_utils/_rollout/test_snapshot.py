@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snap
 from support.fleet.hosts import NEW_DIGEST, host
 from support.fleet.planning import asked
 from support.kube.big_cluster import SERVICES, BigCluster
-from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
+from support.kube.eviction_stub import BUDGETS, CLAIMS, PODS, SLICES, EvictionApi, budget, claim, holding, pod, resource_slice
 from support.kube.field_owners import cordon_of
 from support.kube.stub import node
 
@@ -59,6 +59,16 @@ def test_what_is_kept(api):
     )
     assert {name: [item.name for item in pods] for name, pods in snapshot.pods.items()} == {"a": ["web-1"]}
     assert snapshot.budgets.of(snapshot.pods["a"][0])[0].label == "train/web"
+
+
+def test_claims_of_pods(api):
+    api.put(NODES, node("a"))
+    api.put(PODS, holding(pod("job"), "mine"), pod("web"))
+    api.put(CLAIMS, claim("mine"), claim("other"))
+    api.put(SLICES, resource_slice())
+    snapshot = rollout_snapshot.FleetSnapshot.read(connect(api), npu_drivers=asked().policy.dra_drivers)
+    assert {item.name: item.kind for item in snapshot.pods["a"]} == {"job": "npu", "web": "other"}
+    assert snapshot.claims.problem is None
 
 
 def plan_calls(nodes, pods, monkeypatch):

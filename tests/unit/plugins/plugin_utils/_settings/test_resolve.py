@@ -52,7 +52,7 @@ def test_strings_become_what_they_mean():
         reboot="timeout=900",
     )
     assert (found["auto"], found["max_parallel"], found["max_failures"], found["reboot"]) == (True, 0, 2, {"timeout": 900})
-    assert found["pod_deletion"] == {"force": True, "timeout": 5, "delete_empty_dir": False}
+    assert found["pod_deletion"] == {"force": True, "timeout": 5, "delete_empty_dir": False, "dra_drivers": "npu.huawei.com"}
     assert found["drain"] == dict(DRAIN, enable=False, timeout=60)
 
 
