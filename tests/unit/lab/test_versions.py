@@ -14,7 +14,7 @@ import pytest
 LAB_SOURCE = Path(__file__).resolve().parents[3] / "lab"
 sys.path.insert(0, str(LAB_SOURCE))
 
-from npulab import binaries, cli, settings, versions  # noqa: E402
+from npulab import binaries, cli, dra_driver, settings, versions  # noqa: E402
 
 
 @pytest.fixture(name="chosen", autouse=True)
@@ -95,6 +95,14 @@ def test_each_release_has_its_module(release):
     )
     assert release.number.startswith(release.release + ".")
     assert (LAB_SOURCE / "go" / release.name / "go.sum").stat().st_size > 0
+
+
+def test_the_dra_driver_is_of_the_default_kubernetes():
+    """As above; and it is the one program that is built of that module."""
+    assert dra_driver.version() == versions.known("kubernetes")[versions.default("kubernetes")].version
+    (tool,) = binaries._tools(dra_driver.MODULE)
+    assert binaries._program(tool) == dra_driver.PROGRAM
+    assert len(binaries._tools(binaries.kubernetes(settings.current_lab()))) > 5
 
 
 def test_the_go_that_the_lab_installs_builds_all_releases(chosen):
