@@ -12,6 +12,7 @@ import re
 import pytest
 
 from support.lab.rollout import NAMESPACE, reboot
+from support.lab.workloads import Team
 from support.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -70,6 +71,23 @@ def test_playbook_names_host_and_check(lab, broken):
     result = lab.playbook("validate", f"--limit={NODE}", "-e", "npu_validate_timeout=5", check=False)
     assert result.returncode != 0
     assert re.search(rf"{NODE}: invalid\s+npu_smi: {CHIPS - 1} chips listed", result.stdout), result.stdout
+
+
+def test_status_names_the_pods_on_unhealthy_chips(lab, broken):
+    """The device plugin tells the kubelet, and the kubelet the pod (KEP-4680), by default from Kubernetes 1.36 on."""
+    with Team(lab, "sick-test") as team:
+        for name in ("works", "other"):
+            team.deploy(name, node=NODE, chips={RESOURCE: 2})
+        ((pod,), (other,)) = (team.pods(name) for name in ("works", "other"))
+        pod, other = pod["metadata"]["name"], other["metadata"]["name"]
+        sick, *_healthy = re.findall(r"^davinci(\d+)$", lab.kubectl("exec", pod, "-n", team.name, "--", "ls", "/dev"), re.MULTILINE)
+        broken("alarm", sick)
+        lab.wait_for(
+            lambda: "Unhealthy" in json.dumps(lab.pod(pod, team.name)["status"]), PATIENCE, f"the status of {pod} tells it"
+        )
+        text = " ".join(lab.playbook("status").stdout.split())
+        assert f"pods on unhealthy chips: {team.name}/{pod} (Ascend910-{sick})" in text, text
+        assert other not in text, text
 
 
 def test_node_joins_without_its_driver_and_says_why(lab, broken):

@@ -158,6 +158,8 @@ def details(row: Row) -> list[str]:
     for check in wrong:
         lines.append("  %s" % _finding(check))
         lines.append("    -> %s" % check["message"])
+    if wrong and row["unhealthy_pods"]:
+        lines.append("  %s" % _users(row))
     if not wrong and row["reason"]:
         lines.append("  %s" % row["reason"])
     return lines
@@ -285,7 +287,7 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "blocked", problems[0]
     wrong = _wrong(row["checks"])
     if wrong:
-        return INVALID, "; ".join(_finding(check) for check in wrong)
+        return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
     if not view["components"]:
         return "not installed", None
     if view["agent"] == "failing":
@@ -293,7 +295,7 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
     if row["allocatable"] != row["chips"]:
-        users = "; pods on unhealthy chips: %s" % ", ".join(view["unhealthy"]) if view["unhealthy"] else ""
+        users = "; " + _users(row) if row["unhealthy_pods"] else ""
         return "degraded", "%d of %d chips are allocatable%s" % (row["allocatable"], row["chips"], users)
     return READY, "; ".join(_remarks(row, view)) or None
 
@@ -301,6 +303,10 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
 def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The failed checks; first what the boot unit says, for most of the others follow from that."""
     return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
+
+
+def _users(row: Row) -> str:
+    return "pods on unhealthy chips: %s" % ", ".join(row["unhealthy_pods"])
 
 
 def _finding(check: dict[str, Any]) -> str:

@@ -97,6 +97,17 @@ def test_pods_on_unhealthy_chips_are_named():
     assert found["unhealthy_pods"] == ["train/job-0 (Ascend910-3)"]
 
 
+def test_pods_on_chips_that_fail_validation_are_named():
+    """What makes a device unhealthy mostly makes the check of the host fail as well."""
+    check = {"name": "health", "ok": False, "expected": "OK for every chip", "seen": "NPU 3 chip 0: Alarm", "message": "Reset it"}
+    nodes = {"a": node("a", allocatable={CHIPS: "7"}, **INSTALLED)}
+    views = fleet_status.node_views(nodes, [plugin()], NOW, unhealthy={"a": ["train/job-0 (Ascend910-3)"]})
+    (found,) = fleet_status.rows([host(validation={"valid": False, "checks": [check]})], views)
+    assert found["state"] == "invalid"
+    assert fleet_status.line(found).endswith("chip); pods on unhealthy chips: train/job-0 (Ascend910-3)")
+    assert fleet_status.details(found)[-2:] == ["    -> Reset it", "  pods on unhealthy chips: train/job-0 (Ascend910-3)"]
+
+
 RECORD = {
     "run": "awx-812",
     "generation": 3,
