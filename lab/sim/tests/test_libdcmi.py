@@ -12,6 +12,7 @@ import time
 import unittest
 from ctypes import byref, c_char, c_int, c_uint, c_ulonglong
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from simbuild.tools import run
@@ -46,6 +47,11 @@ class Filter(ctypes.Structure):
 
 
 class LibDcmi(unittest.TestCase):
+    silicon: Silicon
+    dcmi: ctypes.CDLL
+    path: Path
+    kept: Any
+
     @classmethod
     def setUpClass(cls) -> None:
         devices = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
@@ -62,7 +68,7 @@ class LibDcmi(unittest.TestCase):
         self.silicon.has(*chips)
         self.dcmi.dcmi_init()  # what was asked a moment ago no longer counts
 
-    def get(self, function: str, *arguments: object, of: type = c_uint) -> object:
+    def get(self, function: str, *arguments: object, of: type = c_uint) -> Any:
         """What a function says in its last argument."""
         answer = of()
         self.assertEqual(0, self.dcmi[function](*arguments, byref(answer)), function)
@@ -127,7 +133,7 @@ class LibDcmi(unittest.TestCase):
         told: list[tuple[int, int, int]] = []
 
         @ctypes.CFUNCTYPE(None, ctypes.POINTER(Event))
-        def called(event: object) -> None:
+        def called(event: Any) -> None:
             told.append((event.contents.id, event.contents.chip, event.contents.assertion))
 
         def wait(length: int) -> None:
