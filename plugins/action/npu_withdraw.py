@@ -8,6 +8,8 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
@@ -23,12 +25,16 @@ class ActionModule(ClusterAction):
         "force": {"type": "bool", "default": False},
         "device_plugin_labels": {"type": "bool", "default": False},
         "timeout": {"type": "int", "default": 120},
+        "settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
         nodes = cluster.nodes()
-        departures = withdrawal.leaving(params["hosts"], nodes, cluster.list("/api/v1/pods"))
+        pods = cluster.list("/api/v1/pods")
+        drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
+        by_claim = drain_claims.npu_users(cluster, pods, drivers)
+        departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim)
         problem = withdrawal.refusal(departures, params["force"])
         if problem:
             raise NpuError(problem)

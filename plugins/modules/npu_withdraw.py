@@ -21,11 +21,13 @@ description:
   - Keeps the labels and annotations that the device plugin set, and lists them in RV(left). O(device_plugin_labels) removes them.
   - Checks all hosts first. Changes nothing and fails if pods use the NPUs of a host, or if a host is under maintenance, could not
     be checked, or is not the node that it claims to be.
+  - Of O(settings), it uses C(pod_deletion.dra_drivers). Pods with a ResourceClaim of one of these drivers use NPUs.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.settings
 attributes:
   check_mode:
     support: full

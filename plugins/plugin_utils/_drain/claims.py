@@ -139,6 +139,17 @@ class HeldClaims:
         return None
 
 
+def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collection[str]) -> set[str]:
+    """namespace/name of those of the Pod objects that use NPUs by a claim, as far as claims may be read."""
+    pods = [
+        Pod(item)
+        for item in items
+        if (item.get("spec") or {}).get("resourceClaims") or (item.get("status") or {}).get("extendedResourceClaimStatus")
+    ]
+    HeldClaims.read(cluster, pods, npu_drivers)
+    return {pod.label for pod in pods if pod.npu_claims}
+
+
 def holders(pods: Sequence[Pod], claims: HeldClaims) -> str | None:
     """A clause that names the pods of one node that hold claims, with their claims and drivers; None when there is none."""
     told = ["%s (%s)" % (pod.label, claims.labels(pod)) for pod in pods if claims.of(pod)]

@@ -164,12 +164,15 @@ def uses_npus(pod: Object) -> bool:
     return False
 
 
-def leaving(hosts: Iterable[AskedHost], nodes: Mapping[str, Object], pods: Iterable[Object]) -> list[Leaving]:
-    """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster."""
+def leaving(
+    hosts: Iterable[AskedHost], nodes: Mapping[str, Object], pods: Iterable[Object], by_claim: Collection[str] = ()
+) -> list[Leaving]:
+    """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
+    hold NPUs by a ResourceClaim."""
     users: dict[str | None, list[str]] = {}
     for pod in pods:
-        if uses_npus(pod):
-            name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        if uses_npus(pod) or name in by_claim:
             users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
     return [Leaving(host, nodes, users) for host in hosts]
 

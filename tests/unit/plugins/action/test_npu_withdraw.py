@@ -10,8 +10,10 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
+from support.kube.eviction_stub import CLAIMS, PODS, SLICES, claim, holding, pod, resource_slice
 from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
@@ -49,3 +51,13 @@ def test_the_diff_names_what_goes(api):
     would_go = run(api, True, True, device_plugin_labels=True)["diff"]
     assert would_go == {"before": {"to_remove": ["remove %s from node node-a" % CHIP]}, "after": {}}
     assert run(api, True, True)["diff"] == {"before": {}, "after": {}}
+
+
+def test_pods_that_hold_npus_by_a_claim_use_them(api):
+    api.put(PODS, holding(pod("job", node="node-a"), "mine"), holding(pod("web", node="node-a"), "net"))
+    api.put(CLAIMS, claim("mine"), claim("net", driver="net.example.com"))
+    api.put(SLICES, resource_slice())
+    with pytest.raises(NpuError, match="pods use its NPUs: train/job. Delete them"):
+        run(api)
+    with pytest.raises(NpuError, match="pods use its NPUs: train/web. Delete them"):
+        run(api, settings={"pod_deletion": {"dra_drivers": "net.example.com"}})
