@@ -120,7 +120,7 @@ class HeldClaims:
 
     def labels(self, pod: Pod) -> str:
         """The pod's claims as a person reads them, "" without any."""
-        return ", ".join(claim.label for claim in self.of(pod))
+        return _some([claim.label for claim in self.of(pod)], ", ")
 
     def objection(self, pod: Pod) -> Blocker | None:
         """The Blocker that a missing plugin is to the pod's eviction, or None."""
@@ -153,10 +153,11 @@ def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collect
 def holders(pods: Sequence[Pod], claims: HeldClaims) -> str | None:
     """A clause that names the pods of one node that hold claims, with their claims and drivers; None when there is none."""
     told = ["%s (%s)" % (pod.label, claims.labels(pod)) for pod in pods if claims.of(pod)]
-    if not told:
-        return None
-    more = " and %d more" % (len(told) - _SHOWN) if len(told) > _SHOWN else ""
-    return "pods that hold ResourceClaims: %s%s" % ("; ".join(told[:_SHOWN]), more)
+    return "pods that hold ResourceClaims: %s" % _some(told, "; ") if told else None
+
+
+def _some(names: Sequence[str], separator: str) -> str:
+    return separator.join(names[:_SHOWN]) + (" and %d more" % (len(names) - _SHOWN) if len(names) > _SHOWN else "")
 
 
 def _keys(pod: Pod) -> Iterator[tuple[str, str]]:
