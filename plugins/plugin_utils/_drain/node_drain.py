@@ -244,6 +244,8 @@ def _why_there(pod: Pod, attempt: _Attempt | None, budgets: Budgets, claims: Hel
     if attempt is not None and attempt.returned:
         why = "it was started on the cordoned node while others were evicted: it tolerates the cordon"
         return Blocker(RETURNING, pod, why)
+    if attempt is None and pod.kubelet_plugin and not pod.terminating:
+        return Blocker(TERMINATING, pod, "it leaves after the pods that hold ResourceClaims")
     return _still_there(pod, claims)
 
 

@@ -300,6 +300,20 @@ def test_the_plugin_of_a_dra_driver_leaves_last(api, cluster, time):
     assert api.evicted == ["web", "job", "a-plugin"] and time.now >= 20
 
 
+def test_a_plugin_that_waits_for_a_pod_that_cannot_leave(api, cluster, time):
+    api.put(CLAIMS, claim("net", driver="net.example.com"))
+    api.put(SLICES, resource_slice("net.example.com"))
+    plugin = pod("plugin", labels={"app": "plugin"}, volumes=plugin_volumes("net.example.com"))
+    api.put(PODS, plugin, holding(pod("job"), "net"))
+    api.put(BUDGETS, budget(allowed=0))
+    with pytest.raises(drain_blocker.Blocked) as caught:
+        time.drain(cluster, drain={"timeout": 30}).evict_others()
+    assert "train/plugin (ReplicaSet train/web-5d4f) cannot be evicted: it leaves after the pods that hold ResourceClaims" in str(
+        caught.value
+    )
+    assert api.evicted == []
+
+
 def test_a_plugin_that_waited_did_not_come_back(api, cluster, time):
     """Its eviction begins late; nobody shall take it for a pod that tolerates the cordon."""
     api.put(CLAIMS, claim("net", driver="net.example.com"))
