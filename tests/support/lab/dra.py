@@ -1,18 +1,18 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kubernetes' example of a DRA driver on the lab: a DaemonSet, as drivers are deployed, and pods with ResourceClaims of it."""
+"""Kubernetes' example of a DRA driver on the lab, and pods with ResourceClaims of it."""
 
 from __future__ import annotations
 
 import json
 
-from support.lab.workloads import PULL_SECRET, Team
+from support.lab.workloads import PULL_SECRET, Team, waiting
 from support.paths import CHECKOUT
 from support.patience import PATIENCE, RUN_PATIENCE
 
 DRIVER = "test-driver.cdi.k8s.io"
-NAME = "dra-plugin"  # of the DaemonSet, and what it needs
+NAME = "dra-plugin"  # of what runs the driver's plugin, and what that needs
 RBAC = "rbac.authorization.k8s.io"
 RESOURCE = "resource.k8s.io"
 # https://github.com/kubernetes/kubernetes/blob/v1.37.2/test/e2e/dra/test-driver/deploy/example/plugin-permissions.yaml
@@ -33,7 +33,8 @@ DIRECTORIES = {
 
 
 class DraTeam(Team):
-    """A namespace with the driver on the nodes that have the label `label`: none at first. Leaving frees its claims and removes it."""
+    """A namespace with the driver's plugin on nodes that have the label `label`: none at first. Leaving frees its claims and removes
+    it."""
 
     def __init__(self, lab, name: str) -> None:
         super().__init__(lab, name)
@@ -41,7 +42,6 @@ class DraTeam(Team):
 
     def create(self) -> None:
         super().create()
-        image = self.lab._run([str(CHECKOUT / "lab" / "dra-driver")], timeout=RUN_PATIENCE).stdout.strip()
         meta = {"name": NAME, "namespace": self.name}
         role = {"name": f"{self.name}-{NAME}"}
         subject = {"kind": "ServiceAccount", **meta}
@@ -67,7 +67,22 @@ class DraTeam(Team):
                 "metadata": {"name": "device", "namespace": self.name},
                 "spec": {"spec": {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": self.name}}]}}},
             },
-            {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": self._plugin(image)},
+        )
+
+    def run_plugin(self, kind: str) -> None:
+        """Have a DaemonSet run the plugin, as drivers are deployed mostly; or a Deployment, whose pod a drain evicts."""
+        other = {"DaemonSet": "deployment", "Deployment": "daemonset"}[kind]
+        self.lab.kubectl("delete", other, NAME, "-n", self.name, "--ignore-not-found")
+        spec = self._plugin(self.lab._run([str(CHECKOUT / "lab" / "dra-driver")], timeout=RUN_PATIENCE).stdout.strip())
+        if kind == "Deployment":
+            spec.update(replicas=1, strategy={"type": "Recreate"})
+        self.apply(
+            {
+                "apiVersion": "apps/v1",
+                "kind": kind,
+                "metadata": {"name": NAME, "namespace": self.name, "labels": {"app": NAME}},
+                "spec": spec,
+            }
         )
 
     def _plugin(self, image: str) -> dict:
@@ -85,7 +100,6 @@ class DraTeam(Team):
         spec = {
             "serviceAccountName": NAME,
             "nodeSelector": {self.label: "yes"},
-            "tolerations": [{"operator": "Exists"}],
             "imagePullSecrets": [{"name": PULL_SECRET}],
             "terminationGracePeriodSeconds": 5,
             "containers": [container],
@@ -98,10 +112,8 @@ class DraTeam(Team):
             if "deletionTimestamp" in pod["metadata"] and pod["spec"].get("resourceClaims"):
                 self.start(pod["spec"]["nodeName"])
         role = f"{self.name}-{NAME}"
-        pods = [pod["metadata"]["name"] for pod in self.lab.pods(self.name) if pod["spec"].get("resourceClaims")]
-        if pods:
-            self.lab.kubectl("delete", "deployment", "--all", "-n", self.name)
-            self.lab.wait_for(lambda: not self.holders(), PATIENCE, "no pod holds a claim", 0.5)
+        self.lab.kubectl("delete", "deployment", "-n", self.name, f"--selector=app!={NAME}")
+        self.lab.wait_for(lambda: not self.holders(), PATIENCE, "no pod holds a claim", 0.5)
         super().remove()
         for kind in ("clusterrole", "clusterrolebinding"):
             self.lab.kubectl("delete", kind, role, "--ignore-not-found")
@@ -138,12 +150,12 @@ class DraTeam(Team):
         return sorted(entry["ClaimName"] for entry in _entries(state) if entry.get("Namespace") == self.name)
 
     def deploy_holder(self, name: str, node: str) -> str:
-        """A Deployment whose one pod holds a claim of the driver on a node; the claim's name."""
+        """A Deployment whose one pod holds a claim of the driver on a node, and takes its time to end; the claim's name."""
         labels = {"app": name}
         container = {
             "name": "main",
             "image": self.image,
-            "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"],
+            "command": ["sh", "-c", waiting(3)],
             "resources": {"claims": [{"name": "device"}]},
         }
         spec = {
