@@ -23,6 +23,7 @@ URL = "https://github.com/Ascend/mind-cluster.git"
 TRAINS = {version[1:].rpartition(".")[0]: version for version in addons.MINDCLUSTER_VERSIONS}
 REPOSITORY = "upstream"  # in the lab's registry: upstream/npu-exporter
 CLONE_SECONDS = 600
+BUILD_SECONDS = 1800
 PARTS = ("component/ascend-common", "component/ascend-device-plugin", "component/npu-exporter")
 
 
@@ -86,12 +87,12 @@ def _archives(lab: Lab, step: Step, version: str) -> Path:
             source = target / "source"
             fetch(step, version, source)
             for program in PROGRAMS:
-                _build(lab, step, program, version, source, target)
+                build(lab, step, program, version, source, target)
             shutil.rmtree(source)
-            build = LAB_SOURCE / "sim" / "build.py"
+            script = LAB_SOURCE / "sim" / "build.py"
             for program in PROGRAMS:
                 reference = f"localhost/{_repository(program.name)}:{version}"
-                step.run(sys.executable, "-B", build, "--out", target / program.name, "--image", reference)
+                step.run(sys.executable, "-B", script, "--out", target / program.name, "--image", reference)
                 shutil.rmtree(target / program.name)
             shutil.rmtree(target / "base", ignore_errors=True)
     return final
@@ -126,7 +127,7 @@ def fetch(step: Step, version: str, target: Path) -> None:
         shutil.rmtree(clone)
 
 
-def _build(lab: Lab, step: Step, program: Program, version: str, source: Path, target: Path) -> None:
+def build(lab: Lab, step: Step, program: Program, version: str, source: Path, target: Path) -> None:
     """Compile a program as its own build script does."""
     module = source / program.module
     match = re.search(r"^go ([0-9.]+)$", (module / "go.mod").read_text(encoding="utf-8"), re.M)
@@ -135,7 +136,9 @@ def _build(lab: Lab, step: Step, program: Program, version: str, source: Path, t
     shutil.copytree(module / "build", target / program.name)
     values = {"BuildName": program.binary, "BuildVersion": f"{version}_linux-{os.uname().machine}", "BuildScene": "center"}
     flags = " ".join(f"-X {program.variables}.{name}={value}" for name, value in values.items())
-    step.run(
+    result = step.run(
+        "timeout",
+        BUILD_SECONDS,
         "nice",
         binaries.find_go(lab, step, max(minimum, binaries.GO_MINIMUM)),
         "build",
@@ -147,6 +150,11 @@ def _build(lab: Lab, step: Step, program: Program, version: str, source: Path, t
         "-o",
         target / program.name / program.binary,
         program.package,
+        check=False,
         cwd=module,
         env={"CGO_ENABLED": "1", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"},
     )
+    if result.returncode != 0:
+        raise LabError(
+            f"{program.binary} {version} cannot be built: it needs gcc, and the Go modules from the proxy that GOPROXY names"
+        )

@@ -85,3 +85,15 @@ def test_a_site_that_never_answers(step, tmp_path, monkeypatch):
     monkeypatch.setattr(upstream, "CLONE_SECONDS", 1)
     with pytest.raises(LabError, match="cannot be reached"):
         upstream.fetch(step, "v26.1.0", tmp_path / "source")
+
+
+def test_a_program_that_cannot_be_built(lab, step, tmp_path, monkeypatch):
+    fake = tmp_path / "bin" / "go"
+    write(fake, "#!/bin/sh\n[ $1 = version ] && echo go version go9.9.9 && exit\nexit 1\n", mode=0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    program = upstream.PROGRAMS[0]
+    module = tmp_path / "source" / program.module
+    write(module / "go.mod", "module x\n\ngo 1.26\n")
+    write(module / "build" / "Dockerfile", "FROM x\n")
+    with pytest.raises(LabError, match=r"^device-plugin v26.1.0 cannot be built: it needs gcc, and the Go modules from the proxy"):
+        upstream.build(lab, step, program, "v26.1.0", tmp_path / "source", tmp_path / "target")
