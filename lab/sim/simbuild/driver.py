@@ -132,7 +132,7 @@ def make_modules(product: Product, version: str, target: Path, fault: str = "") 
 
 
 def make_programs(version: str, libraries: Path, tools: Path) -> None:
-    """Compile the libraries and npu-smi: without RPATH, so that they are found only where a host was told to look."""
+    """Compile the libraries, npu-smi and hccn_tool: without RPATH, so that they are found only where a host was told to look."""
     common, private = libraries / "common", libraries / "driver"
     for directory in (common, private, tools):
         directory.mkdir(parents=True, exist_ok=True)
@@ -163,18 +163,19 @@ def make_programs(version: str, libraries: Path, tools: Path) -> None:
             "-o",
             target / f"lib{source}.so",
         )
-    run(
-        *build,
-        *sorted((DRIVER / "npu-smi").glob("*.c")),
-        f'-DTOOL_VERSION="{version}"',
-        "-lc_sec",
-        "-ldrvdsmi_host",
-        "-lmmpa",
-        "-lascend_hal",
-        "-ldcmi",
-        "-o",
-        tools / "npu-smi",
-    )
+    for tool in ("npu-smi", "hccn_tool"):
+        run(
+            *build,
+            *sorted((DRIVER / tool).glob("*.c")),
+            f'-DTOOL_VERSION="{version}"',
+            "-lc_sec",
+            "-ldrvdsmi_host",
+            "-lmmpa",
+            "-lascend_hal",
+            "-ldcmi",
+            "-o",
+            tools / tool,
+        )
 
 
 def _version_info(product: Product, version: str) -> str:

@@ -65,8 +65,12 @@ class Silicon:
 
     def npu_smi(self, *arguments: str, found: bool = True) -> subprocess.CompletedProcess:
         """Run npu-smi; `found`: whether the loader is told where its libraries are."""
+        return self.run("npu-smi", *arguments, found=found)
+
+    def run(self, tool: str, *arguments: str, found: bool = True) -> subprocess.CompletedProcess:
+        """Run a program of the driver; `found` as above."""
         libraries = f"{self.tree}/lib64/driver:{self.tree}/lib64/common" if found else ""
         environment = {**os.environ, "LD_LIBRARY_PATH": libraries, **self.environment()}
         return subprocess.run(
-            [self.tree / "tools" / "npu-smi", *arguments], env=environment, capture_output=True, text=True, check=False, timeout=20
+            [self.tree / "tools" / tool, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=20
         )

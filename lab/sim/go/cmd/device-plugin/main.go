@@ -20,6 +20,7 @@ import (
 	"npuops/labsim/internal/healthz"
 	"npuops/labsim/internal/library"
 	"npuops/labsim/internal/logging"
+	"npuops/labsim/internal/query"
 	"npuops/labsim/internal/release"
 )
 
@@ -51,10 +52,19 @@ func main() {
 
 func run(options options) error {
 	nodeName, hostIP := os.Getenv("NODE_NAME"), os.Getenv("HOST_IP")
-	if err := library.Check(); err != nil {
+	var chips []query.Chip
+	var kind deviceplugin.Kind
+	limit := time.Duration(options.deviceResetTimeout) * time.Second
+	err := release.Try(limit, func() error {
+		err := library.Check()
+		if err == nil {
+			chips, kind, err = deviceplugin.Find(limit)
+		}
+		if err != nil {
+			logging.Error("%v", err)
+		}
 		return err
-	}
-	chips, kind, err := deviceplugin.Find(time.Duration(options.deviceResetTimeout) * time.Second)
+	})
 	if err != nil {
 		return err
 	}
@@ -128,7 +138,7 @@ func parse() options {
 	flag.IntVar(&o.hotReset, "hotReset", -1, "hot reset mode, -1 to 2; not simulated")
 	flag.UintVar(&o.shareDevCount, "shareDevCount", 1, "share of a device, 1 to 100; not simulated")
 	flag.IntVar(&o.thirdPartyScanDelay, "thirdPartyScanDelay", 300, "seconds")
-	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", 60, "seconds to wait for chips, 10 to 600")
+	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", release.ResetTimeout(), "seconds to wait for chips, 10 to 600")
 	flag.Parse()
 	return o
 }

@@ -55,15 +55,22 @@ func run(options options) error {
 	if err := options.check(); err != nil {
 		return err
 	}
-	if err := library.Check(); err != nil {
-		return fmt.Errorf("new npu collector failed, error is %w", err)
-	}
 	endpoint := options.endpoint
 	if endpoint == "" {
 		endpoint = sockets[options.containerMode]
 	}
 	limit := time.Duration(options.deviceResetTimeout) * time.Second
-	collector, err := exporter.NewCollector(&exporter.Containers{Endpoint: endpoint}, limit)
+	var collector *exporter.Collector
+	err := release.Try(limit, func() error {
+		err := library.Check()
+		if err == nil {
+			collector, err = exporter.NewCollector(&exporter.Containers{Endpoint: endpoint}, limit)
+		}
+		if err != nil {
+			logging.Error("%v", err)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("new npu collector failed, error is %w", err)
 	}
@@ -121,7 +128,7 @@ func parse() options {
 	flag.IntVar(&o.cacheSize, "cacheSize", 102400, "1 to 1024000")
 	flag.IntVar(&o.profilingTime, "profilingTime", 200, "1 to 2000")
 	flag.IntVar(&o.hccsBWProfilingTime, "hccsBWProfilingTime", 200, "1 to 1000")
-	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", 60, "seconds to wait for chips, 10 to 600")
+	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", release.ResetTimeout(), "seconds to wait for chips, 10 to 600")
 	flag.Parse()
 	if !release.Is73() && (o.updateTime < 1 || o.updateTime > 60) {
 		o.updateTime = interval

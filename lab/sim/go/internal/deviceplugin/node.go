@@ -100,9 +100,9 @@ func (n *Node) Report(all, unhealthy, used []string) error {
 	})
 	resource := n.kind.Resource
 	devices := map[string]string{resource: strings.Join(free, ","), resource + "-Unhealthy": strings.Join(unhealthy, ","),
-		resource + "-Fault": faultList(unhealthy), resource + "-Recovering": ""}
+		resource + "-Fault": faultList(unhealthy)}
 	if n.kind.Event {
-		devices[resource+"-NetworkUnhealthy"] = ""
+		devices[resource+"-NetworkUnhealthy"], devices[resource+"-Recovering"] = "", ""
 	}
 	key := fmt.Sprint(devices)
 	if key == n.last && time.Since(n.when) < 5*time.Minute {
@@ -118,13 +118,17 @@ func (n *Node) Report(all, unhealthy, used []string) error {
 	if err != nil {
 		return err
 	}
+	data := cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": "",
+		"Description": "Chips of the node; to take one back after a repair, remove it from ManuallySeparateNPU."}
+	if !release.Is73() {
+		data["UpgradeFaultReason"] = "{}"
+	}
 	name := "mindx-dl-deviceinfo-" + n.name
 	err = n.createOrUpdate("/api/v1/namespaces/kube-system/configmaps", name, cluster.Object{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": cluster.Object{"name": name, "namespace": "kube-system",
 			"labels": cluster.Object{"mx-consumer-cim": "true"}},
-		"data": cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": "",
-			"Description": "Chips of the node; to take one back after a repair, remove it from ManuallySeparateNPU."},
+		"data": data,
 	})
 	if err == nil {
 		n.last, n.when = key, time.Now()

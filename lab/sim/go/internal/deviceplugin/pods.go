@@ -19,6 +19,7 @@ import (
 
 	"npuops/labsim/internal/cluster"
 	"npuops/labsim/internal/logging"
+	"npuops/labsim/internal/release"
 )
 
 const podResources = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -89,24 +90,10 @@ func (p *Pods) allocated() (map[string][]string, error) {
 }
 
 func (p *Pods) annotate(pod any, namespace, name string, ids []string) error {
-	sort.Strings(ids)
-	list := strings.Join(ids, ",")
-	devices := make([]map[string]string, 0, len(ids))
-	numbers := make([]int, 0, len(ids))
-	for _, id := range ids {
-		numbers = append(numbers, number(id))
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		devices = append(devices, map[string]string{"device_id": strconv.Itoa(n), "device_ip": ""})
-	}
-	configuration, err := json.Marshal(map[string]any{"pod_name": name, "server_id": cluster.Text(pod, "metadata", "uid"),
-		"host_ip": p.host, "super_pod_id": noSuperPod, "devices": devices})
+	wanted, err := p.annotations(name, cluster.Text(pod, "metadata", "uid"), ids)
 	if err != nil {
 		return err
 	}
-	wanted := map[string]string{"huawei.com/kltDev": list, "huawei.com/AscendReal": list, p.kind.Resource: list,
-		"ascend.kubectl.kubernetes.io/ascend-910-configuration": string(configuration)}
 	missing := cluster.Object{}
 	for key, value := range wanted {
 		if cluster.Text(pod, "metadata", "annotations", key) != value {
@@ -118,6 +105,38 @@ func (p *Pods) annotate(pod any, namespace, name string, ids []string) error {
 	}
 	patch := cluster.Object{"metadata": cluster.Object{"annotations": missing}}
 	return p.api.Patch("/api/v1/namespaces/"+namespace+"/pods/"+name, patch)
+}
+
+// device is a chip in a pod's annotation, with what a chip without address and super pod has there.
+type device struct {
+	ID      string `json:"device_id"`
+	Address string `json:"device_ip"`
+	SuperID string `json:"super_device_id"`
+}
+
+// annotations are those of a pod that has these chips.
+func (p *Pods) annotations(name, uid string, ids []string) (map[string]string, error) {
+	sort.Strings(ids)
+	list := strings.Join(ids, ",")
+	numbers := make([]int, 0, len(ids))
+	for _, id := range ids {
+		numbers = append(numbers, number(id))
+	}
+	slices.Sort(numbers)
+	annotations := map[string]string{"huawei.com/kltDev": list, "huawei.com/AscendReal": list}
+	if release.Is73() {
+		// It has no configuration of chips without an address.
+		annotations[p.kind.Resource] = list
+		return annotations, nil
+	}
+	devices := make([]device, 0, len(ids))
+	for _, n := range numbers {
+		devices = append(devices, device{strconv.Itoa(n), "-1", "0"})
+	}
+	text, err := json.Marshal(map[string]any{"pod_name": name, "server_id": uid, "host_ip": p.host, "super_pod_id": noSuperPod,
+		"devices": devices, "rack_id": 0, "server_index": strconv.Itoa(noSuperPod), "server_ip": p.host})
+	annotations["ascend.kubectl.kubernetes.io/ascend-910-configuration"] = string(text)
+	return annotations, err
 }
 
 // Watch keeps a list and watch of the node's pods open, as upstream's informer does.

@@ -12,18 +12,26 @@ import (
 
 	"npuops/labsim/internal/logging"
 	"npuops/labsim/internal/query"
+	"npuops/labsim/internal/release"
 )
 
 const program = "npu-exporter"
+
+// listEvery is how often the list of chips is read. Between two of these, what is asked are the chips of the list.
+const listEvery = time.Minute
 
 // Collector looks at chips and containers from time to time; a scrape gets what it saw last.
 type Collector struct {
 	containers *Containers
 	lock       sync.Mutex
-	chips      []query.Chip
-	up         bool
+	list       []query.Chip // all chips, as they were when they were listed
+	listed     time.Time
+	reply      query.Reply // what the driver said last
 	owners     map[int]Owner
 	at         time.Time
+	cards      int // what 26.1 tells of the node, however the driver is
+	driver     string
+	started    time.Time
 }
 
 // NewCollector waits up to limit for chips. A driver that answers with an error is given up at once.
@@ -34,7 +42,9 @@ func NewCollector(containers *Containers, limit time.Duration) (*Collector, erro
 			return nil, fmt.Errorf("get card list failed, error code: %d", reply.Result)
 		}
 		if len(reply.Chips) > 0 {
-			return &Collector{containers: containers, chips: reply.Chips, up: true, at: time.Now()}, nil
+			c := &Collector{containers: containers, driver: reply.Driver, started: time.Now()}
+			c.take(reply, nil, time.Now())
+			return c, nil
 		}
 		if waited >= limit {
 			return nil, errors.New("no cards found")
@@ -43,7 +53,7 @@ func NewCollector(containers *Containers, limit time.Duration) (*Collector, erro
 	}
 }
 
-// Watch looks every period. It does not return. Chips that a wedged driver does not list stay in the list.
+// Watch looks every period. It does not return.
 func (c *Collector) Watch(period time.Duration) {
 	for ; ; time.Sleep(period) {
 		reply := query.Ask(program)
@@ -51,12 +61,20 @@ func (c *Collector) Watch(period time.Duration) {
 		if err != nil {
 			logging.Error("failed to get container info: %v", err)
 		}
-		c.lock.Lock()
-		c.up, c.owners, c.at = reply.Result == 0, owners, time.Now()
-		if c.up && len(reply.Chips) > 0 {
-			c.chips = reply.Chips
-		}
-		c.lock.Unlock()
+		c.take(reply, owners, time.Now())
+	}
+}
+
+// take keeps what was seen. The list of a driver that does not answer is empty.
+func (c *Collector) take(reply query.Reply, owners map[int]Owner, now time.Time) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.reply, c.owners, c.at = reply, owners, now
+	if reply.Result == 0 {
+		c.cards = cards(reply.Chips)
+	}
+	if now.Sub(c.listed) >= listEvery {
+		c.list, c.listed = reply.Chips, now
 	}
 }
 
@@ -64,5 +82,9 @@ func (c *Collector) Watch(period time.Duration) {
 func (c *Collector) Text() string {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	return Text(c.chips, c.up, c.owners, c.at)
+	text := Text(c.list, c.reply, c.owners, c.at)
+	if release.Is73() {
+		return text
+	}
+	return text + Base(c.cards, c.driver, c.started)
 }

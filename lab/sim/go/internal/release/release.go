@@ -8,6 +8,7 @@ package release
 import (
 	"os"
 	"strings"
+	"time"
 )
 
 // Name is the release, such as v26.1.0: the tag of the image, which has it in its environment.
@@ -20,3 +21,26 @@ func Name() string {
 
 // Is73 tells the train 7.3 from those after it.
 func Is73() bool { return strings.HasPrefix(Name(), "v7.3.") }
+
+// ResetTimeout is the default of -deviceResetTimeout, in seconds.
+func ResetTimeout() int {
+	if Is73() {
+		return 60
+	}
+	return 600
+}
+
+// Sleep waits between two tries.
+var Sleep = time.Sleep
+
+// Try calls start. What fails at the start ends a program of 7.3 at once; one of 26.1 tries again every 10 s, up to limit.
+func Try(limit time.Duration, start func() error) error {
+	const pause = 10 * time.Second
+	for waited := pause; ; waited += pause {
+		err := start()
+		if err == nil || Is73() || waited >= limit {
+			return err
+		}
+		Sleep(pause)
+	}
+}
