@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import gc
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,8 @@ from simulator.schedule import make
 from simulator.simulation import simulate
 
 _CHUNK = 250
+# Schedules.
+_COLLECT = 50
 
 
 @dataclasses.dataclass
@@ -50,7 +53,12 @@ def run(seeds: Sequence[int], jobs: int | None = None) -> Tally:
 
 def _some(seeds: Iterable[int]) -> Tally:
     tally = Tally()
-    for seed in seeds:
+    # What a schedule leaves in cycles is little, and looking for it all the time costs a tenth of the time.
+    gc.disable()
+    gc.freeze()
+    for number, seed in enumerate(seeds):
+        if number % _COLLECT == 0:
+            gc.collect()
         result = simulate(make(seed))
         tally.schedules += 1
         tally.calls += result.calls

@@ -231,6 +231,13 @@ DEFECTS = (
         '                "resourceVersion": node["metadata"]["resourceVersion"],\n                "labels"',
         '                "labels"',
     ),
+    Defect(
+        "kind-forgotten-on-takeover",
+        "A run that planned while the host did not answer takes its slot for a node of no kind: others no longer wait for it.",
+        "_maintenance/slots.py",
+        'return known if pool and known and known.split(" ")[-1] == pool.split(" ")[-1] else pool',
+        "return pool",
+    ),
 )
 
 

@@ -20,6 +20,9 @@ from typing import Any, NoReturn
 NODE_NAME = r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
+# The name of a field that is told as it is.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
 # Levels of objects and lists. What is nested more deeply than copy and repr can follow must not come in.
 _MOST_LEVELS = 32
 
@@ -38,11 +41,13 @@ def load(text: object, most: int) -> Any:
     if len(text) > most:
         raise Misfit("it has %d characters, which is more than %d" % (len(text), most))
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        value = _DECODER.decode(text)
     except RecursionError:
         raise Misfit("it is nested too deeply") from None
     except ValueError as exc:
         raise Misfit("it is not JSON (%s)" % exc) from None
+    if text.count("[") + text.count("{") < _MOST_LEVELS:
+        return value
     level = [value]
     for _number in range(_MOST_LEVELS):
         level = [inner for entry in level for inner in _entries(entry)]
@@ -63,6 +68,9 @@ def _finite(text: str) -> float:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError("%s is no number" % name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
 
 
 def text(most: int = 1024, pattern: str | None = None, called: str = "such a string") -> Shape:
@@ -186,7 +194,7 @@ def _dictionary(value: Any, where: str, most: int) -> None:
 
 
 def _inside(where: str, name: str) -> str:
-    name = name if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name) else shown(name)
+    name = name if _PLAIN_NAME.fullmatch(name) else shown(name)
     return "%s.%s" % (where, name) if where else name
 
 

@@ -86,7 +86,9 @@ class Adoption:
         cordoned = lost and maintenance_record.state(node) != maintenance_record.CORDON
         ours = by == maintenance_record.CORDON_MANAGER or (by is None and cordoned)
         record.update(step=step, unschedulable=maintenance_record.unschedulable(node) and not ours, times={step: now})
-        if lost and kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused":
+        # Or those of the maintenance before, which failed and left them so.
+        paused = lost or maintenance_record.left_paused(node)
+        if paused and kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused":
             record["times"][PAUSED] = now
         return record
 

@@ -256,7 +256,7 @@ class Beginning:
         marks = last.get("times", {})
         if maintenance_record.left_cordoned(node):
             record["times"][LEFT] = marks[LEFT]
-        if PAUSED in marks and (LEFT in marks or last.get("outcome") == "failed"):
+        if maintenance_record.left_paused(node):
             record["times"][PAUSED] = marks[PAUSED]
         record = self._purpose.begin(record, node, view, now)
         return Change(record, maintenance_record.reboot_required_label(node, record))

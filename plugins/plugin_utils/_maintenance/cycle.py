@@ -359,6 +359,8 @@ class Cycle:
                 self._log.step(maintenance_record.VALIDATION, times=times)
                 return None
         except Invalid as exc:
+            # What another machine says under this one's address is no reason to give up a driver.
+            self._work.refuse_another_node()
             return self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
         self._log.step(maintenance_record.UNCORDON)
         return None

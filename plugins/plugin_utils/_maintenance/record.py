@@ -226,6 +226,12 @@ def left_cordoned(node: Object) -> bool:
     return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
 
 
+def left_paused(node: Object) -> bool:
+    """Whether the components are paused because of how its last maintenance ended."""
+    marks = last(node).get("times") or {}
+    return PAUSED in marks and (LEFT in marks or last(node).get("outcome") == "failed")
+
+
 # --- approval ---
 
 

@@ -127,7 +127,8 @@ class Slots:
             if why:
                 return why
             slots["max"] = number
-            holders[node] = self._holder(run, recovers, pool if pool not in _proved(slots) else None)
+            kind = _kind(pool, mine)
+            holders[node] = self._holder(run, recovers, kind if kind not in _proved(slots) else None)
             return None
 
         return self._write(decide)
@@ -160,8 +161,10 @@ class Slots:
         """Have a slot for a node whose record is this run's already: it is in maintenance, however many others are."""
 
         def decide(slots: LeaseState) -> None:
-            if slots["holders"].get(node, {}).get("run") != run:
-                slots["holders"][node] = self._holder(run, recovers, pool if pool not in _proved(slots) else None)
+            mine = slots["holders"].get(node)
+            if mine is None or mine["run"] != run:
+                kind = _kind(pool, mine)
+                slots["holders"][node] = self._holder(run, recovers, kind if kind not in _proved(slots) else None)
 
         self._write(decide)
 
@@ -317,6 +320,12 @@ def _take_out(slots: LeaseState, node: str, works: str | None) -> None:
     # The node may have got another one than it was first of its kind with.
     if works and pool and pool.split(" ")[-1] == works and pool not in _proved(slots):
         slots["proved"] = (_proved(slots) + [pool])[-_MOST_PROVED:]
+
+
+def _kind(pool: str | None, before: SlotHolder | None) -> str | None:
+    """``pool``, as the run ``before`` knew it: it may have asked the host, and this one planned while the host did not answer."""
+    known = (before or {}).get("pool")
+    return known if pool and known and known.split(" ")[-1] == pool.split(" ")[-1] else pool
 
 
 def _first_of(slots: LeaseState, pool: str | None) -> Wait | None:

@@ -109,7 +109,7 @@ class PlannedNode:
             "order": self.order,
             "canary": self.canary,
             "later": self.later,
-            "pool": self.pool if self.target else None,
+            "pool": self.pool if self.target or self.record else None,
             "proved": self.proved,
             "family": self.checked.family.get("name"),
             "family_key": self.checked.family.get("key"),

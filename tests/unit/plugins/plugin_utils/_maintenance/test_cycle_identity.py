@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from support.fleet.commands_bench import Commands
@@ -40,6 +41,29 @@ def test_what_validates_on_another_host_does_not_confirm_this_node(is_node):
     # Of another node it is certain at once; a node may take a moment to tell of a reboot.
     assert (bench.world.clock.now() - began < 100) is is_node
     bench.host = own
+    assert bench.run(run="run-2")["outcome"] == "done"
+    bench.assert_upgraded()
+
+
+@pytest.mark.parametrize("call", ["validate", "confirmed"])
+def test_what_another_host_says_gives_up_no_driver(call):
+    """In the middle of a validation the address leads to another node, whose driver is another one, for a while."""
+    bench = Bench()
+    own, other = bench.host, bench.world.add("npu-b", release=OLD, state=None)
+    asked = getattr(own, call)
+
+    def crossed(*_arguments):
+        own.view = other.view
+        if call == "confirmed":
+            raise NpuError("The host was rebooted since.")
+        return {"valid": False, "checks": [], "msg": "another machine"}
+
+    setattr(own, call, crossed)
+    outcome = bench.run()
+    assert outcome["outcome"] == "halted" and "is not the node npu-a of the cluster" in outcome["reason"]
+    assert bench.labels[STATE] == "validation-required" and other.generation == 0
+    setattr(own, call, asked)
+    del own.view
     assert bench.run(run="run-2")["outcome"] == "done"
     bench.assert_upgraded()
 

@@ -112,6 +112,21 @@ def watched():
     return bench, waited_for
 
 
+def test_components_that_a_failed_upgrade_left_paused_return_with_the_driver():
+    """The upgrade ended as failed, with neither driver working, and the host is in its trial boot all the same."""
+    bench = Commands()
+    bench.host.broken = {OLD, NEW}
+    assert bench.upgrade()[1]["outcome"] == "failed"
+    assert bench.labels[COMPONENTS] == "paused" and bench.cordoned and RECORD not in bench.annotations
+    bench.host.broken = set()
+    bench.host.trial = {"release": NEW, "generation": bench.host.generation, "boot_id": bench.host.boot_id}
+    bench.host.driver = NEW
+    (entry,) = bench.plan(retry=True, clear_halt=True).entries
+    assert entry.verdict == "on-trial"
+    assert bench.upgrade(retry=True, clear_halt=True)[1]["outcome"] == "done"
+    assert bench.labels[COMPONENTS] == "enabled" and not bench.cordoned and bench.host.good == NEW
+
+
 @pytest.mark.parametrize("gives_up", [False, True])
 def test_a_trial_that_does_not_validate_goes_back_with_one_reboot(gives_up):
     bench, waited_for = watched()

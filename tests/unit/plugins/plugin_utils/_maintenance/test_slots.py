@@ -233,6 +233,21 @@ def test_the_first_of_its_kind_goes_alone(world, slots):
     assert not slots.check("npu-b", "run-2") and not slots.check("npu-z", "run-1")
 
 
+@pytest.mark.parametrize("how", ["take", "hold"])
+def test_a_node_stays_the_first_of_its_kind_when_another_run_takes_it_over(world, slots, how):
+    """The other run planned while the host did not answer, and does not know what it is."""
+
+    def takes_over(run, pool):
+        while (slots.take("npu-a", run, 3, pool=pool) if how == "take" else slots.hold("npu-a", run, pool=pool)) is not None:
+            world.clock.sleep(31)
+        return world.slots()["holders"]["npu-a"]["pool"]
+
+    slots.take("npu-a", "dead", 3, pool="910B new")
+    assert takes_over("run-2", " new") == "910B new"
+    assert slots.take("npu-b", "run-1", 3, pool="910B new").startswith("npu-a is the first of its kind")
+    assert takes_over("run-3", " newer") == " newer", "it gets another driver now"
+
+
 def test_the_first_one_ended_well_and_its_run_was_killed_before_it_gave_the_slot_back(world, slots):
     slots.take("npu-a", "dead", 3, pool="910B new")
     ended = {
