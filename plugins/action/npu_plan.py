@@ -45,6 +45,15 @@ class ActionModule(HostsAction):
         "reason": {"type": "str", "choices": list(rollout_settings.REASONS), "default": "upgrade"},
         "settings": {"type": "dict", "default": {}},
         "enforce": {"type": "bool", "default": False},
+        "components": {
+            "type": "dict",
+            "default": {},
+            "options": {
+                "train": {"type": "str"},
+                "changes": {"type": "list", "elements": "str", "default": []},
+                "left_alone": {"type": "str"},
+            },
+        },
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +74,8 @@ class ActionModule(HostsAction):
             found = workload_search.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
             missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
-        plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, _lookups(cluster, snapshot, may_evict))
+        lookups = _lookups(cluster, snapshot, may_evict)
+        plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, lookups, params["components"])
         if found:
             plan.cluster_notes += drain_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]

@@ -45,6 +45,19 @@ class ActionModule(ClusterAction):
             },
             "apply_defaults": True,
         },
+        "components": {
+            "type": "dict",
+            "default": {},
+            "options": {
+                "order": {"type": "str"},
+                "from": {"type": "list", "elements": "str", "default": []},
+                "to": {"type": "str"},
+                "changes": {"type": "list", "elements": "str", "default": []},
+                "unfit": {"type": "list", "elements": "str", "default": []},
+                "problem": {"type": "str"},
+            },
+            "apply_defaults": True,
+        },
         "namespace": {"type": "str", "default": "npu-operator"},
         "directory": {"type": "path"},
     }
@@ -54,7 +67,9 @@ class ActionModule(ClusterAction):
         cluster = kube_retry.RetryingCluster(kube_client.connect(params), self._display.display, clock)
         rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
-        report = report_document.document(rows, params["run"], params["reason"], halted, clock.now(), params["workloads"])
+        report = report_document.document(
+            rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], params["components"]
+        )
         files, unwritten = self._write(params["directory"], report)
         problems = [text for text in (report_table.problem(report), unwritten) if text]
         return {

@@ -33,6 +33,22 @@ options:
     type: str
     choices: [upgrade, rollback]
     default: upgrade
+  components:
+    description: What M(npuops.ascend.npu_components) and a comparison of the components with their definitions came to.
+    type: dict
+    default: {}
+    suboptions:
+      train:
+        description: RV(npuops.ascend.npu_components#module:train).
+        type: str
+      changes:
+        description: What the comparison would change, RV(npuops.ascend.npu_objects#module:changes).
+        type: list
+        elements: str
+        default: []
+      left_alone:
+        description: RV(npuops.ascend.npu_components#module:left_alone).
+        type: str
   enforce:
     description:
       - Whether blocked nodes set RV(refusal). If so, C(on_blocked) in O(settings) decides. With V(refuse), a plan that is not
@@ -109,6 +125,13 @@ estimate_seconds:
   description: Estimated duration of the run, from past maintenances; null without any.
   returned: always
   type: int
+components:
+  description:
+    - What the run does with the components.
+    - C(order) is V(before) or V(after) if they change before or after the drivers, and null if they stay as they are. C(from) are
+      the trains of MindCluster that run now, C(to) is the wanted one, C(changes) are the objects that change.
+  returned: always
+  type: dict
 capacity:
   description: Capacity of the schedulable nodes by resource, each with allocatable, requested and free.
   returned: always

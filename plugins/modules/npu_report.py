@@ -85,6 +85,35 @@ options:
       problem:
         description: What could not be restored. Becomes part of RV(problem).
         type: str
+  components:
+    description: What the run did with the components, which becomes part of RV(report).
+    type: dict
+    default: {}
+    suboptions:
+      order:
+        description: V(before) or V(after) the drivers, RV(npuops.ascend.npu_plan#module:components). Not set if none changes.
+        type: str
+      from:
+        description: The trains of MindCluster before.
+        type: list
+        elements: str
+        default: []
+      to:
+        description: The train of MindCluster that was wanted.
+        type: str
+      changes:
+        description: The changes that were planned.
+        type: list
+        elements: str
+        default: []
+      unfit:
+        description: Why the components were not changed yet, as RV(npuops.ascend.npu_components#module:unfit) says.
+        type: list
+        elements: str
+        default: []
+      problem:
+        description: Why the components could not be changed. Becomes part of RV(problem).
+        type: str
   namespace:
     description: Namespace of the Lease C(npu-maintenance).
     type: str

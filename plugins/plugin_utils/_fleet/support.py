@@ -76,16 +76,34 @@ def judge_train(
             % (train, family, driver)
         ]
     _end_of_life(row, "MindCluster %s" % row["version"], today or datetime.date.today(), notes)
-    if _among(driver, row["drivers"]):
+    supported = train_supports(train, driver, family, rows)
+    if supported is None:
+        notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (train, driver, row["source"]))
+    if supported is not False:
         return [], notes
     others = [other["version"] for other in known if _among(driver, other["drivers"])]
-    if not others:
-        notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (train, driver, row["source"]))
-        return [], notes
     return [
         "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: %s supports it (%s)"
         % (train, ", ".join(row["drivers"]), driver, " or ".join(others), row["source"])
     ], notes
+
+
+def train_supports(train: str, driver: str, family: str | None, rows: dict[str, Any] | None = None) -> bool | None:
+    """Whether the train supports this version of the driver. None if nobody says so: then neither does any other train."""
+    known = [row for row in (table() if rows is None else rows)["mindcluster"] if family in row["families"]]
+    row = _row(known, train, lambda _row: True)
+    if row is None:
+        return None
+    if _among(driver, row["drivers"]):
+        return True
+    return False if any(_among(driver, other["drivers"]) for other in known) else None
+
+
+def drivers_of(train: str, family: str, rows: dict[str, Any] | None = None) -> list[str]:
+    """The drivers that the train supports on chips of the ``family``, as the table names them."""
+    known = [row for row in (table() if rows is None else rows)["mindcluster"] if family in row["families"]]
+    row = _row(known, train, lambda _row: True)
+    return list(row["drivers"]) if row else []
 
 
 def numbers(version: str | None) -> tuple[int, int] | None:

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
@@ -219,11 +220,12 @@ def document(
     halted: maintenance_halt.Halt | None,
     now: float,
     workloads: dict[str, Any] | None = None,
+    components: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report: a dict of what JSON knows, as the module npu_report documents it.
 
     ``reason``: upgrade, rollback or recovery; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
-    ``workloads``: {parked, restored, left, problem} of npu_workloads.
+    ``workloads``: {parked, restored, left, problem} of npu_workloads; ``components``: see _report.components.
     """
     workloads = workloads or {}
     nodes = [row.result() for row in all_rows]
@@ -249,6 +251,7 @@ def document(
             "left": workloads.get("left") or [],
             "problem": workloads.get("problem") or None,
         },
+        "components": report_components.document(components),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any, Iterator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import timeline as report_timeline
 
@@ -67,7 +68,8 @@ def _state(report: dict[str, Any]) -> tuple[str, str]:
     nodes = report["nodes"]
     if report["halted"]:
         return report_document.FAILED, "Halted"
-    if report_document.unfinished(nodes) or report["workloads"]["problem"]:
+    problems = report_components.problem(report["components"]) or report["workloads"]["problem"]
+    if report_document.unfinished(nodes) or problems:
         return report_document.FAILED, "Unfinished"
     if report_document.awaiting(nodes):
         return report_document.WAITING, "Waits for approval"
@@ -84,7 +86,9 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
             ("Until", _when(report["ended"])),
             ("Took", report_axis.words(report["seconds"])),
         ]
-    return facts + [("Nodes", str(len(report["nodes"])))]
+    facts.append(("Nodes", str(len(report["nodes"]))))
+    components = report_components.line(report["components"])
+    return facts + ([tuple(components.split(": ", 1))] if components else [])
 
 
 def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -102,6 +106,9 @@ def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
         nodes = len(report["nodes"])
         title = "%d of %d node%s did not succeed." % (len(bad), nodes, "" if nodes == 1 else "s")
         yield _banner(report_document.FAILED, title, command=_go_on(report))
+    components = report_components.problem(report["components"])
+    if components:
+        yield _banner(report_document.FAILED, components)
     if report["workloads"]["problem"]:
         title, *lines = report["workloads"]["problem"].splitlines()
         yield _banner(report_document.FAILED, title, lines=[line.strip() for line in lines])

@@ -24,11 +24,12 @@ except ImportError:
 KEYS = {
     "status": ("nodes", "problems", "storm"),
     "plan": (
-        "capacity", "cluster_notes", "cluster_reasons", "counts", "deferred", "due_nodes", "estimate_seconds", "green", "halted",
-        "in_flight", "max_parallel", "nodes", "order", "park", "problem", "reason", "settled_nodes", "summary",
+        "capacity", "cluster_notes", "cluster_reasons", "components", "counts", "deferred", "due_nodes", "estimate_seconds",
+        "green", "halted", "in_flight", "max_parallel", "nodes", "order", "park", "problem", "reason", "settled_nodes", "summary",
     ),
     "report": (
-        "approve", "ended", "from", "go_on", "halted", "nodes", "reason", "run", "seconds", "started", "to", "workloads", "written",
+        "approve", "components", "ended", "from", "go_on", "halted", "nodes", "reason", "run", "seconds", "started", "to",
+        "workloads", "written",
     ),
 }  # fmt: skip
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report, ReportedNode
 
@@ -27,7 +28,8 @@ def table(report: Report) -> list[str]:
     if told:
         lines.append("")
         lines += ["%s: %s" % (_names(group), group[0]["reason"]) for group in told]
-    return lines + _awaiting(report)
+    components = report_components.line(report["components"])
+    return lines + (["", components] if components else []) + _awaiting(report)
 
 
 def _cells(node: ReportedNode) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ def _awaiting(report: Report) -> list[str]:
 
 def problem(report: Report) -> str | None:
     """Why the run did not do all it was asked to, and what to do; None when it did."""
-    problems = (_problem_of_nodes(report), report["workloads"]["problem"])
+    problems = (_problem_of_nodes(report), report_components.problem(report["components"]), report["workloads"]["problem"])
     return "\n".join(text for text in problems if text) or None
 
 

@@ -34,6 +34,14 @@ class MindClusterTrains:
         found = self._nodes.get(node) or set().union(*self._nodes.values())
         return sorted(train for train in found if train)
 
+    def all(self) -> list[str]:
+        """The trains of all nodes."""
+        return sorted(train for train in set().union(*self._nodes.values()) if train)
+
+    def replaced_by(self, train: str) -> MindClusterTrains:
+        """The trains once all pods are of the ``train``."""
+        return MindClusterTrains(self._namespace, {node: {train} for node in self._nodes})
+
     def unknown(self) -> list[str]:
         """The nodes with an image whose tag names no release."""
         return sorted(node for node, trains in self._nodes.items() if None in trains)

@@ -25,6 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.component_order import ComponentPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import RolloutSettings
 
@@ -41,9 +42,11 @@ class RolloutPlan:
         estimate: int | None,
         settings: RolloutSettings,
         capacity: dict[str, dict[str, int]],
+        components: ComponentPlan | None = None,
     ) -> None:
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
         self.halted, self.estimate, self.settings, self.capacity = halted, estimate, settings, capacity
+        self.components = components or ComponentPlan()
 
     def of(self, *verdicts: str) -> list[PlannedNode]:
         return [entry for entry in self.entries if entry.verdict in verdicts]
@@ -84,6 +87,7 @@ class RolloutPlan:
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
+            "components": self.components.result(),
             "hosts": {entry.name: entry.result() for entry in self.entries},
         }
 
@@ -115,6 +119,8 @@ class RolloutPlan:
             text = "%d of %s %s due" % (len(due), nodes, "is" if len(due) == 1 else "are")
         else:
             text = ("Nothing can be done on %s now" if stuck else "Nothing is due on %s") % nodes
+        if self.components.order:
+            text += ", components change %s the drivers" % self.components.order if due else "; components change"
         later = sum(entry.later for entry in self.entries)
         if later:
             text += ", %d of them later: this run takes only the first of each pool" % later

@@ -8,7 +8,7 @@ Pure decisions on what hosts, cluster and registry said; only dry-run evictions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
@@ -18,10 +18,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, node_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import evictions as rollout_evictions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.node_checks import ImageSizes
@@ -34,18 +34,28 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_va
 
 
 def make(
-    hosts: Sequence[AskedHost], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings, lookups: Lookups
+    hosts: Sequence[AskedHost],
+    snapshot: FleetSnapshot,
+    slots: dict[str, Any],
+    settings: RolloutSettings,
+    lookups: Lookups,
+    components: Mapping[str, Any] | None = None,
 ) -> RolloutPlan:
     """The RolloutPlan.
 
     ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _rollout.snapshot.FleetSnapshot;
-    ``slots``: {max, halted, holders} of the Lease.
+    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone}, what is to become of them.
     """
     resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
     explicit = settings.reason == maintenance_record.UPGRADE_REASON
     checked = preflight_checks.inspect(hosts, snapshot.nodes, resolve, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
+    held = maintenance_halt.binds(slots["halted"], settings.reason) and not settings.clear_halt
+    component_plan = component_order.decide(entries, snapshot.trains, components or {}, held)
+    cluster_reasons += component_plan.reasons
+    if component_plan.order == component_order.BEFORE and component_plan.train:
+        snapshot = snapshot.with_trains(snapshot.trains.replaced_by(component_plan.train))
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
     sizes = ImageSizes(lookups)
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
@@ -57,8 +67,8 @@ def make(
     )
     rollout_order.arrange(entries, settings.canary)
     estimate = rollout_estimate.total(entries, settings.max_parallel)
-    notes = _cluster_notes(entries, snapshot, slots, settings)
-    plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals)
+    notes = _cluster_notes(entries, snapshot, slots, settings) + component_plan.notes
+    plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals, component_plan)
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
         notes.append("while it is halted, this run only continues nodes already in maintenance")
     elif plan.halted and plan.held:

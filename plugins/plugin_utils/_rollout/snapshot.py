@@ -61,6 +61,10 @@ class FleetSnapshot:
         pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
         return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.trains, self.claims)
 
+    def with_trains(self, trains: MindClusterTrains) -> FleetSnapshot:
+        """The same with other ``trains``."""
+        return FleetSnapshot(self.nodes, self.pods, self.budgets, self.registry_nodes, trains, self.claims)
+
     @classmethod
     def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str, npu_drivers: Collection[str]) -> FleetSnapshot:
         nodes: dict[str, Object] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, UP_TO_DATE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE, UP_TO_DATE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
@@ -31,7 +31,11 @@ def table(plan: RolloutPlan) -> list[str]:
     if plan.halted:
         cluster.append(_halted(plan, plan.halted, why))
     notes = ["cluster: %s" % text for text in plan.cluster_notes] + notes
-    for title, block in (("Blockers:", cluster + why), ("Notes:", notes)):
+    for title, block in (
+        ("Blockers:", cluster + why),
+        ("Components:", plan.components.lines(bool(plan.of(*DUE)))),
+        ("Notes:", notes),
+    ):
         if block:
             lines += ["", title] + ["  " + text for text in block]
     return lines + ["", plan.summary]

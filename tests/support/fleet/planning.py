@@ -46,7 +46,17 @@ def asked(reason="upgrade", **settings):
 
 
 def make(
-    hosts, nodes=None, pods=(), budgets=(), slots=None, lookups=None, registry_nodes=None, reason="upgrade", claims=None, **settings
+    hosts,
+    nodes=None,
+    pods=(),
+    budgets=(),
+    slots=None,
+    lookups=None,
+    registry_nodes=None,
+    reason="upgrade",
+    components=None,
+    claims=None,
+    **settings,
 ):
     nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
     defaults = {
@@ -62,6 +72,7 @@ def make(
         slots or {"max": 1, "halted": None, "holders": {}},
         asked(reason, **settings),
         rollout_settings.Lookups(**dict(defaults, **(lookups or {}))),
+        components,
     )
 
 

@@ -131,9 +131,9 @@ def watch(lab: Lab) -> LabObserver:
     return LabObserver(lab)
 
 
-def make_driver(lab: Lab, version: str, kind: str) -> None:
-    """Put a driver into the registry that is no good in the way that lab/fault calls `kind`."""
-    lab._run([str(CHECKOUT / "lab" / "driver-image"), version, kind])
+def make_driver(lab: Lab, version: str, kind: str | None = None) -> None:
+    """Put a driver into the registry, a good one, or one that is no good in the way that lab/fault calls `kind`."""
+    lab._run([str(CHECKOUT / "lab" / "driver-image"), version, *([kind] if kind else [])])
 
 
 # --- what hosts say ---

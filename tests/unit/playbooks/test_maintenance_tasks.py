@@ -50,6 +50,7 @@ def test_what_is_in_maintenance_already_needs_no_slot(tmp_path):
 UNDER_WAY = {"outcome": "under-way"}
 # What a plan and a recovery say of one node that is due.
 PLAN = {
+    "components": {"order": None},
     "hosts": {"a": dict(planned("a"), node="a", chips=8, to={})},
     "order": ["a"],
     "pace": pace(1),

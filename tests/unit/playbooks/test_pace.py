@@ -28,6 +28,7 @@ def test_the_plan_says_how_many_nodes_go_at_once(tmp_path, playbook, max_paralle
         **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
         **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
         "counts": {},
+        "components": {"order": None},
         "green": True,
         "summary": "",
     }

@@ -49,6 +49,7 @@ PLAN = {
     "park": [],
     "hosts": {"npu-a": planned("npu-a"), "npu-b": planned("npu-b", "blocked", [WAY])},
     "refusal": None,
+    "components": {"order": None, "from": [], "to": None, "changes": []},
     "table": ["<<the plan>>"],
 }
 FAILED = ("npu-c", "failed", "a chip is missing", planned("npu-c"), node("npu-c", current=record(outcome=None)))

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, installed_components
+
+
+class ActionModule(HostsAction):
+    """See the documentation of the module npu_components."""
+
+    ARGUMENTS = {
+        "hosts": HOSTS,
+        "namespace": {"type": "str", "default": "npu-operator"},
+        "device_plugin": {"type": "bool", "default": True},
+        "exporter": {"type": "bool", "default": True},
+        "node_agent": {"type": "bool", "default": True},
+        "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
+    }
+
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        cluster = kube_client.connect(params)
+        enabled = {name: params[name] for name in installed_components.COMPONENTS}
+        nodes = cluster.nodes()
+        found = installed_components.look(cluster, params["hosts"], nodes, params["namespace"], enabled)
+        mindcluster = found["deploy"]["device_plugin"] or found["deploy"]["exporter"]
+        ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
+        return dict(
+            found,
+            train=params["mindcluster_train"] if mindcluster else None,
+            unfit=component_order.unfit(params["mindcluster_train"], ours) if mindcluster else [],
+        )

@@ -1,0 +1,46 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of the components in an upgrade, as part of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+CHANGED, LATER, FAILED = "changed", "waiting", "failed"
+
+
+def document(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """{order, from, to, changes, outcome, reason}. ``given``: the plan's, with {unfit, problem} of this run."""
+    given = given or {}
+    order, problem, unfit = given.get("order"), given.get("problem"), given.get("unfit") or []
+    outcome, reason = (FAILED, problem) if problem else (LATER, "; ".join(unfit)) if unfit else (CHANGED, None)
+    return {
+        "order": order,
+        "from": given.get("from") or [],
+        "to": given.get("to"),
+        "changes": given.get("changes") or [],
+        "outcome": outcome if order else None,
+        "reason": reason if order else None,
+    }
+
+
+def line(components: Mapping[str, Any]) -> str | None:
+    """A sentence for people; None if no component was to change."""
+    if not components["order"]:
+        return None
+    others = [train for train in components["from"] if train != components["to"]]
+    text = "Components: "
+    if others and components["to"]:
+        text += "MindCluster %s -> %s, " % (", ".join(others), components["to"])
+    if components["outcome"] == CHANGED:
+        return text + "changed %s the drivers." % components["order"]
+    if components["outcome"] == LATER:
+        return text + "not changed yet: %s. Run the upgrade again once these nodes have their driver." % components["reason"]
+    return text + "not changed: %s" % components["reason"]
+
+
+def problem(components: Mapping[str, Any]) -> str | None:
+    """Why the run did not change the components though it should have; None otherwise."""
+    return line(components) if components["outcome"] == FAILED else None

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether MindCluster's components change before the drivers or after them, as the table of what supports what demands."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+
+BEFORE, AFTER = "before", "after"
+
+
+@dataclasses.dataclass
+class ComponentPlan:
+    """What the run does with the components.
+
+    ``order``: BEFORE, AFTER, or None if they stay; ``trains``: which run now; ``train``: which one is wanted; ``changes``: what
+    npu_objects says it would change; ``reasons``: why there is no order, as sentences; ``notes``: what a person should know.
+    """
+
+    train: str | None = None
+    trains: Sequence[str] = ()
+    changes: Sequence[str] = ()
+    order: str | None = None
+    reasons: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    def result(self) -> dict[str, Any]:
+        return {"order": self.order, "from": list(self.trains), "to": self.train, "changes": list(self.changes)}
+
+    def lines(self, drivers: bool) -> list[str]:
+        """For people; [] if nothing changes. ``drivers``: whether any changes as well."""
+        if not self.order:
+            return []
+        when = "%s the drivers: " % self.order if drivers else ""
+        return [when + self._what()] + ["  " + text for text in self.changes]
+
+    def _what(self) -> str:
+        others = [train for train in self.trains if train != self.train]
+        if self.train and others:
+            return "MindCluster %s -> %s" % (", ".join(others), self.train)
+        return "MindCluster %s" % self.train if self.train else "the node agent"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drivers:
+    """What a node has and what it is to get: ``now`` and ``then`` are versions, or None where nobody knows."""
+
+    node: str
+    family: str | None
+    now: str | None
+    then: str | None
+    trains: Sequence[str]
+
+
+def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Mapping[str, Any], held: bool) -> ComponentPlan:
+    """The ComponentPlan. ``wanted``: {train, changes, left_alone}; ``held``: whether a halt keeps this run from beginning."""
+    plan = ComponentPlan(wanted.get("train") or None, trains.all(), wanted.get("changes") or ())
+    if wanted.get("left_alone"):
+        plan.notes.append("the components stay as they are: %s" % wanted["left_alone"])
+    if not plan.changes or wanted.get("left_alone"):
+        return plan
+    if held:
+        plan.notes.append("the components stay as they are while the rollout is halted")
+        return plan
+    train = plan.train
+    if train is None or set(plan.trains) <= {train}:
+        plan.order = BEFORE
+        return plan
+    drivers = [_drivers_of(entry, trains) for entry in entries]
+    never = _unsupported(train, drivers, "then")
+    first = _unsupported(train, drivers, "now")
+    last = [text for old in plan.trains for text in _unsupported(old, [one for one in drivers if old in one.trains], "then")]
+    if never:
+        plan.reasons.append("%s. Set npu_mindcluster_train or npu_driver_version to one that fits the other" % "; ".join(never))
+    elif not first:
+        plan.order = BEFORE
+    elif not last:
+        plan.order = AFTER
+    else:
+        plan.reasons.append(_way_round(train, plan.trains, first + last, drivers))
+    return plan
+
+
+def unfit(train: str, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Which of the Nodes, by their labels, have a driver that the train does not support, as clauses."""
+    drivers = []
+    for node in nodes:
+        labels = kube_client.labels(node)
+        version = labels.get(kube_client.LABEL_DRIVER_VERSION)
+        drivers.append(_Drivers(node["metadata"]["name"], labels.get(kube_client.LABEL_CHIP), version, version, ()))
+    return _unsupported(train, drivers, "now")
+
+
+def _drivers_of(entry: PlannedNode, trains: MindClusterTrains) -> _Drivers:
+    family = entry.checked.family.get("name") or entry.labels.get(kube_client.LABEL_CHIP)
+    now = entry.loaded_version or entry.labels.get(kube_client.LABEL_DRIVER_VERSION)
+    wanted = entry.checked.config["driver_version"] if entry.checked.config["driver_source"] == "image" else None
+    return _Drivers(entry.name, family, now, wanted or now, trains.on(entry.node_name))
+
+
+def _unsupported(train: str, drivers: Iterable[_Drivers], when: str) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for one in drivers:
+        version = getattr(one, when)
+        if version and fleet_support.train_supports(train, version, one.family) is False:
+            found.setdefault(version, []).append(one.node)
+    return [
+        "MindCluster %s does not support driver %s (%s)" % (train, version, rollout_lines.some(names))
+        for version, names in found.items()
+    ]
+
+
+def _way_round(train: str, trains: Sequence[str], problems: list[str], drivers: Iterable[_Drivers]) -> str:
+    families = {one.family for one in drivers if one.family}
+    both = [fleet_support.drivers_of(name, family) for name in {train, *trains} for family in sorted(families)]
+    common = [version for version in both[0] if all(version in versions for versions in both)] if both else []
+    how = (
+        "Set npu_driver_version to %s first, which both support" % " or ".join(common)
+        if common
+        else "No driver is supported by both. Set npu_mindcluster_train to a train between them first"
+    )
+    return "%s. %s" % ("; ".join(problems), how)

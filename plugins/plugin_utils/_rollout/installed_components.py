@@ -1,0 +1,82 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which components an upgrade may change, and what their definitions need to know of hosts and cluster."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import node_checks as preflight_node_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
+
+COMPONENTS = ("device_plugin", "exporter", "node_agent")
+
+
+def look(
+    cluster: kube_client.Cluster,
+    hosts: Sequence[AskedHost],
+    nodes: Mapping[str, Object],
+    namespace: str,
+    enabled: Mapping[str, bool],
+) -> dict[str, Any]:
+    """{deploy, left_alone, accelerators, driver_path, kubelet_dir, containerd_dir, admission_policies, service_monitors,
+    kubelet_pods}, as the module npu_components documents them.
+
+    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for.
+    """
+    names = {item["metadata"]["name"] for item in cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % namespace)}
+    accelerators = sorted(name for name, daemonset in fleet_components.DEVICE_PLUGINS.items() if daemonset in names)
+    installed = {
+        "device_plugin": bool(accelerators),
+        "exporter": fleet_components.EXPORTER in names,
+        "node_agent": fleet_components.AGENT in names,
+    }
+    policies = kube_client.has_resource(
+        cluster, "/apis/admissionregistration.k8s.io/v1", preflight_permissions.ADMISSION_POLICIES[0]
+    )
+    checked = [host for host in preflight_checks.inspect(hosts, nodes, None) if host.has_chips]
+    distribution = host_distributions.named(checked[0].distribution if checked else "") or host_distributions.PLAIN
+    deploy = {name: installed[name] and enabled[name] for name in COMPONENTS}
+    left_alone = None
+    if any(deploy.values()):
+        left_alone = _of_others(nodes, hosts, [host.node_name for host in checked]) or _not_allowed(
+            cluster, namespace, deploy, policies
+        )
+    return {
+        "deploy": deploy if left_alone is None else dict.fromkeys(COMPONENTS, False),
+        "left_alone": left_alone,
+        "accelerators": accelerators,
+        "driver_path": checked[0].driver_path if checked else None,
+        "kubelet_dir": distribution.kubelet_dir,
+        "containerd_dir": posixpath.dirname(distribution.address),
+        "admission_policies": policies,
+        "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
+        "kubelet_pods": preflight_node_checks.kubelets_tell_pods_apart(nodes.values()),
+    }
+
+
+def _of_others(nodes: Mapping[str, Object], hosts: Sequence[AskedHost], known: Sequence[str]) -> str | None:
+    """A component's DaemonSet is one for all nodes; a run with --limit is not to change nodes that it leaves out."""
+    if not known:
+        return "no host has told about its chips"
+    mine = {(host["config"].get("node_name") or host["name"]) for host in hosts}
+    others = [name for name, node in nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)]
+    return "this run leaves out %s, and they are changed on all nodes or on none" % rollout_lines.some(others) if others else None
+
+
+def _not_allowed(cluster: kube_client.Cluster, namespace: str, deploy: Mapping[str, bool], policies: bool) -> str | None:
+    needed = preflight_permissions.to_install(
+        namespace, deploy["device_plugin"], deploy["exporter"], deploy["node_agent"], policies
+    )
+    missing = [kube_client.describe_permission(*entry) for entry in needed if not cluster.may(*entry)]
+    return "the Kubernetes user may not %s" % ", nor ".join(missing[:3]) if missing else None

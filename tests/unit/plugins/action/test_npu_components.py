@@ -1,0 +1,79 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which components an upgrade may change, with an API server behind the module."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action.npu_components import ActionModule
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+from support.fleet.hosts import host, unreachable
+from support.kube.stub import ApiServer, node
+
+NODES = "/api/v1/nodes"
+SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
+ALL = ("ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent", "something-else")
+LABELS = {"openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"}
+EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True}
+NOTHING = dict.fromkeys(EVERYTHING, False)
+
+
+@pytest.fixture(name="api")
+def fixture_api():
+    with ApiServer() as server:
+        server.put(NODES, *(node(name, boot_id="boot-" + name, labels=dict(LABELS)) for name in ("a", "b")), node("cpu"))
+        server.put(SETS, *({"metadata": {"name": name}} for name in ALL))
+        yield server
+
+
+def run(api, hosts=None, **options):
+    validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
+    hosts = [host("a"), host("b"), host("cpu", chip_count=0)] if hosts is None else hosts
+    checked = validator.validate({"hosts": hosts, "host": api.address, "api_key": "token", **options})
+    assert not checked.error_messages
+    result = ActionModule.act(None, checked.validated_parameters)
+    assert not [request for request in api.requests if request[0] != "GET" and "selfsubjectaccessreviews" not in request[1]]
+    return result
+
+
+def test_what_is_there_and_enabled(api):
+    result = run(api)
+    assert result["deploy"] == EVERYTHING and result["left_alone"] is None
+    assert result["accelerators"] == ["huawei-Ascend910"] and result["train"] == "26.1"
+    assert result["driver_path"] == "/var/lib/Ascend/driver" and result["kubelet_dir"] == "/var/lib/kubelet"
+    assert run(api, exporter=False, mindcluster_train="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
+
+
+def test_what_is_not_there_is_not_added(api):
+    del api.objects[SETS]["npu-exporter"]
+    assert run(api)["deploy"] == dict(EVERYTHING, exporter=False)
+    api.objects[SETS].clear()
+    result = run(api)
+    assert (result["deploy"], result["left_alone"], result["train"]) == (NOTHING, None, None)
+
+
+def test_who_has_a_driver_that_the_train_does_not_support(api):
+    assert run(api)["unfit"] == []
+    assert run(api, mindcluster_train="7.3")["unfit"] == ["MindCluster 7.3 does not support driver 26.0.0 (a, b)"]
+
+
+def test_a_run_that_leaves_nodes_out(api):
+    result = run(api, [host("a")])
+    assert result["deploy"] == NOTHING
+    assert result["left_alone"] == "this run leaves out b, and they are changed on all nodes or on none"
+
+
+def test_hosts_that_do_not_answer(api):
+    assert run(api, [host("a"), unreachable("b")])["deploy"] == EVERYTHING, "the definitions need one host"
+    result = run(api, [unreachable("a"), unreachable("b")])
+    assert result["deploy"] == NOTHING and result["left_alone"] == "no host has told about its chips"
+
+
+def test_a_user_who_may_only_look(api):
+    api.denied = {("patch", "daemonsets")}
+    result = run(api)
+    assert result["deploy"] == NOTHING
+    assert result["left_alone"] == 'the Kubernetes user may not "patch" on "daemonsets.apps" in the namespace npu-operator'
