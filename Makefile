@@ -6,8 +6,8 @@
 # NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee
-.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee ansible-newest
+.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core ansible-matrix molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -43,6 +43,7 @@ lint: ## run shellcheck, ruff, yamllint, ansible-lint and mypy
 docs-lint: ## check documentation, changelog and links
 build: ## build the collection and check it with Galaxy's importer
 ee: ## test the requirements of the execution environment
+ansible-newest: ## run the newest ansible-core that a Python of this machine runs
 
 settings: venv ## update docs/settings.md
 	@dev/settings_page
@@ -55,6 +56,9 @@ format: venv ## format all Python
 
 kubernetes-core: venv ## test with the lowest and the newest kubernetes.core that is allowed
 	@dev/kubernetes-core
+
+ansible-matrix: venv ## run the checks with each ansible-core and Python that is supported
+	@dev/ansible-matrix $(ARGS)
 
 types: venv ## run only mypy
 	@dev/types

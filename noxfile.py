@@ -79,3 +79,9 @@ def docs_lint(session: nox.Session) -> None:
 def ee(session: nox.Session) -> None:
     """What the execution environment lists, and whether it suffices."""
     run(session, "dev/ee")
+
+
+@nox.session(name="ansible-newest")
+def ansible_newest(session: nox.Session) -> None:
+    """The newest ansible-core that a Python of this machine runs."""
+    run(session, "dev/ansible-newest")

@@ -9,7 +9,8 @@ set -euo pipefail
 CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # What survives a clean clone: virtual environments, keyed by what they were made from.
 NPU_CACHE=${NPU_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/npuops}
-VENV=$CHECKOUT/.venv
+# NPU_VENV: another environment than .venv, for dev/ansible-matrix.
+VENV=${NPU_VENV:-$CHECKOUT/.venv}
 LOGS=$CHECKOUT/.cache/logs
 # Where the lab of this checkout, or the one that NPU_LAB numbers, keeps its files (lab/README.md).
 NPU_LAB=${NPU_LAB:-0}

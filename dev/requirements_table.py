@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints README.md with its table of versions made anew from support.yml."""
+"""Prints README.md with its tables of versions made anew from support.yml."""
 
 from __future__ import annotations
 
@@ -54,12 +54,27 @@ def table(support: Table) -> str:
     return "".join(line.replace("|  ", "| ") + "\n" for line in lines)
 
 
+def controller_table(ansible: Table) -> str:
+    """What the controller needs, and with what the checks run."""
+    ends = {row["version"]: row["end_of_life"] for row in ansible["releases"]}
+    lines = [
+        "| | ansible-core | its end of life | Python | kubernetes.core | Python package `kubernetes` |",
+        "| --- | --- | --- | --- | --- | --- |",
+        f"| supported | {ansible['minimum']} or newer | | {ansible['python']['minimum']} or newer "
+        f"| `{ansible['kubernetes_core']}` | {ansible['kubernetes']['minimum']} or newer |",
+    ]
+    for row in ansible["tested"]:
+        release = row["core"].rpartition(".")[0]
+        lines.append(f"| tested | {release} | {ends[release]} | {row['python']} | {row['kubernetes_core']} | {row['kubernetes']} |")
+    return "".join(line + "\n" for line in lines)
+
+
 def page(readme: str, support: Table) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _old, end, after = rest.partition(END)
     if not (begin and end):
         raise SystemExit(f"README.md has no lines {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{begin}\n{table(support)}\n{end}{after}"
+    return f"{before}{begin}\n{table(support)}\n{controller_table(support['ansible'])}\n{end}{after}"
 
 
 if __name__ == "__main__":

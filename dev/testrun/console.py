@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 # What a test runner or one of the scripts in dev/ says last of all.
-SUMMARY = re.compile(r"(=+ )?\d+ (passed|failed)|\d+ .*(checked|ran|valid)|Passed: ")
+SUMMARY = re.compile(r"(=+ )?\d+ (passed|failed)|\d+ .*(checked|ran|valid)|Passed: |NOT RUN: ")
 FAILED = re.compile(r"(FAILED|ERROR) ")
 LAST_BYTES = 4096  # of a log, enough for its last line
 

@@ -41,14 +41,23 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleError
 
+try:
+    # Up to ansible-core 2.18, a template whose text looks like a list, a dictionary or a boolean returns that instead of the text.
+    # This kind of text stays one.
+    from ansible.utils.native_jinja import NativeJinjaText as Text
+except ImportError:
+    Text = str
+
 
 def npu_lines(lines: Any) -> Any:
     """See DOCUMENTATION."""
-    if isinstance(lines, str) or _result_format() != "yaml":
+    if isinstance(lines, str):
+        return Text(lines)
+    if _result_format() != "yaml":
         return lines
     if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-        return "\n".join(lines)
-    return json.dumps(lines, indent=2, sort_keys=True)
+        return Text("\n".join(lines))
+    return Text(json.dumps(lines, indent=2, sort_keys=True))
 
 
 def _result_format() -> str | None:

@@ -23,3 +23,9 @@ def test_it_has_the_newest_releases_and_their_end():
     assert "| 1.24 or newer | 1.34 to 1.37 | 1.17 to 1.34 |" in rows["Kubernetes"] and "1.37: 2027-10-28" in rows["Kubernetes"]
     assert "| 1.7 or newer | 1.7 to 2.4 | 1.4 to 2.1 |" in rows["containerd"] and "2.4: 2027-05-16" in rows["containerd"]
     assert "1.33" not in rows["Kubernetes"]  # nobody tests it
+
+
+def test_it_has_what_the_controller_is_tested_with():
+    rows = [line for line in (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| tested |")]
+    assert rows[0] == "| tested | 2.18 | 2026-11-30 | 3.11 | 6.0.0 | 37.0.2 |"
+    assert rows[-1] == "| tested | 2.21 | 2028-05-31 | 3.14 | 6.6.0 | 37.0.2 |"

@@ -49,3 +49,10 @@ def test_other_data_is_json_with_sorted_keys(show, result_format):
 @pytest.mark.parametrize("result_format", ["json", "yaml"])
 def test_a_text_is_one_line(show, result_format):
     assert "\n    first\n" in show(result_format, "'first'").replace('"msg": "first"', "first").replace("msg: first", "first")
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "True"])
+@pytest.mark.parametrize("result_format", ["json", "yaml"])
+def test_a_text_that_looks_like_data_stays_a_text(show, result_format, text):
+    shown = show(result_format, f"'{text}'")
+    assert (f'"msg": "{text}"' if result_format == "json" else f"msg: '{text}'") in shown

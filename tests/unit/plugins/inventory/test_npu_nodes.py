@@ -16,6 +16,7 @@ import ansible_collections.kubernetes.core as kubernetes_core
 import ansible_collections.npuops.ascend as npuops_ascend
 import pytest
 import yaml
+from ansible.release import __version__
 from ansible_collections.npuops.ascend.plugins.doc_fragments.kubernetes_auth import ModuleDocFragment
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
@@ -282,10 +283,19 @@ def test_cache(inventory, api):
     assert api.requests == [] and "ansible_host" not in third["a"]
     other, _groups, _said = inventory.read(label_selector="", **cached)
     assert set(other) == {"a", "b"} and len(listings(api)) == 1
-    flushed, _groups, _said = inventory.read("--flush-cache", **cached)
-    assert set(flushed) == {"a", "b"} and len(listings(api)) == 2
-    assert set(inventory.read(**cached)[0]) == {"a", "b"} and len(listings(api)) == 2
     assert "x" * 300 not in "".join(path.read_text(encoding="utf-8") for path in (inventory.directory / "cache").iterdir())
+
+
+@pytest.mark.skipif(__version__.startswith("2.18."), reason="ansible-inventory has --flush-cache since ansible-core 2.19")
+def test_flushed_cache(inventory, api):
+    api.put(NODES, at(node("a", labels=LINUX), "10.0.0.1"))
+    cached = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(inventory.directory / "cache")}
+    inventory.read(**cached)
+    api.put(NODES, at(node("b", labels=LINUX), "10.0.0.2"))
+    api.requests.clear()
+    flushed, _groups, _said = inventory.read("--flush-cache", **cached)
+    assert set(flushed) == {"a", "b"} and len(listings(api)) == 1
+    assert set(inventory.read(**cached)[0]) == {"a", "b"} and len(listings(api)) == 1
 
 
 # --- options, credentials, errors ---
