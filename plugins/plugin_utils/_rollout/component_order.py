@@ -72,7 +72,8 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
         plan.notes.append("the components stay as they are while the rollout is halted")
         return plan
     train = plan.train
-    if train is None or set(plan.trains) <= {train}:
+    # Images whose tags name no release tell of no train; then any may run.
+    if train is None or set(plan.trains) == {train}:
         plan.order = BEFORE
         return plan
     drivers = [_drivers_of(entry, trains) for entry in entries]

@@ -16,7 +16,7 @@ from support.kube.eviction_stub import pod
 from support.kube.stub import node
 
 CHANGE = "change DaemonSet npu-operator/ascend-device-plugin-daemonset"
-IMAGES = {"7.3": ":v7.3.2", "26.1": ":v26.1.0", "26.0": ":v26.0.1"}
+IMAGES = {"unknown": "@sha256:" + "ab" * 32, "7.3": ":v7.3.2", "26.1": ":v26.1.0", "26.0": ":v26.0.1"}
 HALTED = {"max": 1, "halted": {"who": "r0", "why": "npu-a burns.", "when": "2026-11-21T12:00:00Z"}, "holders": {}}
 
 
@@ -104,6 +104,15 @@ def test_half_of_the_nodes_have_the_new_train_already():
         made.green and made.result()["components"]["order"] == "before" and made.result()["components"]["from"] == ["26.1", "7.3"]
     )
     assert "MindCluster 7.3 -> 26.1" in "\n".join(rollout_table.table(made))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "now", "then", "order"), [("26.1", "25.5.0", "26.0.0", "before"), ("7.3", "26.0.0", "25.5.0", "after")]
+)
+def test_images_that_tell_of_no_train(wanted, now, then, order):
+    made = plan("unknown", wanted, now, then)
+    assert made.green and made.result()["components"]["order"] == order
+    assert not plan("unknown", "7.3", "25.5.0", "26.0.0").green
 
 
 def test_a_halt_holds_the_components_as_well():
