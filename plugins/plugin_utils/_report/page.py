@@ -88,7 +88,9 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         ]
     facts.append(("Nodes", str(len(report["nodes"]))))
     components = report_components.line(report["components"])
-    return facts + ([tuple(components.split(": ", 1))] if components else [])
+    if components:
+        facts.append(("Components", components.removeprefix("Components: ")))
+    return facts
 
 
 def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:

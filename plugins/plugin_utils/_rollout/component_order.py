@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
@@ -91,7 +92,7 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
     return plan
 
 
-def unfit(train: str, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+def unfit(train: str, nodes: Iterable[Object]) -> list[str]:
     """Which of the Nodes, by their labels, have a driver that the train does not support, as clauses."""
     drivers = []
     for node in nodes:
