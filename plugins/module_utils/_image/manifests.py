@@ -26,6 +26,11 @@ MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
 # uname -m -> the architecture's name in image indexes.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "riscv64": "riscv64", "loongarch64": "loong64"}
 
+# The variants that every CPU of an architecture runs, as containerd takes them: an image for another one may not start there.
+_VARIANTS = {"arm64": (None, "v8"), "amd64": (None, "v1")}
+# Of what describes an image, such as its build and its signature, in indexes that BuildKit makes.
+_NO_PLATFORM = "unknown/unknown"
+
 # Limits against invalid documents: real images have about ten layers, real indexes about ten platforms.
 MAX_ENTRIES = 1000
 _MAX_SIZE = 2**50  # bytes
@@ -114,10 +119,27 @@ def _entry_problem(entry):
     return None if is_digest(entry.get("digest")) else "one of its manifests has no sha256 digest"
 
 
-def platform(entry):
-    """(operating system, architecture) of an entry of an index, as strings."""
+def image_for(index, wanted):
+    """The entry of a valid index for Linux on the architecture ``wanted``, or None."""
+    for entry in index["manifests"]:
+        if _platform(entry)[:2] == ["linux", wanted] and (_platform(entry)[2:] or [None])[0] in _VARIANTS.get(wanted, (None,)):
+            return entry
+    return None
+
+
+def offers(index):
+    """What a valid index has, each platform once, such as linux/arm64/v8. Attestations are manifests without a platform."""
+    seen = ["/".join(_platform(entry)) for entry in index["manifests"]]
+    named = list(dict.fromkeys(name for name in seen if name != _NO_PLATFORM))
+    return named + (["manifests without a platform"] if _NO_PLATFORM in seen else [])
+
+
+def _platform(entry):
+    """[operating system, architecture] of an entry of an index, and the variant if it has one, as strings."""
     found = entry.get("platform") or {}
-    return tuple(found[key] if isinstance(found.get(key), str) else "unknown" for key in ("os", "architecture"))
+    parts = [found[key] if isinstance(found.get(key), str) else "unknown" for key in ("os", "architecture")]
+    variant = found.get("variant")
+    return parts + [variant] if isinstance(variant, str) and variant else parts
 
 
 def media_type(document, header):

@@ -71,16 +71,13 @@ class RegistryClient:
         if not manifests.is_index(document):
             return descriptor, document
         wanted = manifests.architecture(machine)
-        seen = []
-        for entry in document["manifests"]:
-            platform = manifests.platform(entry)
-            seen.append("%s/%s" % platform)
-            if platform == ("linux", wanted):
-                return self._image_in_index(repository, reference, entry["digest"])
-        raise ImageNotFound(
-            "%s has no image for linux/%s, only %s"
-            % (self._spell(repository, reference), wanted, printable(", ".join(seen)) or "an empty list")
-        )
+        found = manifests.image_for(document, wanted)
+        if not found:
+            raise ImageNotFound(
+                "%s has no image for linux/%s, only %s"
+                % (self._spell(repository, reference), wanted, printable(", ".join(manifests.offers(document))) or "an empty list")
+            )
+        return self._image_in_index(repository, reference, found["digest"])
 
     def _image_in_index(self, repository, reference, digest):
         descriptor, document = self._get_manifest(repository, digest)

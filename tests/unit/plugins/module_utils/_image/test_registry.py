@@ -109,6 +109,54 @@ def test_an_index_without_the_hosts_architecture_says_what_it_has(basic):
         client(basic).image(REPOSITORY, TAG, "aarch64")
 
 
+def put_index(registry, media_type, *platforms):
+    """An index of images for these platforms, each tagged with its place in it."""
+    entries = [
+        {"digest": image(registry, "place-%d" % place), **({} if platform is None else {"platform": platform})}
+        for place, platform in enumerate(platforms)
+    ]
+    registry.put_manifest(REPOSITORY, TAG, {"mediaType": media_type, "manifests": entries})
+
+
+ATTESTATION = {"os": "unknown", "architecture": "unknown"}
+AMD64 = {"os": "linux", "architecture": "amd64"}
+ARM64 = {"os": "linux", "architecture": "arm64"}
+
+
+@pytest.mark.parametrize("media_type", manifests.INDEXES)
+@pytest.mark.parametrize(
+    ("platforms", "place"),
+    [
+        ([AMD64, {**ARM64, "variant": "v8"}], 1),
+        ([AMD64, {**ARM64, "variant": ""}], 1),
+        # Kunpeng 920 is ARMv8: an image for v9 would not start on it.
+        ([{**ARM64, "variant": "v9"}, AMD64, {**ARM64, "variant": "v8"}], 2),
+        ([ATTESTATION, AMD64, None, ARM64, ATTESTATION], 3),
+        ([{"os": "windows", "architecture": "arm64"}, {"architecture": "arm64"}, ARM64], 2),
+    ],
+)
+def test_which_image_of_an_index_an_arm64_host_gets(basic, media_type, platforms, place):
+    put_index(basic, media_type, *platforms)
+    found = client(basic).image(REPOSITORY, TAG, "aarch64")[0]
+    assert found.digest == client(basic).resolve(REPOSITORY, "place-%d" % place).digest
+
+
+@pytest.mark.parametrize(
+    ("platforms", "only"),
+    [
+        ([AMD64, ATTESTATION, ATTESTATION], "linux/amd64, manifests without a platform"),
+        ([AMD64, AMD64, {**ARM64, "variant": "v9"}], "linux/amd64, linux/arm64/v9"),
+        ([None], "manifests without a platform"),
+        ([], "an empty list"),
+    ],
+)
+def test_what_an_index_offers_instead(basic, platforms, only):
+    put_index(basic, manifests.DOCKER_LIST, *platforms)
+    with pytest.raises(ImageNotFound) as caught:
+        client(basic).image(REPOSITORY, TAG, "aarch64")
+    assert caught.value.message.endswith("has no image for linux/arm64, only %s" % only)
+
+
 def test_pushes_and_reads_back(registry):
     one = client(registry)
     content = b"x" * 3000000
