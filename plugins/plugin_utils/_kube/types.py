@@ -21,22 +21,30 @@ class AnyCluster(Protocol):
     """A client.Cluster, or the retry.RetryingCluster of one."""
 
     @property
-    def without_retries(self) -> AnyCluster: ...
+    def without_retries(self) -> AnyCluster:
+        """The same without retries: an outage is told at once."""
 
-    def request(self, method: str, path: str, **arguments: Any) -> Any: ...
+    def request(self, method: str, path: str, **arguments: Any) -> Any:
+        """One request; the decoded answer. Raises NpuError."""
 
-    def get(self, path: str, **params: Any) -> Object | None: ...
+    def get(self, path: str, **params: Any) -> Object | None:
+        """The object, or None if there is none."""
 
-    def list(self, path: str, **selectors: Any) -> Objects: ...
+    def list(self, path: str, **selectors: Any) -> Objects:
+        """The objects of a collection, all at once."""
 
-    def each(self, path: str, **selectors: Any) -> Iterator[Object]: ...
+    def each(self, path: str, **selectors: Any) -> Iterator[Object]:
+        """The objects of a collection, page by page."""
 
-    def merge_patch(self, path: str, body: Object, **params: Any) -> Object: ...
+    def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
+        """The object after the patch."""
 
-    def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool: ...
+    def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
+        """Whether the user may do that."""
 
 
 class AnyKindCluster(AnyCluster, Protocol):
     """One that knows the paths of all kinds."""
 
-    def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str: ...
+    def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str:
+        """The path of an object, or of its collection without a name."""

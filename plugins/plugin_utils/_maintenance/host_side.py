@@ -3,16 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The host of a node under maintenance: asking it again until it answers, its reboot, and what it came back as.
 
-The host itself is a port, so that the cycle can be tested without one:
-
- view(wait=None)                          what npu_trial_boot tells with state=view, as a dict; waits for the driver so many seconds
- rebooted(boot_id, generation, release, refuse_held)  {already, queued, held}: the reboot is on its way, unless held
- confirmed(generation, release, boot_id)   the release is good from now on, unless this is another boot
- withdrawn(generation)                     no ``next`` is left
- validate(version)                         {valid, checks, msg} as npu_validate tells
-
-Every method may be repeated. HostUnreachable: no connection, or it ended before the answer came; whether a change took
-effect is not known then. Any other NpuError is what the host said.
+The host itself is a port (``Port``), so that the cycle can be tested without one. Each of its methods may be repeated.
+HostUnreachable: no connection, or it ended before the answer came; whether a change took effect is not known then. Any other
+NpuError is what the host said.
 """
 
 from __future__ import annotations
@@ -43,17 +36,22 @@ Answer = TypeVar("Answer")
 
 
 class Port(Protocol):
-    """The host; see above."""
+    """The host."""
 
-    def view(self, wait: int | None = None) -> View: ...
+    def view(self, wait: int | None = None) -> View:
+        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds."""
 
-    def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer: ...
+    def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
+        """The reboot is on its way, unless somebody holds a chip."""
 
-    def confirmed(self, generation: int, release: str, boot_id: str) -> None: ...
+    def confirmed(self, generation: int, release: str, boot_id: str) -> None:
+        """The release is good from now on, unless this is another boot."""
 
-    def withdrawn(self, generation: int) -> None: ...
+    def withdrawn(self, generation: int) -> None:
+        """No ``next`` is left."""
 
-    def validate(self, version: str | None) -> Verdict: ...
+    def validate(self, version: str | None) -> Verdict:
+        """What npu_validate tells."""
 
 
 class HostUnreachable(NpuError):

@@ -31,7 +31,8 @@ class Purpose(Protocol):
     """Upgrade, or a Recovery."""
 
     @property
-    def recovers(self) -> bool: ...
+    def recovers(self) -> bool:
+        """Whether it is a recovery."""
 
     @property
     def most_at_once(self) -> int | None:
@@ -49,7 +50,8 @@ class Purpose(Protocol):
     def check_still_due(self, node: Object, /) -> None:
         """Raise Recovered when there is nothing to be done any more; asked until the reboot is certain."""
 
-    def needs_reboot(self, node: Object, /) -> bool: ...
+    def needs_reboot(self, node: Object, /) -> bool:
+        """Whether the node still needs the reboot for which it was drained."""
 
     def begin(self, record: Record, node: Object, view: View, now: str, /) -> Record:
         """The first record, made fit."""
@@ -57,7 +59,8 @@ class Purpose(Protocol):
     def intend(self, record: Record, now: str, /) -> Record:
         """The record with which the reboot becomes certain, made fit."""
 
-    def approval_not_before(self, node: Object, /) -> float | None: ...
+    def approval_not_before(self, node: Object, /) -> float | None:
+        """Seconds since 1970: an older approval was for something else. None: any will do."""
 
     def state_after(self, record: Record, state: str | None, /) -> str | None:
         """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
