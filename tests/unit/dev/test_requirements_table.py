@@ -27,5 +27,5 @@ def test_it_has_the_newest_releases_and_their_end():
 
 def test_it_has_what_the_controller_is_tested_with():
     rows = [line for line in (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| tested |")]
-    assert rows[0] == "| tested | 2.18 | 2026-11-30 | 3.11 | 6.0.0 | 37.0.2 |"
+    assert rows[0] == "| tested | 2.18 | 2026-11-30 | 3.11 | 6.0.0 | 24.2.0 |"
     assert rows[-1] == "| tested | 2.21 | 2028-05-31 | 3.14 | 6.6.0 | 37.0.2 |"

@@ -59,6 +59,7 @@ def test_the_controllers_versions_are_the_same_everywhere():
     # The lowest of everything is tested together.
     assert lowest["core"].startswith(f"{said['minimum']}.") and lowest["python"] == said["python"]["minimum"]
     assert said["kubernetes_core"].startswith(f">={lowest['kubernetes_core']},")
+    assert lowest["kubernetes"] == said["kubernetes"]["minimum"]
 
 
 def test_every_release_of_ansible_core_is_tested():
