@@ -145,20 +145,26 @@ func (n *Node) createOrUpdate(collection, name string, object cluster.Object) er
 	return err
 }
 
-// Event reports a fault.
+// Event reports a fault, or its end.
 func (n *Node) Event(id string, healthy bool) error {
-	reason, message := "FaultOccur", "fault of device "+id
+	return n.api.Create("/api/v1/namespaces/kube-system/events", event(n.name, os.Getenv("HOSTNAME"), id, healthy, time.Now()))
+}
+
+// event is about the plugin's pod, whose namespace and kind it does not know better.
+func event(node, pod, id string, healthy bool, now time.Time) cluster.Object {
+	kind, reason := "Warning", "Occur"
 	if healthy {
-		reason, message = "FaultRecover", "recovery of device "+id
+		kind, reason = "Normal", "Recovery"
 	}
-	now := time.Now().UTC().Format(time.RFC3339)
-	return n.api.Create("/api/v1/namespaces/kube-system/events", cluster.Object{
-		"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message, "count": 1,
-		"metadata":       cluster.Object{"generateName": "ascend-device-plugin-", "namespace": "kube-system"},
-		"involvedObject": cluster.Object{"kind": "Node", "name": n.name, "namespace": "kube-system"},
-		"source":         cluster.Object{"component": "device-plugin", "host": n.name},
-		"firstTimestamp": now, "lastTimestamp": now,
-	})
+	return cluster.Object{
+		"apiVersion": "v1", "kind": "Event", "type": kind, "reason": reason, "action": "SeparateNPU",
+		"message":            fmt.Sprintf("device fault, nodeName:%s, assertion:%s, device:%s", node, reason, id),
+		"metadata":           cluster.Object{"name": fmt.Sprintf("%s.%d%d", pod, now.UnixMilli(), number(id)), "namespace": "kube-system"},
+		"involvedObject":     cluster.Object{"kind": "pod", "name": pod, "namespace": "kube-system"},
+		"source":             cluster.Object{"component": "device-plugin", "host": node},
+		"eventTime":          now.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"reportingComponent": "device-plugin", "reportingInstance": pod,
+	}
 }
 
 func faultList(unhealthy []string) string {

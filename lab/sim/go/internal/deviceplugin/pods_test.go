@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"time"
+
+	"npuops/labsim/internal/cluster"
 )
 
 const configurationKey = "ascend.kubectl.kubernetes.io/ascend-910-configuration"
@@ -36,6 +39,19 @@ func TestAnnotationsOfAPod(t *testing.T) {
 		}
 		if _, there := got["huawei.com/Ascend910"]; there != (release == "v7.3.2") {
 			t.Errorf("%s: %v", release, got)
+		}
+	}
+}
+
+func TestEventsAreAboutThePlugin(t *testing.T) {
+	for healthy, want := range map[bool][2]string{false: {"Warning", "Occur"}, true: {"Normal", "Recovery"}} {
+		object := event("npu-a", "ascend-device-plugin-x", "Ascend910-3", healthy, time.UnixMilli(1700000000123))
+		about := object["involvedObject"].(cluster.Object)
+		if object["type"] != want[0] || object["reason"] != want[1] || about["kind"] != "pod" || about["name"] != "ascend-device-plugin-x" {
+			t.Errorf("%v", object)
+		}
+		if name := cluster.Text(object, "metadata", "name"); name != "ascend-device-plugin-x.17000000001233" {
+			t.Error(name)
 		}
 	}
 }
