@@ -185,18 +185,22 @@ def test_plugin_writes_no_config_map_but_its_own(lab, api):
 def test_plugin_asks_for_no_reboot(api):
     plugin = api(PLUGIN)
 
-    def event(node, reason, namespace="kube-system"):
+    def event(name, reason, namespace="kube-system", kind="Node"):
         body = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": "x-", "namespace": namespace},
             "reason": reason,
-            "involvedObject": {"kind": "Node", "name": node, "namespace": namespace},
+            "involvedObject": {"kind": kind, "name": name, "namespace": namespace},
             "source": {"host": HERE},
         }
         return plugin.request("POST", f"/api/v1/namespaces/{namespace}/events", body)
 
     assert event(HERE, "FaultOccur")
+    # This is how upstream's plugin spells the kind.
+    assert event("ascend-device-plugin-daemonset-abcde", "Occur", kind="pod")
+    refused(lambda: event("coredns-abcde", "Occur", kind="pod"), "may only create events")
+    refused(lambda: event("ascend-device-plugin-daemonset-abcde", "RebootRequired", kind="pod"), "may not request a reboot")
     refused(lambda: event(HERE, "RebootRequired"), "may not request a reboot")
     refused(lambda: event(HERE, "RebootRequired", "default"), "its own node")
     refused(lambda: event(ELSEWHERE, "FaultOccur"), "may only create events")
