@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee ansible-newest
-.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core ansible-matrix molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -59,6 +59,9 @@ kubernetes-core: venv ## test with the lowest and the newest kubernetes.core tha
 
 ansible-matrix: venv ## run the checks with each ansible-core and Python that is supported
 	@dev/ansible-matrix $(ARGS)
+
+arm64: venv ## test what runs on hosts on an emulated arm64 host
+	@dev/arm64
 
 types: venv ## run only mypy
 	@dev/types
