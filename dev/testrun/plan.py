@@ -18,6 +18,8 @@ CONTAINERD = "tests/lab/test_containerd.py"
 CLUSTER = "tests/lab/test_cluster.py"
 HOSTS = (CONTAINERD, "tests/lab/test_staging.py")
 RECOVERIES = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("crash", "heal", "heal_crash"))
+# What takes longest, so that two labs share it.
+TOGETHER = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("claims", "trains"))
 SCENARIOS = {
     "molecule-upgrade": ("default", "upgrade"),
     "molecule-workload": ("workload",),
@@ -56,7 +58,7 @@ def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
     if planned != there:
         raise PlanError(f"dev/testrun/plan.py plans other scenarios than molecule/ has: {', '.join(sorted(planned ^ there))}")
     rollouts = sorted(
-        {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")} - {*RECOVERIES}
+        {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")} - {*RECOVERIES, *TOGETHER}
     )
     elsewhere = [f"--ignore={file}" for file in (CLUSTER, *HOSTS)]
 
@@ -72,6 +74,7 @@ def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
         molecule("molecule-upgrade"),
         tests("maintenance", "maintenance-test", [*rollouts, "-m", "core"], "maintenance"),
         tests("lab-test", "lab-test", elsewhere, "lab"),
+        tests("trains", "maintenance-test", [*TOGETHER, "-m", "core"], "trains"),
         molecule("molecule-workload"),
         molecule("molecule-heal"),
         tests("lab-test-hosts", "lab-test", list(HOSTS), "lab-hosts"),

@@ -82,7 +82,7 @@ class Checkout:
             self.write(name, PROGRAM).chmod(0o755)
         for scenario in SCENARIOS:
             self.write(f"molecule/{scenario}/molecule.yml", "")
-        for test in ("crash", "heal", "heal_crash", "drain", "budgets"):
+        for test in ("crash", "heal", "heal_crash", "drain", "budgets", "claims", "trains"):
             self.write(f"tests/lab/maintenance/test_{test}.py", "")
         self.write("sessions.json", json.dumps([{"session": name} for name in CHECKS]))
         self.write("junit.xml", JUNIT)
@@ -156,7 +156,7 @@ def test_the_whole_of_it(checkout):
     assert sorted(lab_tests) == sorted(
         ["molecule-default"] * 2
         + ["molecule-workload", "molecule-heal", "molecule-awx"]
-        + ["maintenance-test"] * 2
+        + ["maintenance-test"] * 3
         + ["lab-test"] * 4
     )
     events = [line.split(maxsplit=4) for line in checkout.lines()]
@@ -165,7 +165,7 @@ def test_the_whole_of_it(checkout):
     # The last one of all need not restore its lab, nor the last one on the lab of the oldest releases.
     assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"] * 2
     assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
-    assert output.splitlines()[-4] == "14 passed, 0 failed, 7 skipped"  # of seven files
+    assert output.splitlines()[-4] == "16 passed, 0 failed, 8 skipped"  # of eight files
     assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
 
 
@@ -199,7 +199,15 @@ def test_with_one_lab_everything_runs_once_on_it(checkout):
 def test_each_test_of_maintenance_runs_once_and_crashes_are_few(checkout):
     checkout.run()
     lines = [line for line in checkout.lines() if line.startswith("maintenance-test")]
-    assert sorted(re.findall(r"test_(\w+)\.py", " ".join(lines))) == ["budgets", "crash", "drain", "heal", "heal_crash"]
+    assert sorted(re.findall(r"test_(\w+)\.py", " ".join(lines))) == [
+        "budgets",
+        "claims",
+        "crash",
+        "drain",
+        "heal",
+        "heal_crash",
+        "trains",
+    ]
     assert all(" crash " in line and " -m core " in line for line in lines)
 
 
@@ -233,7 +241,7 @@ def test_a_test_on_a_lab_fails(checkout):
     status, output = checkout.run()
     assert status == 1
     assert "FAIL  molecule-upgrade" in output
-    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 11 + 3  # all of the rest ran, and the labs are gone
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 12 + 3  # all of the rest ran, and the labs are gone
 
 
 def test_a_summary_is_shown(checkout):
