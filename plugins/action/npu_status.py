@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import unhealthy_devices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
@@ -26,16 +27,20 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        look = functools.partial(_look, kube_client.connect(params), params)
+        cluster = kube_client.connect(params)
+        look = functools.partial(_look, cluster, params)
         deadline = time.monotonic() + params["wait_timeout"]
         rows, storm = look()
         while time.monotonic() < deadline and fleet_status.may_get_better(rows):
             time.sleep(1)
             rows, storm = look()
+        rollouts, told = rollout_view.read(cluster, params["namespace"], time.time())
+        table = fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else [])
         return {
             "fleet": rows,
             "storm": storm,
-            "table": fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []),
+            "rollouts": rollouts,
+            "table": table + (["", "Component rollouts:", *("  " + line for line in told)] if told else []),
             "problems": [fleet_status.line(row) for row in rows if row["host"] and not fleet_status.healthy(row)],
         }
 

@@ -113,6 +113,55 @@ storm:
   description: Why no wedged node is recovered at the moment, V(none) if there is no such reason.
   returned: success
   type: str
+rollouts:
+  description:
+    - The rollouts of components that have not ended. One that was interrupted ends with the next run that deploys the component.
+    - Null if the Kubernetes user may not list DaemonSets.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    daemonset:
+      description: Namespace and name of the DaemonSet.
+      type: str
+    run:
+      description: The run that rolls it out, or that was interrupted.
+      type: str
+    direction:
+      description: V(forward), or V(back) if the new pods did not work and the previous ones are being restored.
+      type: str
+    image:
+      description: The image of the pods that the rollout brings about.
+      type: str
+    revision:
+      description:
+        - The revision of these pods, the value of their label C(controller-revision-hash).
+        - Null while it is not known, and if the Kubernetes user may not list ControllerRevisions.
+      type: str
+    previous:
+      description: The revision that worked before, and that is restored if the new pods do not work.
+      type: str
+    updated:
+      description: The number of nodes whose pod is of RV(rollouts.revision), null while it is not known.
+      type: int
+    nodes:
+      description: The number of nodes on which the component is to run.
+      type: int
+    replacing:
+      description: The nodes whose pods are being replaced now.
+      type: list
+      elements: str
+    heartbeat:
+      description: When the run wrote its progress the last time. A run that works writes it every 10 seconds.
+      type: str
+    failure:
+      description: Why the new pods do not work, with V(back).
+      type: str
+    text:
+      description:
+        - All this as a sentence.
+        - If the annotation of the rollout cannot be read, the reason; all other fields but RV(rollouts.daemonset) are empty then.
+      type: str
 table:
   description: The same as aligned lines of text.
   returned: success

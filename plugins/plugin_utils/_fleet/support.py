@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import in_range
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 # One row of support.yml.
 Row = dict[str, Any]
@@ -64,8 +65,12 @@ def judge_train(
     family: str | None,
     today: datetime.date | None = None,
     rows: dict[str, Any] | None = None,
+    deployed: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """(reasons, notes): whether MindCluster's ``train`` works with this version of the driver on chips of the ``family``."""
+    """(reasons, notes): whether MindCluster's ``train`` works with this version of the driver on chips of the ``family``.
+
+    ``deployed``: it is what the cluster runs, not what the settings ask for.
+    """
     rows = table() if rows is None else rows
     notes: list[str] = []
     known = [row for row in rows["mindcluster"] if family in row["families"]]
@@ -81,11 +86,20 @@ def judge_train(
         notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (train, driver, row["source"]))
     if supported is not False:
         return [], notes
-    others = [other["version"] for other in known if _among(driver, other["drivers"])]
-    return [
-        "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: %s supports it (%s)"
-        % (train, ", ".join(row["drivers"]), driver, " or ".join(others), row["source"])
-    ], notes
+    fitting = deployable(driver, family, rows)
+    if fitting:
+        advice = 'Set npu_mindcluster_train: "%s", which supports it' % fitting[-1]
+        if deployed:
+            advice += ", and run npuops.ascend.install first if this run leaves the components as they are"
+    else:
+        advice = "No train that this collection deploys supports it; set npu_driver_version to a driver that one supports"
+    text = "MindCluster %s supports driver %s, not %s. %s (%s)"
+    return [text % (train, ", ".join(row["drivers"]), driver, advice, row["source"])], notes
+
+
+def deployable(driver: str, family: str | None, rows: dict[str, Any] | None = None) -> list[str]:
+    """The trains that this collection deploys and that support this version of the driver, the oldest first."""
+    return [name for name in fleet_mindcluster.names() if train_supports(name, driver, family, rows)]
 
 
 def train_supports(train: str, driver: str, family: str | None, rows: dict[str, Any] | None = None) -> bool | None:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -82,7 +83,7 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
     first = _unsupported(train, drivers, "now")
     last = [text for old in plan.trains for text in _unsupported(old, [one for one in drivers if old in one.trains], "then")]
     if never:
-        plan.reasons.append("%s. Set npu_mindcluster_train or npu_driver_version to one that fits the other" % "; ".join(never))
+        plan.reasons.append("%s. %s" % ("; ".join(never), _other_target(train, drivers)))
     elif not first:
         plan.order = BEFORE
     elif not last:
@@ -121,13 +122,47 @@ def _unsupported(train: str, drivers: Iterable[_Drivers], when: str) -> list[str
     ]
 
 
-def _way_round(train: str, trains: Sequence[str], problems: list[str], drivers: Iterable[_Drivers]) -> str:
-    families = {one.family for one in drivers if one.family}
-    both = [fleet_support.drivers_of(name, family) for name in {train, *trains} for family in sorted(families)]
-    common = [version for version in both[0] if all(version in versions for versions in both)] if both else []
-    how = (
-        "Set npu_driver_version to %s first, which both support" % " or ".join(common)
-        if common
-        else "No driver is supported by both. Set npu_mindcluster_train to a train between them first"
-    )
+def _other_target(train: str, drivers: Iterable[_Drivers]) -> str:
+    """What to set instead of a train that does not support the drivers that the nodes are to get."""
+    wanted = {(one.then, one.family) for one in drivers if one.then}
+    fitting = [
+        name
+        for name in fleet_mindcluster.names()
+        if all(fleet_support.train_supports(name, version, family) is not False for version, family in wanted)
+    ]
+    families = {family for version, family in wanted if fleet_support.train_supports(train, version, family) is False}
+    versions = _common([train], families)
+    ways = ['npu_mindcluster_train: "%s"' % fitting[-1]] if fitting else []
+    ways += ["npu_driver_version to a release of %s" % " or ".join(versions)] if versions else []
+    return "Set %s" % ", or ".join(ways) if ways else "This collection deploys no train that supports all of these drivers"
+
+
+def _common(trains: Iterable[str], families: Iterable[str | None]) -> list[str]:
+    """The drivers that all these trains support on chips of all these families."""
+    all_of = [fleet_support.drivers_of(name, family) for name in trains for family in sorted(filter(None, families))]
+    return [version for version in all_of[0] if all(version in versions for versions in all_of)] if all_of else []
+
+
+def _way_round(train: str, trains: Sequence[str], problems: list[str], drivers: Sequence[_Drivers]) -> str:
+    """What to do where neither components nor drivers can go first."""
+    families = {one.family for one in drivers if _is_in_the_way(train, one)}
+    common = _common(sorted({train, *trains}), families)
+    if common:
+        how = "Set npu_driver_version to a release of %s first, which both support" % " or ".join(common)
+    else:
+        between = [
+            name
+            for name in fleet_mindcluster.names()
+            if name != train and _common([train, name], families) and all(_common([name, old], families) for old in trains)
+        ]
+        how = "No driver is supported by both. " + (
+            'Set npu_mindcluster_train: "%s" and a driver that it supports first' % between[-1]
+            if between
+            else "This collection deploys no train between them"
+        )
     return "%s. %s" % ("; ".join(problems), how)
+
+
+def _is_in_the_way(train: str, one: _Drivers) -> bool:
+    pairs = [(train, one.now), *((old, one.then) for old in one.trains)]
+    return any(version and fleet_support.train_supports(name, version, one.family) is False for name, version in pairs)

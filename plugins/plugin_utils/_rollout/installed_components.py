@@ -68,7 +68,7 @@ def look(
 def _of_others(nodes: Mapping[str, Object], hosts: Sequence[AskedHost], known: Sequence[str]) -> str | None:
     """A component's DaemonSet is one for all nodes; a run with --limit is not to change nodes that it leaves out."""
     if not known:
-        return "no host has told about its chips"
+        return "no NPU host answered"
     mine = {(host["config"].get("node_name") or host["name"]) for host in hosts}
     others = [name for name, node in nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)]
     return "this run leaves out %s, and they are changed on all nodes or on none" % rollout_lines.some(others) if others else None

@@ -116,7 +116,9 @@ def _check_trains(entry: PlannedNode, target: dict[str, Any], snapshot: FleetSna
     """Whether the MindCluster that the node runs supports the driver. It keeps no node from going back, nor from a reboot."""
     told_only = settings.reason == maintenance_record.ROLLBACK_REASON or target["version"] == entry.loaded_version
     for train in snapshot.trains.on(entry.node_name):
-        reasons, notes = fleet_support.judge_train(train, target["version"], (entry.facts.get("family") or {}).get("name"))
+        reasons, notes = fleet_support.judge_train(
+            train, target["version"], (entry.facts.get("family") or {}).get("name"), deployed=True
+        )
         entry.notes += notes + (reasons if told_only else [])
         entry.reasons += [] if told_only else reasons
 

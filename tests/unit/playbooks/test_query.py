@@ -30,6 +30,7 @@ FLEET = {
         row("npu-b", "invalid", 0, [{"name": "devices", "ok": True}, {"name": "npu_smi", "ok": False}]),
         row("npu-c", "unreachable", 0),
     ],
+    "rollouts": [],
     "storm": None,
     "problems": ["npu-b: invalid", "npu-c: unreachable"],
     "table": ["<<the table>>"],

@@ -69,7 +69,7 @@ def test_a_run_that_leaves_nodes_out(api):
 def test_hosts_that_do_not_answer(api):
     assert run(api, [host("a"), unreachable("b")])["deploy"] == EVERYTHING, "the definitions need one host"
     result = run(api, [unreachable("a"), unreachable("b")])
-    assert result["deploy"] == NOTHING and result["left_alone"] == "no host has told about its chips"
+    assert result["deploy"] == NOTHING and result["left_alone"] == "no NPU host answered"
 
 
 def test_a_user_who_may_only_look(api):

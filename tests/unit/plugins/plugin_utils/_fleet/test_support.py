@@ -100,8 +100,19 @@ def test_a_driver_that_only_another_train_supports_is_refused(train, device, dri
         assert reasons == [] and not any("MindCluster %s" % train in note for note in notes)
     else:
         assert len(reasons) == 1
-        told = "MindCluster %s supports driver %s, not %s. Upgrade MindCluster first: " % (train, ", ".join(supported), driver)
-        assert reasons[0].startswith(told) and "26.1 supports it (https://" in reasons[0]
+        told = 'MindCluster %s supports driver %s, not %s. Set npu_mindcluster_train: "26.1", which supports it (https://'
+        assert reasons[0].startswith(told % (train, ", ".join(supported), driver))
+
+
+def test_only_trains_that_can_be_deployed_are_advised():
+    """26.0 supports such drivers, and this collection has no manifests of it."""
+    assert fleet_support.deployable("26.0.1", "910B") == ["26.1"] and fleet_support.deployable("25.5.1", "910B") == ["7.3", "26.1"]
+    rows = [row for row in fleet_support.table()["mindcluster"] if row["version"] != "26.1"]
+    (reason,), _notes = fleet_support.judge_train("7.3", "26.0.1", "910B", SOON, {"mindcluster": rows})
+    assert "26.0 supports" not in reason and reason.startswith(
+        "MindCluster 7.3 supports driver 25.5, not 26.0.1. No train that this collection deploys supports it; set npu_driver_version to"
+        " a driver that one supports ("
+    )
 
 
 @pytest.mark.parametrize("train", ["26.0", "26.1"])

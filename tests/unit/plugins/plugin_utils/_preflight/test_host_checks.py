@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from support.fleet.preflight import facts, host, only
@@ -66,12 +68,15 @@ def test_not_every_train_has_a_device_plugin_for_the_950():
     assert ascend950(train="26.1").status == ascend950(train=None).status == "ready"
 
 
+OTHER_TRAIN = '. Set npu_mindcluster_train: "26.1", which supports it'
+
+
 @pytest.mark.parametrize(
     ("train", "driver", "reason"),
     [
         ("7.3", "25.5.0", None),
-        ("7.3", "26.0.0", "MindCluster 7.3 supports driver 25.5, not 26.0.0. Upgrade MindCluster first: 26.0 or 26.1 supports it"),
-        ("7.3", "26.1.0", "MindCluster 7.3 supports driver 25.5, not 26.1.0. Upgrade MindCluster first: 26.1 supports it"),
+        ("7.3", "26.0.0", "MindCluster 7.3 supports driver 25.5, not 26.0.0" + OTHER_TRAIN),
+        ("7.3", "26.1.0", "MindCluster 7.3 supports driver 25.5, not 26.1.0" + OTHER_TRAIN),
         ("26.1", "26.1.0", None),
         (None, "26.1.0", None),
     ],
@@ -79,6 +84,9 @@ def test_not_every_train_has_a_device_plugin_for_the_950():
 def test_mindcluster_supports_the_driver(train, driver, reason):
     verdict = only(host(driver_version=driver), train=train)
     assert [text.partition(" (https://")[0] for text in verdict.reasons] == ([reason] if reason else [])
+    if reason:
+        advised = re.search('Set npu_mindcluster_train: "(.*?)"', verdict.reasons[0]).group(1)
+        assert only(host(driver_version=driver), train=advised).status == "ready"
 
 
 def test_what_counts_is_the_driver_that_the_host_will_run():

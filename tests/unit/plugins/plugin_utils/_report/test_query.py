@@ -16,11 +16,12 @@ FLEET = {
         {"node": "npu-a", "host": "a", "state": "ready", "allocatable": 8, "reason": None},
         {"node": "npu-b", "host": "b", "state": "wedged", "allocatable": 0, "reason": "{{ 1 + 1 }}"},
     ],
+    "rollouts": [],
     "storm": None,
     "problems": ["b: wedged"],
     "table": ["NODE", "npu-a"],
 }
-KEYS = "The top-level keys are nodes, problems, storm"
+KEYS = "The top-level keys are nodes, problems, rollouts, storm"
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,26 @@ def test_nothing_changes():
 def test_a_train_that_does_not_support_the_new_driver():
     made = plan("26.1", "7.3", "25.5.0", "26.0.0")
     assert made.cluster_reasons == [
-        "MindCluster 7.3 does not support driver 26.0.0 (a, b). Set npu_mindcluster_train or npu_driver_version to one that fits"
-        " the other"
+        'MindCluster 7.3 does not support driver 26.0.0 (a, b). Set npu_mindcluster_train: "26.1", or npu_driver_version to a'
+        " release of 25.5"
     ]
     assert made.result()["components"]["order"] is None and not made.green
+    # Each of the two ways.
+    assert plan("26.1", "26.1", "25.5.0", "26.0.0", changes=()).green
+    assert plan("26.1", "7.3", "25.5.0", "25.5.2").green
+
+
+def test_no_train_that_supports_all_drivers(monkeypatch):
+    rows = dict(fleet_support.table())
+    families = {"families": ["910B"], "end_of_life": None, "source": "https://example.com"}
+    rows["mindcluster"] = [
+        dict(families, version="7.3", drivers=["25.5"]),
+        dict(families, version="26.0", drivers=["26.0"]),
+        dict(families, version="26.1", drivers=["26.1"]),
+    ]
+    monkeypatch.setattr(fleet_support, "table", lambda: rows)
+    (reason,) = plan("7.3", "26.1", "25.5.0", "26.0.0").cluster_reasons
+    assert reason.endswith(" (a, b). Set npu_driver_version to a release of 26.1"), "26.0 cannot be deployed"
 
 
 def test_neither_can_go_first(monkeypatch):
@@ -82,7 +98,7 @@ def test_neither_can_go_first(monkeypatch):
     made = plan("7.3", "26.1", "25.3.0", "26.0.0")
     assert made.cluster_reasons == [
         "MindCluster 26.1 does not support driver 25.3.0 (a, b); MindCluster 7.3 does not support driver 26.0.0 (a, b)."
-        " Set npu_driver_version to 25.5 first, which both support"
+        " Set npu_driver_version to a release of 25.5 first, which both support"
     ]
     # As it says: by way of that driver, in two upgrades.
     assert plan("7.3", "26.1", "25.3.0", "25.5.2").result()["components"]["order"] == "after"
@@ -91,7 +107,7 @@ def test_neither_can_go_first(monkeypatch):
     assert (
         plan("7.3", "26.1", "25.3.0", "26.0.0")
         .cluster_reasons[0]
-        .endswith("No driver is supported by both. Set npu_mindcluster_train to a train between them first")
+        .endswith("No driver is supported by both. This collection deploys no train between them")
     )
 
 

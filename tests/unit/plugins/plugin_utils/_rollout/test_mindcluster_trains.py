@@ -11,6 +11,11 @@ from support.fleet.hosts import NEW, NEW_DIGEST, host, release
 from support.fleet.planning import backward, make, nodes_of, only
 from support.kube.eviction_stub import pod
 
+ADVICE = (
+    'Set npu_mindcluster_train: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the components as they'
+    " are (https://"
+)
+
 
 def component(tag, node="a", daemonset="ascend-device-plugin-daemonset", namespace="npu-operator"):
     made = pod("%s-%s" % (daemonset, node), node=node, owner=("DaemonSet", daemonset), namespace=namespace)
@@ -23,7 +28,7 @@ def wants(version, name="a", **changes):
 
 
 def refusals(entry):
-    return [reason for reason in entry.reasons if "Upgrade MindCluster first" in reason]
+    return [reason for reason in entry.reasons if ADVICE in reason]
 
 
 @pytest.mark.parametrize("daemonset", ["ascend-device-plugin-daemonset", "ascend-device-plugin310p-daemonset", "npu-exporter"])
@@ -68,7 +73,7 @@ def test_nothing_keeps_a_node_from_going_back_nor_from_a_reboot():
     loaded = release("26.0.0", NEW_DIGEST)
     requested = nodes_of("a", labels={"npuops.ascend/maintenance-requested": "true"})
     entry = only(wants("26.0.0", loaded=loaded), nodes=requested, pods=[component(":v7.3.2")])
-    assert entry.verdict == "ready" and any("Upgrade MindCluster first" in note for note in entry.notes)
+    assert entry.verdict == "ready" and any(ADVICE in note for note in entry.notes)
 
 
 def test_an_image_without_a_release_is_told():
@@ -78,3 +83,14 @@ def test_an_image_without_a_release_is_told():
         "the images of MindCluster have no release as their tag (a); whether it supports the driver was not checked there"
     ]
     assert make([wants(NEW)], pods=[component(":v26.1.0")]).cluster_notes == []
+
+
+def test_the_advice_is_followed():
+    """With the train that the message names, the upgrade changes the components first; or install has, where this run may not."""
+    pods = [component(":v7.3.2")]
+    (reason,) = refusals(only(wants("26.0.0"), pods=pods))
+    assert 'Set npu_mindcluster_train: "26.1"' in reason
+    changes = ["change DaemonSet npu-operator/ascend-device-plugin-daemonset"]
+    plan = make([wants("26.0.0")], pods=pods, components={"train": "26.1", "changes": changes})
+    assert plan.green and plan.result()["components"]["order"] == "before"
+    assert make([wants("26.0.0")], pods=[component(":v26.1.0")]).green
