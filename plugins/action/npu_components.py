@@ -9,6 +9,10 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import UPGRADE_REASON
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, installed_components
 
 
@@ -21,6 +25,7 @@ class ActionModule(HostsAction):
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
         "node_agent": {"type": "bool", "default": True},
+        "heed_halt": {"type": "bool", "default": False},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
     }
 
@@ -28,7 +33,10 @@ class ActionModule(HostsAction):
         cluster = kube_client.connect(params)
         enabled = {name: params[name] for name in installed_components.COMPONENTS}
         nodes = cluster.nodes()
-        found = installed_components.look(cluster, params["hosts"], nodes, params["namespace"], enabled)
+        halted = maintenance_slots.Slots(cluster, params["namespace"], Clock()).view()["halted"] if params["heed_halt"] else None
+        found = installed_components.look(
+            cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
+        )
         mindcluster = found["deploy"]["device_plugin"] or found["deploy"]["exporter"]
         ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         return dict(

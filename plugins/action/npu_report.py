@@ -54,6 +54,7 @@ class ActionModule(ClusterAction):
                 "to": {"type": "str"},
                 "changes": {"type": "list", "elements": "str", "default": []},
                 "unfit": {"type": "list", "elements": "str", "default": []},
+                "left_alone": {"type": "str"},
                 "problem": {"type": "str"},
             },
             "apply_defaults": True,
@@ -67,8 +68,9 @@ class ActionModule(ClusterAction):
         cluster = kube_retry.RetryingCluster(kube_client.connect(params), self._display.display, clock)
         rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
+        components = dict(params["components"], checked=self.check_mode)
         report = report_document.document(
-            rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], params["components"]
+            rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], components
         )
         files, unwritten = self._write(params["directory"], report)
         problems = [text for text in (report_table.problem(report), unwritten) if text]

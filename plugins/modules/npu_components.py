@@ -39,6 +39,10 @@ options:
     description: Whether the node agent is to be compared.
     type: bool
     default: true
+  heed_halt:
+    description: Whether a rollout that is halted keeps the components as they are.
+    type: bool
+    default: false
   mindcluster_train:
     description: The train of MindCluster that the device plugin and the exporter are to have.
     type: str

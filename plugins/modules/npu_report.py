@@ -111,6 +111,9 @@ options:
         type: list
         elements: str
         default: []
+      left_alone:
+        description: Why no component was changed after the drivers, as RV(npuops.ascend.npu_components#module:left_alone) says.
+        type: str
       problem:
         description: Why the components could not be changed. Becomes part of RV(problem).
         type: str
@@ -217,6 +220,32 @@ report:
       description:
         - What was parked and restored, as M(npuops.ascend.npu_workloads) returns it, and why not all workloads could be restored.
       type: dict
+    components:
+      description: What became of the components.
+      type: dict
+      contains:
+        order:
+          description: V(before) or V(after) the drivers, null if none was to change.
+          type: str
+        from:
+          description: The trains of MindCluster before.
+          type: list
+          elements: str
+        to:
+          description: The train of MindCluster that was wanted.
+          type: str
+        changes:
+          description: The changes that were planned.
+          type: list
+          elements: str
+        outcome:
+          description:
+            - V(changed), V(checked) in check mode, V(waiting) if the next upgrade is to change them, V(failed), or null if none was to
+              change.
+          type: str
+        reason:
+          description: Why the components were not changed.
+          type: str
     nodes:
       description: One entry per host, in the order of the plan.
       type: list

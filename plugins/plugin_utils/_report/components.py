@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-CHANGED, LATER, FAILED = "changed", "waiting", "failed"
+CHANGED, CHECKED, LATER, FAILED = "changed", "checked", "waiting", "failed"
 
 
 def document(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """{order, from, to, changes, outcome, reason}. ``given``: the plan's, with {unfit, problem} of this run."""
+    """{order, from, to, changes, outcome, reason}. ``given``: the plan's, with {unfit, left_alone, problem} of this run, and
+    ``checked``: whether it was in check mode."""
     given = given or {}
-    order, problem, unfit = given.get("order"), given.get("problem"), given.get("unfit") or []
-    outcome, reason = (FAILED, problem) if problem else (LATER, "; ".join(unfit)) if unfit else (CHANGED, None)
+    order = given.get("order")
+    outcome, reason = _outcome(given)
     return {
         "order": order,
         "from": given.get("from") or [],
@@ -24,6 +25,15 @@ def document(given: Mapping[str, Any] | None) -> dict[str, Any]:
         "outcome": outcome if order else None,
         "reason": reason if order else None,
     }
+
+
+def _outcome(given: Mapping[str, Any]) -> tuple[str, str | None]:
+    if given.get("problem"):
+        return FAILED, given["problem"]
+    if given.get("checked"):
+        return CHECKED, None
+    waits_for = [*(given.get("unfit") or []), *filter(None, [given.get("left_alone")])]
+    return (LATER, "; ".join(waits_for)) if waits_for else (CHANGED, None)
 
 
 def line(components: Mapping[str, Any]) -> str | None:
@@ -36,8 +46,10 @@ def line(components: Mapping[str, Any]) -> str | None:
         text += "MindCluster %s -> %s, " % (", ".join(others), components["to"])
     if components["outcome"] == CHANGED:
         return text + "changed %s the drivers." % components["order"]
+    if components["outcome"] == CHECKED:
+        return text + "would change %s the drivers." % components["order"]
     if components["outcome"] == LATER:
-        return text + "not changed yet: %s. Run the upgrade again once these nodes have their driver." % components["reason"]
+        return text + "not changed yet: %s. Once this is resolved, run the upgrade again." % components["reason"]
     return text + "not changed: %s" % components["reason"]
 
 

@@ -28,11 +28,13 @@ def look(
     nodes: Mapping[str, Object],
     namespace: str,
     enabled: Mapping[str, bool],
+    halted: bool = False,
 ) -> dict[str, Any]:
     """{deploy, left_alone, accelerators, driver_path, kubelet_dir, containerd_dir, admission_policies, service_monitors,
     kubelet_pods}, as the module npu_components documents them.
 
-    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for.
+    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for; ``halted``: whether
+    a halt keeps this run from changing any.
     """
     names = {item["metadata"]["name"] for item in cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % namespace)}
     accelerators = sorted(name for name, daemonset in fleet_components.DEVICE_PLUGINS.items() if daemonset in names)
@@ -49,8 +51,10 @@ def look(
     deploy = {name: installed[name] and enabled[name] for name in COMPONENTS}
     left_alone = None
     if any(deploy.values()):
-        left_alone = _of_others(nodes, hosts, [host.node_name for host in checked]) or _not_allowed(
-            cluster, namespace, deploy, policies
+        left_alone = (
+            _of_others(nodes, hosts, [host.node_name for host in checked])
+            or _not_allowed(cluster, namespace, deploy, policies)
+            or ("the rollout is halted" if halted else None)
         )
     return {
         "deploy": deploy if left_alone is None else dict.fromkeys(COMPONENTS, False),

@@ -84,7 +84,7 @@ def test_a_bad_image_of_the_new_train_returns_and_no_node_is_touched(lab, idle, 
         assert proof(lab, observer, {}) == []
         assert not any(STATE in sight.labels or sight.cordoned for sight in observer.timeline if sight.kind == "node")
     said = " ".join(text.split())
-    assert "No node was touched: " in said and f"with the image {image} it does not work on" in said
+    assert "No driver was changed: " in said and f"with the image {image} it does not work on" in said
     assert asked_for(lab) == trains(lab) == {"7.3"}
     assert workload() == before
 

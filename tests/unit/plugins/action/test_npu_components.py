@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_components import ActionModule
@@ -14,6 +16,7 @@ from support.fleet.hosts import host, unreachable
 from support.kube.stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
 ALL = ("ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent", "something-else")
 LABELS = {"openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"}
@@ -77,3 +80,15 @@ def test_a_user_who_may_only_look(api):
     result = run(api)
     assert result["deploy"] == NOTHING
     assert result["left_alone"] == 'the Kubernetes user may not "patch" on "daemonsets.apps" in the namespace npu-operator'
+
+
+def test_a_halt_meanwhile(api):
+    """After the drivers: a node failed, and the rollout is halted until somebody looks."""
+    halted = {"who": "r1", "why": "b burns.", "when": "2026-11-21T12:00:00Z", "reason": "upgrade"}
+    lease = {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps({"halted": halted})}}
+    api.put(LEASES, {"metadata": lease})
+    assert run(api)["deploy"] == EVERYTHING, "before, the plan judges a halt, which this run may clear"
+    result = run(api, heed_halt=True)
+    assert (result["deploy"], result["left_alone"]) == (NOTHING, "the rollout is halted")
+    api.objects[LEASES].clear()
+    assert run(api, heed_halt=True)["deploy"] == EVERYTHING

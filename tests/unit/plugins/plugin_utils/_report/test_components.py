@@ -31,7 +31,19 @@ def report(**components):
         (
             dict(PLANNED, unfit=["MindCluster 7.3 does not support driver 26.0.0 (npu-b)"]),
             "Components: MindCluster 26.1 -> 7.3, not changed yet: MindCluster 7.3 does not support driver 26.0.0 (npu-b)."
-            " Run the upgrade again once these nodes have their driver.",
+            " Once this is resolved, run the upgrade again.",
+            False,
+        ),
+        (
+            dict(PLANNED, left_alone="this run leaves out c, and they are changed on all nodes or on none"),
+            "Components: MindCluster 26.1 -> 7.3, not changed yet: this run leaves out c, and they are changed on all nodes or on none."
+            " Once this is resolved, run the upgrade again.",
+            False,
+        ),
+        (dict(PLANNED, checked=True), "Components: MindCluster 26.1 -> 7.3, would change after the drivers.", False),
+        (
+            dict(PLANNED, order="before", checked=True),
+            "Components: MindCluster 26.1 -> 7.3, would change before the drivers.",
             False,
         ),
         (
