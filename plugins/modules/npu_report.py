@@ -240,8 +240,8 @@ report:
           elements: str
         outcome:
           description:
-            - V(changed), V(checked) in check mode, V(waiting) if the next upgrade is to change them, V(failed), or null if none was to
-              change.
+            - V(changed), V(checked) in check mode, V(waiting) if the next upgrade is to change them, or V(failed). Null if none was
+              to change.
           type: str
         reason:
           description: Why the components were not changed.

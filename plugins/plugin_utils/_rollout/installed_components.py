@@ -33,8 +33,8 @@ def look(
     """{deploy, left_alone, accelerators, driver_path, kubelet_dir, containerd_dir, admission_policies, service_monitors,
     kubelet_pods}, as the module npu_components documents them.
 
-    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for; ``halted``: whether
-    a halt keeps this run from changing any.
+    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for;
+    ``halted``: whether a halt keeps this run from changing any.
     """
     names = {item["metadata"]["name"] for item in cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % namespace)}
     accelerators = sorted(name for name, daemonset in fleet_components.DEVICE_PLUGINS.items() if daemonset in names)
