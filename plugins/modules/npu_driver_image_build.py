@@ -13,6 +13,7 @@ description:
   - Extracts a C(.run) package with its own options C(--noexec --extract), arranges the files as its installer does, keeps the
     kernel modules for one kernel, and pushes the result as a container image with the tag C(<HDK>-<chip>-<kernel>-<os>).
   - The driver version (HDK) is read from the package. The image is reproducible. The same input gives the same digest.
+  - If the tag has an image for another architecture, it stays, and the tag becomes an index of both. Each host pulls its own.
   - Needs neither a container engine nor root, so it works in an execution environment.
   - The package is Huawei's software under Huawei's license. Push the image only to registries where that license permits it.
 author:
@@ -69,6 +70,10 @@ options:
     type: str
     required: true
 notes:
+  - Do not build images for two architectures under one tag at the same time. A registry cannot detect that one overwrites the
+    index of the other.
+  - An image that is added to a tag changes the tag's digest, which hosts of the other architecture take for a new image. Build all
+    architectures before you install.
   - Runs on the machine that has the package, usually the controller. That machine needs Python 3.8 or newer with its standard
     library, C(bash) or C(sh), and access to the registry.
 seealso:
@@ -94,7 +99,7 @@ image:
   returned: success
   sample: registry.example.com/mlops/ascend-driver:25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3
 digest:
-  description: Digest of the image's manifest.
+  description: Digest of the image's manifest, also where the tag is an index.
   type: str
   returned: success
 version:

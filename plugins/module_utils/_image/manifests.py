@@ -18,7 +18,10 @@ OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
 OCI_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+OCI_LAYER_PLAIN = "application/vnd.oci.image.layer.v1.tar"
+OCI_LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 INDEXES = (OCI_INDEX, DOCKER_LIST)
 MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
@@ -73,6 +76,11 @@ def parse(content):
     return document if isinstance(document, dict) else None
 
 
+def encode(document):
+    """The JSON object as bytes, always the same for the same object."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("utf-8")
+
+
 def is_index(document):
     """Whether the document is an index, which lists manifests, rather than a manifest."""
     return "manifests" in document
@@ -121,22 +129,34 @@ def _entry_problem(entry):
 
 def image_for(index, wanted):
     """The entry of a valid index for Linux on the architecture ``wanted``, or None."""
-    for entry in index["manifests"]:
-        if _platform(entry)[:2] == ["linux", wanted] and (_platform(entry)[2:] or [None])[0] in _VARIANTS.get(wanted, (None,)):
-            return entry
-    return None
+    return next((entry for entry in index["manifests"] if is_for(entry, wanted)), None)
+
+
+def is_for(entry, wanted):
+    """Whether the entry of a valid index is an image for Linux that every CPU of the architecture ``wanted`` runs."""
+    return is_platform_of(entry.get("platform") or {}, wanted)
+
+
+def is_platform_of(platform, wanted):
+    """Whether an image for ``platform`` (dict with os, architecture and perhaps variant) is one for Linux on ``wanted``."""
+    found = _platform(platform)
+    return found[:2] == ["linux", wanted] and (found[2:] or [None])[0] in _VARIANTS.get(wanted, (None,))
+
+
+def platform_name(entry):
+    """The platform of an entry of a valid index, such as linux/arm64/v8."""
+    return "/".join(_platform(entry.get("platform") or {}))
 
 
 def offers(index):
     """What a valid index has, each platform once, such as linux/arm64/v8. Attestations are manifests without a platform."""
-    seen = ["/".join(_platform(entry)) for entry in index["manifests"]]
+    seen = [platform_name(entry) for entry in index["manifests"]]
     named = list(dict.fromkeys(name for name in seen if name != _NO_PLATFORM))
     return named + (["manifests without a platform"] if _NO_PLATFORM in seen else [])
 
 
-def _platform(entry):
-    """[operating system, architecture] of an entry of an index, and the variant if it has one, as strings."""
-    found = entry.get("platform") or {}
+def _platform(found):
+    """[operating system, architecture] of a platform, and the variant if it has one, as strings."""
     parts = [found[key] if isinstance(found.get(key), str) else "unknown" for key in ("os", "architecture")]
     variant = found.get("variant")
     return parts + [variant] if isinstance(variant, str) and variant else parts

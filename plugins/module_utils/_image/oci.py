@@ -13,40 +13,53 @@ import os
 import stat
 import tarfile
 
-from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
+from ansible_collections.npuops.ascend.plugins.module_utils._image import index, manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import sha256
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
 # No file in an image has a timestamp, so the same files always give the same image.
 _NO_TIME = 0
-_NO_DATE = "1970-01-01T00:00:00Z"
+NO_DATE = "1970-01-01T00:00:00Z"
 
 
 class Layer:
-    """A layer in the file ``path``: ``digest`` and ``size`` of the compressed archive, ``diff_id`` of the uncompressed one."""
+    """A layer in the file ``path``, None for one that is only in a registry.
 
-    def __init__(self, path, digest, size, diff_id):
+    ``digest`` and ``size`` of the archive as it is stored, ``diff_id``: digest of the uncompressed one.
+    """
+
+    def __init__(self, path, digest, size, diff_id, media_type=manifests.OCI_LAYER):
         self.path = path
         self.digest = digest
         self.size = size
         self.diff_id = diff_id
+        self.media_type = media_type
 
 
-def write_layer(tree, prefix, path):
+def write_layer(tree, prefix, path, compress=True):
     """Pack the directory ``tree`` as ``prefix`` (a path in the image, "" for its /) into ``path``; returns the ``Layer``.
 
     Names are sorted, there are no timestamps, root owns everything, and neither group and others may write nor is setuid set.
+    ``compress``: without it, the layer is the same byte for byte with every version of zlib.
     """
     with open(path, "wb") as raw:
         packed = _Hashing(raw)
+        if not compress:
+            _pack(tree, prefix, packed)
+            return Layer(path, packed.digest, packed.size, packed.digest, manifests.OCI_LAYER_PLAIN)
         # The header has neither the file's name nor a timestamp.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=_NO_TIME) as compressor:
             plain = _Hashing(compressor)
-            # Only write() is asked of it, whatever the type of ``fileobj`` says.
-            with tarfile.open(fileobj=plain, mode="w|", format=tarfile.GNU_FORMAT) as archive:  # type: ignore[call-overload]
-                for name, source in _entries(tree, prefix.strip("/")):
-                    _add(archive, name, source)
+            _pack(tree, prefix, plain)
     return Layer(path, packed.digest, packed.size, plain.digest)
+
+
+def _pack(tree, prefix, target):
+    # Only write() is asked of it, whatever the type of ``fileobj`` says.
+    with tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as archive:
+        for name, source in _entries(tree, prefix.strip("/")):
+            _add(archive, name, source)
 
 
 def config(architecture, layers, labels, settings=None):
@@ -54,21 +67,21 @@ def config(architecture, layers, labels, settings=None):
 
     ``settings``: Entrypoint, Env and others. A driver image has none, because no container is ever started from it.
     """
-    return _json(
+    return manifests.encode(
         {
             "architecture": architecture,
             "os": "linux",
-            "created": _NO_DATE,
+            "created": NO_DATE,
             "config": dict(settings or {}, Labels=labels),
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
-            "history": [{"created": _NO_DATE, "created_by": "npuops.ascend.npu_driver_image_build"} for layer in layers],
+            "history": [{"created": NO_DATE, "created_by": "npuops.ascend.npu_driver_image_build"} for layer in layers],
         }
     )
 
 
 def manifest(config_content, layers, annotations):
     """The image manifest as bytes, for a configuration (bytes) and ``Layer`` objects."""
-    return _json(
+    return manifests.encode(
         {
             "schemaVersion": 2,
             "mediaType": manifests.OCI_MANIFEST,
@@ -77,14 +90,10 @@ def manifest(config_content, layers, annotations):
                 "digest": sha256(config_content),
                 "size": len(config_content),
             },
-            "layers": [{"mediaType": manifests.OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
+            "layers": [{"mediaType": layer.media_type, "digest": layer.digest, "size": layer.size} for layer in layers],
             "annotations": annotations,
         }
     )
-
-
-def _json(document):
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("utf-8")
 
 
 def _entries(tree, prefix):
@@ -140,36 +149,77 @@ class _Hashing:
 
 
 class Image:
-    """An image with one layer, to be pushed as ``repository``:``tag`` to the ``client``'s registry."""
+    """An image with one layer, to be pushed as ``repository``:``tag`` to the ``client``'s registry.
+
+    If the tag has images of other architectures, they stay: the tag becomes an index of all of them.
+    """
 
     def __init__(self, client, repository, tag, layer, architecture, annotations, settings=None):
         self.client = client
         self.repository = repository
         self.tag = tag
         self.layer = layer
+        self.architecture = architecture
         self.config = config(architecture, [layer], annotations, settings)
         self.manifest = manifest(self.config, [layer], annotations)
         self.digest = sha256(self.manifest)
+        # What the tag has besides this image, as entries of an index, and the annotations of that index.
+        self._entries = []
+        self._annotations = None
 
     def reason(self):
         """Why the image has to be pushed, as a sentence, or None if the registry already has it under that tag."""
         name = "%s/%s:%s" % (self.client.registry, self.repository, self.tag)
+        self._entries, self._annotations = [], None
         try:
-            there, document = self.client.image(self.repository, self.tag)
-            if there.digest != self.digest:
-                digest = document.get("config", {}).get("digest")
-                there_config = self.client.blob(self.repository, digest) if manifests.is_digest(digest) else None
-                # The compressed layer depends on the version of zlib, its content does not.
-                if there_config != self.config or document.get("annotations") != json.loads(self.manifest)["annotations"]:
-                    return "%s is a different image (%s)" % (name, there.digest)
+            there, document = self.client.manifest(self.repository, self.tag)
+            if manifests.is_index(document):
+                self._entries, self._annotations = document["manifests"], document.get("annotations")
+                found = manifests.image_for(document, self.architecture)
+                if not found:
+                    return self._not_for_it(name, manifests.offers(document))
+                there, document = self.client.manifest(self.repository, found["digest"])
+            else:
+                platform = self._platform(document)
+                if platform and not manifests.is_platform_of(platform, self.architecture):
+                    self._entries = [index.entry(there, platform)]
+                    return self._not_for_it(name, [manifests.platform_name(self._entries[0])])
+            if there.digest != self.digest and not self._is_same(document):
+                return "%s is a different image (%s)" % (name, there.digest)
             self.digest = there.digest
             return None
         except ImageNotFound:
             return "%s does not exist" % name
 
     def push(self):
-        """Upload what the registry does not have; the tag last."""
+        """Upload what the registry does not have; the tag last. Call ``reason`` before: it finds what the tag must keep."""
         with open(self.layer.path, "rb") as stream:
             self.client.push_blob(self.repository, self.layer.digest, self.layer.size, stream)
         self.client.push_blob(self.repository, sha256(self.config), len(self.config), io.BytesIO(self.config))
-        self.client.push_manifest(self.repository, self.tag, self.manifest)
+        if not self._entries:
+            self.client.push_manifest(self.repository, self.tag, self.manifest)
+            return
+        self.client.push_manifest(self.repository, self.digest, self.manifest)
+        descriptor = manifests.Descriptor(self.digest, manifests.OCI_MANIFEST, len(self.manifest))
+        own = index.entry(descriptor, {"os": "linux", "architecture": self.architecture})
+        content = index.content(index.replaced(self._entries, own), self._annotations)
+        self.client.push_manifest(self.repository, self.tag, content, manifests.OCI_INDEX)
+
+    def _not_for_it(self, name, offered):
+        return "%s has no image for linux/%s, only %s" % (name, self.architecture, printable(", ".join(offered)))
+
+    def _is_same(self, document):
+        """Whether the manifest is of this image: the compressed layer depends on the version of zlib, its content does not."""
+        if document.get("annotations") != json.loads(self.manifest)["annotations"]:
+            return False
+        return self._config_of(document) == self.config
+
+    def _platform(self, document):
+        """The platform of the image with that manifest, or None if its configuration does not say it."""
+        found = manifests.parse(self._config_of(document) or b"") or {}
+        platform = {name: found[name] for name in ("os", "architecture", "variant") if isinstance(found.get(name), str)}
+        return platform if platform.get("architecture") else None
+
+    def _config_of(self, document):
+        digest = document.get("config", {}).get("digest")
+        return self.client.blob(self.repository, digest) if manifests.is_digest(digest) else None

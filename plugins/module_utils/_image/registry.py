@@ -9,6 +9,7 @@ Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import urllib.error
 import urllib.parse
@@ -60,14 +61,14 @@ class RegistryClient:
             raise self._not_found(repository, reference) from None
         except MethodRefused:
             pass
-        return self._get_manifest(repository, reference)[0]
+        return self.manifest(repository, reference)[0]
 
     def image(self, repository, reference, machine=None):
         """Descriptor and content (dict) of the image manifest that ``reference`` names.
 
         From an index, it is the manifest for Linux on ``machine`` (``uname -m``; default: this machine's).
         """
-        descriptor, document = self._get_manifest(repository, reference)
+        descriptor, document = self.manifest(repository, reference)
         if not manifests.is_index(document):
             return descriptor, document
         wanted = manifests.architecture(machine)
@@ -80,21 +81,54 @@ class RegistryClient:
         return self._image_in_index(repository, reference, found["digest"])
 
     def _image_in_index(self, repository, reference, digest):
-        descriptor, document = self._get_manifest(repository, digest)
+        descriptor, document = self.manifest(repository, digest)
         if manifests.is_index(document):
             raise RegistryError("%s is an index of indexes, not an index of images" % self._spell(repository, reference))
         return descriptor, document
+
+    def manifest(self, repository, reference):
+        """Descriptor and content (dict) of the manifest or index that ``reference`` names."""
+        path = "/v2/%s/manifests/%s" % (repository, reference)
+        try:
+            with self._request("GET", path, repository, headers={"Accept": _ACCEPT}) as response:
+                content = self._connection.read(response)
+                media_type = (response.headers.get("Content-Type") or "").partition(";")[0]
+        except ImageNotFound:
+            raise self._not_found(repository, reference) from None
+        digest = sha256(content)
+        if is_digest(reference) and digest != reference:
+            raise RegistryError(
+                "Registry %s sent a manifest that does not match %s: repair the registry or push the image again"
+                % (self.registry, self._spell(repository, reference))
+            )
+        document = self._connection.document(content, "manifest of %s" % self._spell(repository, reference))
+        media_type = manifests.media_type(document, media_type)
+        problem = manifests.problem(document)
+        if problem:
+            raise RegistryError(
+                "%s is not an image that this collection can read (media type %s): %s"
+                % (self._spell(repository, reference), printable(media_type) or "unknown", problem)
+            )
+        return Descriptor(digest, media_type, len(content)), document
 
     def blob(self, repository, digest):
         """The content (bytes) of a small blob, such as an image's configuration. Verifies the digest."""
         with self._request("GET", "/v2/%s/blobs/%s" % (repository, digest), repository) as response:
             content = self._connection.read(response)
         if sha256(content) != digest:
-            raise RegistryError(
-                "Registry %s sent a blob that does not match the digest %s: repair the registry or push the image again"
-                % (self.registry, digest)
-            )
+            raise self._mismatch(digest)
         return content
+
+    def download(self, repository, digest, path):
+        """Write the blob ``digest``, of any size, to the file ``path``. Verifies the digest."""
+        found = hashlib.sha256()
+        url = "/v2/%s/blobs/%s" % (repository, digest)
+        with self._request("GET", url, repository, limited=False) as response, open(path, "wb") as target:
+            for chunk in self._connection.chunks(response):
+                found.update(chunk)
+                target.write(chunk)
+        if "sha256:" + found.hexdigest() != digest:
+            raise self._mismatch(digest)
 
     def tags(self, repository):
         """The tags of ``repository``, at most the first 10,000."""
@@ -162,29 +196,12 @@ class RegistryClient:
 
     # Internal
 
-    def _get_manifest(self, repository, reference):
-        path = "/v2/%s/manifests/%s" % (repository, reference)
-        try:
-            with self._request("GET", path, repository, headers={"Accept": _ACCEPT}) as response:
-                content = self._connection.read(response)
-                media_type = (response.headers.get("Content-Type") or "").partition(";")[0]
-        except ImageNotFound:
-            raise self._not_found(repository, reference) from None
-        digest = sha256(content)
-        if is_digest(reference) and digest != reference:
-            raise RegistryError(
-                "Registry %s sent a manifest that does not match %s: repair the registry or push the image again"
-                % (self.registry, self._spell(repository, reference))
-            )
-        document = self._connection.document(content, "manifest of %s" % self._spell(repository, reference))
-        media_type = manifests.media_type(document, media_type)
-        problem = manifests.problem(document)
-        if problem:
-            raise RegistryError(
-                "%s is not an image that this collection can read (media type %s): %s"
-                % (self._spell(repository, reference), printable(media_type) or "unknown", problem)
-            )
-        return Descriptor(digest, media_type, len(content)), document
+    def _mismatch(self, digest):
+        """The RegistryError for a blob with other content than ``digest`` says."""
+        return RegistryError(
+            "Registry %s sent a blob that does not match the digest %s: repair the registry or push the image again"
+            % (self.registry, digest)
+        )
 
     def _not_found(self, repository, reference):
         """The ImageNotFound for ``reference``, with the tags that the user may have meant."""
@@ -208,9 +225,12 @@ class RegistryClient:
         return "%s/%s%s%s" % (self.registry, repository, "@" if is_digest(reference) else ":", reference)
 
     @contextlib.contextmanager
-    def _request(self, method, path, repository, headers=None, actions="pull", data=None):
-        """The open response to one request. Answers at most one authentication challenge."""
-        with self._connection.watch(upload=bool(data)) as watch:
+    def _request(self, method, path, repository, headers=None, actions="pull", data=None, limited=True):
+        """The open response to one request. Answers at most one authentication challenge.
+
+        ``limited``: whether the whole of it has a time limit. Uploads have none.
+        """
+        with self._connection.watch(limited=limited and not data) as watch:
             with self._response(watch, method, path, repository, headers or {}, actions, data) as response:
                 yield response
 

@@ -17,8 +17,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_erro
 
 # Limit for manifests and answers of token services; valid ones are much smaller.
 _MAX_DOCUMENT = 4 * 1024 * 1024
-# Seconds for a request and its answer. Uploads have no such limit.
+# Seconds for a request and its answer. Uploads and downloads of layers have no such limit.
 _MAX_SECONDS = 120
+_CHUNK = 1024 * 1024
 
 
 class Connection:
@@ -41,9 +42,9 @@ class Connection:
         self._opener = registry_http.Opener(self._tls_context, plain_http)
 
     @staticmethod
-    def watch(upload=False):
+    def watch(limited=True):
         """The time limit for one request; a context manager."""
-        return registry_http.Watch(None if upload else _MAX_SECONDS)
+        return registry_http.Watch(_MAX_SECONDS if limited else None)
 
     def is_own(self, url):
         """Whether ``url`` is on the registry itself, not on its token service or blob store."""
@@ -64,21 +65,37 @@ class Connection:
 
     def read(self, response):
         """The body of the response (bytes)."""
-        try:
-            content = response.read(_MAX_DOCUMENT + 1)
-        # An invalid chunk size is a ValueError.
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            if response.watch.is_over:
-                raise RegistryUnreachable(self._no_answer(exc, self.base, response.watch)) from None
-            raise RegistryUnreachable(
-                "Registry %s closed the connection in the middle of an answer (%s)" % (self.registry, type(exc).__name__)
-            ) from None
+        content = self._part(response, _MAX_DOCUMENT + 1)
         if len(content) > _MAX_DOCUMENT:
             raise RegistryError("Registry %s sent a document of more than %d bytes" % (self.registry, _MAX_DOCUMENT))
         if response.watch.is_over:
             # Without a Content-Length, a connection that the watch ended looks like the end of the answer.
             raise RegistryUnreachable(self._no_answer(None, self.base, response.watch))
         return content
+
+    def chunks(self, response):
+        """The body of the response, however long it is, in pieces."""
+        while True:
+            content = self._part(response, _CHUNK)
+            if content:
+                yield content
+            elif response.length:
+                raise self._cut_off("%d bytes are missing" % response.length)
+            else:
+                return
+
+    def _part(self, response, size):
+        """At most ``size`` bytes of the body."""
+        try:
+            return response.read(size)
+        # An invalid chunk size is a ValueError.
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            if response.watch.is_over:
+                raise RegistryUnreachable(self._no_answer(exc, self.base, response.watch)) from None
+            raise self._cut_off(type(exc).__name__) from None
+
+    def _cut_off(self, how):
+        return RegistryUnreachable("Registry %s closed the connection in the middle of an answer (%s)" % (self.registry, how))
 
     def document(self, content, what):
         """The JSON object in ``content``; ``what`` names it in messages."""
