@@ -52,8 +52,8 @@ def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout:
     reasons = []
     if enabled and not image:
         reasons.append(
-            "npu_node_agent_image is not set: the image of the node agent, built from images/node-agent of this collection and"
-            " pushed to your registry; or set npu_node_agent_enabled: false"
+            "npu_node_agent_image is not set: the image of the node agent, which the playbook npuops.ascend.build_node_agent_image"
+            " builds and pushes to your registry; or set npu_node_agent_enabled: false"
         )
     if enabled and not 0 < timeout < interval:
         reasons.append(
