@@ -33,6 +33,7 @@ def build(go: str, out: Path, jobs: int) -> None:
     tasks: list[Callable[[], None]] = [
         lambda: build_rootfs(go, out),
         lambda: package.make_packages(out / "run"),
+        lambda: package.make_firmware_packages(out / "run"),
         lambda: images.make_images(go, out / "images"),
     ]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -43,7 +44,9 @@ def build(go: str, out: Path, jobs: int) -> None:
 def test(go: str) -> None:
     """Go's tests and the tests in tests/."""
     print(golang.test(go), end="")
-    tools.run(sys.executable, "-B", "-m", "unittest", "discover", "-s", tools.SOURCE / "tests", "-t", tools.SOURCE)
+    tools.run(
+        sys.executable, "-B", "-m", "unittest", "discover", "-s", tools.SOURCE / "tests", "-t", tools.SOURCE, env={"NPUSIM_GO": go}
+    )
     print("ok  \ttests/")
 
 

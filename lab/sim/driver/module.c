@@ -18,4 +18,7 @@ INFO(name, "name=" NAME);
 #ifdef SIMULATE
 INFO(simulate, "simulate=" SIMULATE); /* what is wrong with this driver, see lab/driver-image */
 #endif
+#ifdef FIRMWARE
+INFO(simulate_firmware, "simulate_firmware=" FIRMWARE); /* lowest and highest that chips may run with this driver */
+#endif
 INFO(vermagic, "vermagic=" VERMAGIC);

@@ -77,6 +77,12 @@ PRODUCTS = (
 )
 
 
+def firmware_range(version: str) -> tuple[str, str]:
+    """The lowest and the highest firmware with which chips run under a driver: those before 25.5 do not know firmware 8."""
+    train = [int(number) if number.isdigit() else 0 for number in version.split(".")[:2]]
+    return ("7.0.0", "8.9.9" if train >= [25, 5] else "7.8.99")
+
+
 def key() -> str:
     """Changes when a driver would come out differently."""
     return digest(DRIVER, Path(__file__), os.uname().release)
@@ -127,12 +133,13 @@ def make_modules(product: Product, version: str, target: Path, fault: str = "") 
             f'-DSRCVERSION="{digest(name, version)[:23].upper()}"',
             f'-DVERMAGIC="{os.uname().release} SMP preempt mod_unload modversions "',
             f"-DALIASES={aliases if name != 'drv_seclib_host' else ''}",
+            *([f'-DFIRMWARE="{",".join(firmware_range(version))}"'] if name == "drv_pcie_host" else []),
             *([f'-DSIMULATE="{fault}"'] if fault and name == "drv_pcie_host" else []),
         )
 
 
 def make_programs(version: str, libraries: Path, tools: Path) -> None:
-    """Compile the libraries, npu-smi and hccn_tool: without RPATH, so that they are found only where a host was told to look."""
+    """Compile the libraries and tools: without RPATH, so that they are found only where a host was told to look."""
     common, private = libraries / "common", libraries / "driver"
     for directory in (common, private, tools):
         directory.mkdir(parents=True, exist_ok=True)
@@ -163,7 +170,7 @@ def make_programs(version: str, libraries: Path, tools: Path) -> None:
             "-o",
             target / f"lib{source}.so",
         )
-    for tool in ("npu-smi", "hccn_tool"):
+    for tool in ("npu-smi", "hccn_tool", "upgrade-tool"):
         run(
             *build,
             *sorted((DRIVER / tool).glob("*.c")),
@@ -183,7 +190,8 @@ def _version_info(product: Product, version: str) -> str:
     return (
         f"Version={version}\nascendhal_version=7.35.23\naicpu_version=1.0\ntdt_version=1.0\nlog_version=1.0\n"
         "prof_version=2.0\ndvppkernels_version=1.1\ntsfw_version=1.0\n"
-        f"Innerversion={product.inner}\ncompatible_version={series}\ncompatible_version_fw=[7.0.0,8.9.9]\n"
+        f"Innerversion={product.inner}\ncompatible_version={series}\n"
+        f"compatible_version_fw=[{','.join(firmware_range(version))}]\n"
         f"package_version={version}\n"
     )
 

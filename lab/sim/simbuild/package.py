@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Driver packages: .run files made with the real makeself, with the command line Huawei's have."""
+"""Packages of drivers and firmware: .run files made with the real makeself, with the command line Huawei's have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import functools
 import tempfile
 from pathlib import Path
 
-from . import driver
+from . import driver, firmware
 from .tools import BuildError, run, unless_made
 
 VERSIONS = ("25.5.0", "25.5.1")
@@ -44,10 +44,34 @@ def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: 
             )
 
 
+def make_firmware_packages(directory: Path) -> None:
+    """Make the packages of all firmware in `directory`, except those that are there already."""
+    for product in driver.PRODUCTS:
+        for release in firmware.RELEASES:
+            unless_made(
+                directory / f"Ascend-hdk-{product.chip}-npu-firmware_{release.version}.run",
+                firmware.key() + Path(__file__).read_text(encoding="utf-8"),
+                functools.partial(_make_firmware, product.chip, release),
+            )
+
+
 def _make(product: driver.Product, version: str, fault: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work, "tree")
         driver.make_tree(product, version, tree, fault)
+        _pack(tree, target, "DRIVER", "driver/script")
+
+
+def _make_firmware(chip: str, release: firmware.Release, target: Path) -> None:
+    with tempfile.TemporaryDirectory() as work:
+        tree = Path(work, "tree")
+        firmware.make_tree(chip, release, tree)
+        _pack(tree, target, "FIRMWARE", "firmware/script")
+
+
+def _pack(tree: Path, target: Path, title: str, script: str) -> None:
+    """Make a .run of the directory `tree`; `script`: where in it help.info and install.sh are."""
+    with tempfile.TemporaryDirectory() as work:
         header = Path(work, "header.sh")
         header.write_text(_header(), encoding="utf-8")
         run(
@@ -69,11 +93,11 @@ def _make(product: driver.Product, version: str, fault: str, target: Path) -> No
             "--packaging-date",
             "simulated",
             "--help-header",
-            tree / "driver" / "script" / "help.info",
+            tree / script / "help.info",
             tree,
             target,
-            "ASCEND DRIVER RUN PACKAGE",
-            "./driver/script/install.sh",
+            f"ASCEND {title} RUN PACKAGE",
+            f"./{script}/install.sh",
         )
         target.chmod(0o755)
 

@@ -149,6 +149,16 @@ class Lab:
             pathlib.Path(build["package"]) for build in builds if build["chip"] == chip and f"_{version}_" in build["package"]
         )
 
+    def firmware_package(self, chip: str, version: str) -> pathlib.Path:
+        """Return the simulated firmware package of that chip and version, as a user would have it from Huawei."""
+        builds = json.loads((self.state / "driver-images.json").read_text(encoding="utf-8"))["npu_driver_image_build"]
+        directory = pathlib.Path(builds[0]["package"]).parent
+        return directory / f"Ascend-hdk-{chip}-npu-firmware_{version}.run"
+
+    def flash(self, node: str, *arguments: str) -> list[dict]:
+        """Return what is in the flash of each chip, as `npusim flash` on the node shows it; "factory" makes the chips new."""
+        return json.loads(self.console(node, " ".join(["npusim flash", *arguments])) or "[]")
+
     def fault(self, node: str, *words: str) -> None:
         """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
         self._run([str(CHECKOUT / "lab" / "fault"), node, *words])

@@ -155,7 +155,7 @@ static void read_value(struct hal_chip *chip, const char *key, char *value)
         NUMBER(phy), NUMBER(card), NUMBER(chip), NUMBER(result), NUMBER(health), NUMBER(temp), NUMBER(mcu_temp),
         NUMBER(power), NUMBER(used), NUMBER(hbm), NUMBER(ddr), NUMBER(cores), NUMBER(ctrlcpu), TEXT(bus), TEXT(family),
         TEXT(name), TEXT(product), TEXT(device), TEXT(subvendor), TEXT(subdevice), TEXT(board),
-        TEXT(serial), TEXT(code),
+        TEXT(serial), TEXT(code), TEXT(firmware),
     };
 
     for (char *c = value; *c; c++) {
@@ -177,6 +177,7 @@ static void read_chip(struct hal_state *state, char *line)
     int reachable;
 
     memset(chip, 0, sizeof(*chip));
+    strcpy_s(chip->firmware, sizeof(chip->firmware), state->firmware);
     for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equal = strchr(word, '=');
 

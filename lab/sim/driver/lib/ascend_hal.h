@@ -16,7 +16,7 @@ struct hal_chip {
     int chip;  /* "Chip ID": which one on the card */
     int result, health, temp, mcu_temp, power, used, hbm, ddr, cores, ctrlcpu;
     char bus[24], family[8], name[24], product[48], device[8], subvendor[8], subdevice[8], board[8];
-    char serial[24], code[16];
+    char serial[24], code[16], firmware[32]; /* firmware: what it runs */
 };
 
 struct hal_state {
@@ -24,7 +24,7 @@ struct hal_state {
     int smi_fails;   /* faults for npu-smi alone */
     int smi_garbage;
     char driver[32]; /* version of the modules that are loaded */
-    char firmware[32];
+    char firmware[32]; /* of chips that do not say theirs */
     int count;
     struct hal_chip chips[HAL_MAX_CHIPS];
 };

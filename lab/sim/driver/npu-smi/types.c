@@ -83,7 +83,7 @@ static void board(const struct hal_chip *chip, const struct hal_state *state)
     line("Manufacturer", "Huawei");
     line("Serial Number", "%s", chip->serial);
     line("Software Version", "%s", state->driver);
-    line("Firmware Version", "%s", state->firmware);
+    line("Firmware Version", "%s", chip->firmware);
     line("Compatibility", "OK");
     line("Board ID", "%s", chip->board);
     line("PCB ID", "A");
@@ -100,6 +100,7 @@ static void board(const struct hal_chip *chip, const struct hal_state *state)
 
 static void board_chip(const struct hal_chip *chip, const struct hal_state *state)
 {
+    (void)state;
     line("NPU ID", "%d", chip->card);
     line("Chip ID", "%d", chip->chip);
     line("Chip Type", "Ascend");
@@ -112,7 +113,7 @@ static void board_chip(const struct hal_chip *chip, const struct hal_state *stat
     line("NDie ID", "27216594 20401010 4E10C8D4 14CC040A A41020%02X", chip->phy);
     line("Chip Position ID", "%d", chip->chip);
     line("PCIe Bus Info", "%s", chip->bus);
-    line("Firmware Version", "%s", state->firmware);
+    line("Firmware Version", "%s", chip->firmware);
 }
 
 static void health(const struct hal_chip *chip, const struct hal_state *state)

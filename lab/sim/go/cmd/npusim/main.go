@@ -12,15 +12,20 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"npuops/labsim/internal/boot"
+	"npuops/labsim/internal/faults"
 	"npuops/labsim/internal/hardware"
 	"npuops/labsim/internal/kmod"
 	"npuops/labsim/internal/query"
 	"npuops/labsim/internal/runc"
 	"npuops/labsim/internal/silicon"
 )
+
+// root has all that a daemon has in a node's root. For tests, which have no node.
+var root = os.Getenv("NPUSIM_ROOT")
 
 func main() {
 	log.SetFlags(0)
@@ -32,7 +37,7 @@ func main() {
 }
 
 func run(name string, arguments []string) int {
-	kernel := silicon.Kernel{Socket: silicon.Socket}
+	kernel := silicon.Kernel{Socket: root + silicon.Socket}
 	switch name {
 	case "insmod":
 		return kmod.Insmod(kernel, arguments, os.Stderr)
@@ -53,8 +58,10 @@ func run(name string, arguments []string) int {
 	case "state":
 		fmt.Print(query.Text("npusim"))
 		return 0
+	case "flash":
+		return status(flash(kernel, arguments))
 	}
-	fmt.Fprintln(os.Stderr, "usage: npusim boot|daemon|state|insmod|rmmod|modprobe|lsmod")
+	fmt.Fprintln(os.Stderr, "usage: npusim boot|daemon|state|flash [factory [VERSION]]|insmod|rmmod|modprobe|lsmod")
 	return 2
 }
 
@@ -77,8 +84,24 @@ func prepare() error {
 	return boot.Run(node, silicon.Run)
 }
 
+// flash shows what is in the flash of each chip, as JSON, or makes the chips new.
+func flash(kernel silicon.Kernel, arguments []string) error {
+	switch {
+	case len(arguments) == 0:
+		content, err := os.ReadFile(root + silicon.FlashFile)
+		os.Stdout.Write(content)
+		return err
+	case arguments[0] == "factory" && len(arguments) <= 2:
+		return kernel.Factory(strings.Join(arguments[1:], ""))
+	}
+	return fmt.Errorf("flash: %q is no operation: it is factory", arguments)
+}
+
 func daemon() error {
-	node, err := hardware.Load(hardware.File)
+	for i, directory := range faults.Directories {
+		faults.Directories[i] = root + directory
+	}
+	node, err := hardware.Load(root + hardware.File)
 	if err != nil {
 		return err
 	}
@@ -88,29 +111,33 @@ func daemon() error {
 			return fmt.Errorf("NPUSIM_DELAY: %w", err)
 		}
 	}
-	chips, err := silicon.New(node, time.Duration(delay*float64(time.Second)), silicon.Run, "/dev")
+	chips, err := silicon.New(node, time.Duration(delay*float64(time.Second)), root+silicon.Run, root+"/dev", root+silicon.FlashFile)
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", query.Port))
+	address := os.Getenv("NPUSIM_ADDRESS") // as of those who ask
+	if address == "" {
+		address = fmt.Sprintf(":%d", query.Port)
+	}
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
 	failed := make(chan error)
 	go func() { failed <- chips.ServeQueries(listener) }()
-	go func() { failed <- chips.ServeControl(silicon.Socket) }()
+	go func() { failed <- chips.ServeControl(root + silicon.Socket) }()
 	go chips.Watch()
 	if err := ready(); err != nil {
 		return err
 	}
-	coldplug(node, silicon.Kernel{Socket: silicon.Socket})
+	coldplug(node, silicon.Kernel{Socket: root + silicon.Socket})
 	return <-failed
 }
 
 // ready waits for the control socket and tells systemd, so that nothing loads a module before.
 func ready() error {
 	for range 100 {
-		if _, err := os.Stat(silicon.Socket); err == nil {
+		if _, err := os.Stat(root + silicon.Socket); err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

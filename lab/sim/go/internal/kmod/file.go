@@ -24,7 +24,9 @@ type Info struct {
 	InTree   bool     `json:"in_tree"`
 	// Simulate is a fault (as in lab/fault) that the chips have while this module is loaded: a bad driver.
 	Simulate string `json:"simulate"`
-	Size     int64  `json:"size"`
+	// Firmware is the lowest and the highest firmware with which chips run under this driver; empty: any.
+	Firmware []string `json:"firmware"`
+	Size     int64    `json:"size"`
 }
 
 // ErrFormat is ENOEXEC as kmod words it.
@@ -62,6 +64,8 @@ func ReadFile(path string) (Info, error) {
 			info.Vermagic = value
 		case "simulate":
 			info.Simulate = value
+		case "simulate_firmware":
+			info.Firmware = strings.Split(value, ",")
 		case "alias":
 			info.Aliases = append(info.Aliases, value)
 		case "depends":

@@ -18,8 +18,11 @@ import (
 const Socket = Run + "/control.sock"
 
 type request struct {
-	Operation string // load, unload or modules
+	Operation string // load, unload, modules, flash or factory
 	Module    kmod.Info
+	// Of flash: which chip's. Of flash and factory: the firmware.
+	Chip    int
+	Version string
 }
 
 type response struct {
@@ -62,6 +65,12 @@ func (s *Silicon) control(connection net.Conn) {
 		err = s.Unload(r.Module.Name)
 	case "modules":
 		answer.Modules = s.Modules()
+	case "flash":
+		connection.SetDeadline(time.Time{}) // writing takes its time
+		err = s.Write(r.Chip, r.Version)
+		connection.SetDeadline(time.Now().Add(10 * time.Second))
+	case "factory":
+		err = s.Factory(r.Version)
 	}
 	if err != nil {
 		answer.Error = err.Error()
@@ -74,13 +83,19 @@ type Kernel struct{ Socket string }
 
 // Load loads a module.
 func (k Kernel) Load(module kmod.Info) error {
-	_, err := k.call(request{"load", module})
+	_, err := k.call(request{Operation: "load", Module: module})
 	return err
 }
 
 // Unload removes a module.
 func (k Kernel) Unload(name string) error {
-	_, err := k.call(request{"unload", kmod.Info{Name: name}})
+	_, err := k.call(request{Operation: "unload", Module: kmod.Info{Name: name}})
+	return err
+}
+
+// Factory makes all chips new: see Silicon.Factory.
+func (k Kernel) Factory(version string) error {
+	_, err := k.call(request{Operation: "factory", Version: version})
 	return err
 }
 

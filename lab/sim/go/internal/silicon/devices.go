@@ -61,7 +61,7 @@ func (s *Silicon) wantedDevices(broken faults.Set) map[string]int {
 		wanted[name] = numbers[i+1] << 8
 	}
 	for _, chip := range s.chips {
-		if !s.state.Wedged && !broken.Hits("no-dev-node", chip.Phy) {
+		if !s.dead() && !broken.Hits("no-dev-node", chip.Phy) {
 			wanted["davinci"+strconv.Itoa(chip.Phy)] = numbers[0]<<8 | chip.Phy
 		}
 	}

@@ -16,9 +16,6 @@ import (
 	"npuops/labsim/internal/query"
 )
 
-// Firmware is the one that goes with HDK 25.5.
-const Firmware = "7.8.0.6.201"
-
 // Health values of DCMI.
 var health = map[string]int{"OK": 0, "Warning": 1, "Alarm": 2, "Critical": 3}
 
@@ -79,7 +76,7 @@ func (s *Silicon) Reply(program string) string {
 	}
 	for i, chip := range s.chips {
 		if s.result(broken) == 0 && !broken.Hits("chip-lost", chip.Phy) && i < len(s.chips)-hidden {
-			out.WriteString(chipLine(chip, broken))
+			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running))
 		}
 	}
 	out.WriteString("end\n")
@@ -87,14 +84,14 @@ func (s *Silicon) Reply(program string) string {
 }
 
 func (s *Silicon) result(broken faults.Set) int {
-	if _, there := s.wantedDevices(broken)["davinci_manager"]; !there || s.state.Wedged || broken.Has("wedge") {
+	if _, there := s.wantedDevices(broken)["davinci_manager"]; !there || s.dead() || broken.Has("wedge") {
 		return query.Inner
 	}
 	return 0
 }
 
 // chipLine is `chip` and all values of one; a space in a value is written "~".
-func chipLine(c hardware.Chip, broken faults.Set) string {
+func chipLine(c hardware.Chip, broken faults.Set, firmware string) string {
 	state, code, result := "OK", "", 0
 	if broken.Hits("alarm", c.Phy) {
 		state, code = broken.Word("alarm", 2, "Alarm"), broken.Word("alarm", 1, "80E01801")
@@ -117,6 +114,7 @@ func chipLine(c hardware.Chip, broken faults.Set) string {
 		{"result", result}, {"health", health[state]}, {"code", code},
 		{"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"cores", c.AICores}, {"ctrlcpu", 6},
 		{"power", 936 + 3*c.Phy}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
+		{"firmware", firmware},
 	}
 	var line strings.Builder
 	line.WriteString("chip")

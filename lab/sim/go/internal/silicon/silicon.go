@@ -34,6 +34,10 @@ type Silicon struct {
 	run   string // state and /sys/module's files
 	dev   string // device nodes
 	state state
+	// What is in the flash of each chip, by physical ID, and the file that keeps it.
+	flash     []Cell
+	flashFile string
+	writing   map[int]bool // whose flash is being written
 	// The last time that files and device nodes were gone through, and with which faults.
 	shown       time.Time
 	shownBroken faults.Set
@@ -49,15 +53,23 @@ type state struct {
 }
 
 // New makes the silicon of a node; delay is the time from the driver's last module to its device nodes.
-func New(node hardware.Node, delay time.Duration, run, dev string) (*Silicon, error) {
+//
+// The first one of a boot, which finds no state in the directory run, starts the chips with the firmware that the file flash has.
+func New(node hardware.Node, delay time.Duration, run, dev, flash string) (*Silicon, error) {
 	chips, err := node.Chips()
 	if err != nil {
 		return nil, err
 	}
-	s := &Silicon{node: node, chips: chips, delay: delay, run: run, dev: dev}
+	s := &Silicon{node: node, chips: chips, delay: delay, run: run, dev: dev, flashFile: flash, writing: map[int]bool{}}
+	if err := s.readFlash(); err != nil {
+		return nil, err
+	}
 	content, err := os.ReadFile(s.stateFile())
 	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
+		if err := s.powerOn(); err != nil {
+			return nil, err
+		}
+		return s, s.keep()
 	}
 	if err == nil {
 		err = json.Unmarshal(content, &s.state)
@@ -197,15 +209,14 @@ func (s *Silicon) version(broken faults.Set) string {
 func (s *Silicon) stateFile() string { return filepath.Join(s.run, "state.json") }
 
 func (s *Silicon) save() error {
-	content, err := json.MarshalIndent(s.state, "", "  ")
-	if err == nil {
-		err = os.WriteFile(s.stateFile()+".new", content, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(s.stateFile()+".new", s.stateFile())
-	}
+	err := s.keep()
 	if err == nil {
 		s.reconcile()
 	}
 	return err
 }
+
+func (s *Silicon) keep() error { return writeJSON(s.stateFile(), s.state) }
+
+// dead says whether the chips answer to nobody.
+func (s *Silicon) dead() bool { return s.state.Wedged || !s.fits() }

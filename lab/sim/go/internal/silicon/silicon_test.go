@@ -39,7 +39,7 @@ func lab(t *testing.T, chips int) *Silicon {
 		address := fmt.Sprintf("0000:c%d:00.0", i+1)
 		node.Functions = append(node.Functions, hardware.Function{Address: address, Device: "0xd802"})
 	}
-	s, err := New(node, 0, filepath.Join(top, "run"), filepath.Join(top, "dev"))
+	s, err := New(node, 0, filepath.Join(top, "run"), filepath.Join(top, "dev"), filepath.Join(top, "flash.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestChipsDoNotSurviveRmmod(t *testing.T) {
 	if chips(s) != 0 || !strings.HasPrefix(s.Reply("npu-smi"), "result -8005\n") {
 		t.Error("not wedged")
 	}
-	again, err := New(s.node, 0, s.run, s.dev)
+	again, err := New(s.node, 0, s.run, s.dev, s.flashFile)
 	if err != nil || chips(again) != 0 {
 		t.Errorf("wedged no more after a restart of the daemon: %v", err)
 	}
