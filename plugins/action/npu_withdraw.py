@@ -33,8 +33,8 @@ class ActionModule(ClusterAction):
         nodes = cluster.nodes()
         pods = cluster.list("/api/v1/pods")
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
-        by_claim = drain_claims.npu_users(cluster, pods, drivers)
-        departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim)
+        by_claim, unknown = drain_claims.npu_users(cluster, pods, drivers)
+        departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim, unknown)
         problem = withdrawal.refusal(departures, params["force"])
         if problem:
             raise NpuError(problem)

@@ -5,7 +5,8 @@
 
 The kubelet lets a pod with a claim end only when the plugin of the claim's driver has unprepared it: without the plugin, the pod
 stays Terminating, over reboots, too. Who looks from outside sees a plugin by its ResourceSlices, which the kubelet deletes half a
-minute after the plugin has left.
+minute after the plugin has left. What a plugin publishes of its node names that node; of devices on no node, only the
+pool is known. Nothing was prepared for a pod that never started: the kubelet first looks for the plugin, then notes the claim.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 
 GROUP_VERSION = "resource.k8s.io/v1"
 CLAIMS = "/apis/%s/resourceclaims" % GROUP_VERSION
+_CLAIMS_OF = "/apis/%s/namespaces/%%s/resourceclaims" % GROUP_VERSION
 SLICES = "/apis/%s/resourceslices" % GROUP_VERSION
 DAEMONSETS = "/apis/apps/v1/daemonsets"
 
 _MOST_DEVICES = 128  # of one claim; the API server allows 32
 _MOST_DRIVERS = 32  # whose ResourceSlices are read
+_BY_NAME = 16  # claims that are read one by one instead of all of the cluster
 _SHOWN = 3
 _NAME = 253  # characters
 _DRIVER = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -58,7 +61,28 @@ class Claim:
     def label(self) -> str:
         """``job-0-npu-x7k2p of npu.huawei.com``"""
         drivers = sorted({driver for driver, _pool in self.pools})
-        return "%s of %s" % (self.name, ", ".join(drivers)) if drivers else self.name
+        return "%s of %s" % (self.name, _some(drivers, ", ")) if drivers else self.name
+
+
+@dataclasses.dataclass
+class Plugins:
+    """Which plugins of DRA drivers publish devices: ``nodes``: (driver, node); ``pools``: (driver, pool) of devices on no node."""
+
+    nodes: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    pools: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def look(self, item: Object) -> None:
+        """Take the ResourceSlice object ``item`` into account."""
+        spec = item.get("spec") or {}
+        driver, node = _text(spec.get("driver")), _text(spec.get("nodeName"))
+        if node:
+            self.nodes.add((driver, node))
+        else:
+            self.pools.add((driver, _text((spec.get("pool") or {}).get("name"))))
+
+    def run(self, driver: str, pool: str, node: str | None) -> bool:
+        """Whether that driver's plugin does, on the node or for devices of the pool that are on no node."""
+        return (driver, node) in self.nodes or (driver, pool) in self.pools
 
 
 class HeldClaims:
@@ -67,15 +91,15 @@ class HeldClaims:
     def __init__(
         self,
         claims: Mapping[tuple[str, str], Claim] | None = None,
-        served: Collection[tuple[str, str]] | None = None,
+        plugins: Plugins | None = None,
         npu_drivers: Collection[str] = (),
         daemonsets: Mapping[str, str] | None = None,
         asked: Collection[tuple[str, str]] = (),
         problem: str | None = None,
     ) -> None:
-        """``claims``: by (namespace, name); ``served``: (driver, pool) that ResourceSlices name, None when unknown; ``daemonsets``:
-        of drivers whose plugin is missing somewhere; ``asked``: keys that were looked for."""
-        self._claims, self._served, self._npu_drivers = claims or {}, served, npu_drivers
+        """``claims``: by (namespace, name); ``plugins``: None when unknown; ``daemonsets``: of drivers whose plugin is missing
+        somewhere, for people; ``asked``: keys that were looked for."""
+        self._claims, self._plugins, self._npu_drivers = claims or {}, plugins, npu_drivers
         self._daemonsets, self._asked, self.problem = daemonsets or {}, asked, problem
 
     @classmethod
@@ -88,18 +112,24 @@ class HeldClaims:
             return cls()
         found: dict[tuple[str, str], Claim] = {}
         try:
-            for item in cluster.each(CLAIMS):
+            for item in _objects(cluster, wanted):
                 key = (item["metadata"].get("namespace", ""), item["metadata"]["name"])
                 if key in wanted:
                     found[key] = Claim.of(item)
         except NpuError as exc:
             return cls(asked=wanted, problem=_why_unknown(exc, "resourceclaims"))
-        needed = {pool for claim in found.values() for pool in claim.pools}
-        served, problem = _served(cluster, sorted({driver for driver, _pool in needed}))
-        lacking = {driver for driver, _pool in needed - served} if served is not None else set()
-        held = cls(found, served, npu_drivers, _daemonsets(cluster, lacking) if lacking else {}, wanted, problem)
+        drivers = {driver for claim in found.values() for driver, _pool in claim.pools}
+        plugins, problem = _plugins(cluster, drivers, {pod.node for pod in pods})
+        held = cls(found, plugins, npu_drivers, {}, wanted, problem)
+        lacking = {driver for pod in pods for _claim, driver in held._lacking(pod)}
+        held._daemonsets = _daemonsets(cluster, lacking) if lacking else {}
         held.mark(pods)
         return held
+
+    @property
+    def unread(self) -> bool:
+        """Whether there are claims that could not be read."""
+        return bool(self._asked) and self._plugins is None and not self._claims
 
     def know(self, pods: Iterable[Pod]) -> bool:
         """Whether the claims of all these pods were looked for."""
@@ -124,30 +154,37 @@ class HeldClaims:
 
     def objection(self, pod: Pod) -> Blocker | None:
         """The Blocker that a missing plugin is to the pod's eviction, or None."""
-        if self._served is None:
-            return None
-        for claim in self.of(pod):
-            for driver, pool in sorted(claim.pools):
-                if (driver, pool) not in self._served:
-                    daemonset = self._daemonsets.get(driver)
-                    why = (
-                        "the plugin of the DRA driver %s does not run on %s, so its ResourceClaim %s stays prepared and the pod"
-                        " Terminating; start that plugin there again%s"
-                        % (driver, pod.node, claim.name, " (DaemonSet %s)" % daemonset if daemonset else "")
-                    )
-                    return Blocker(NO_DRA_PLUGIN, pod, why)
+        for claim, driver in self._lacking(pod):
+            daemonset = self._daemonsets.get(driver)
+            why = (
+                "the plugin of the DRA driver %s does not run on %s, so its ResourceClaim %s stays prepared and the pod"
+                " Terminating; start that plugin there again%s"
+                % (driver, pod.node, claim.name, " (DaemonSet %s)" % daemonset if daemonset else "")
+            )
+            return Blocker(NO_DRA_PLUGIN, pod, why)
         return None
 
+    def _lacking(self, pod: Pod) -> Iterator[tuple[Claim, str]]:
+        """The pod's claims that nobody would unprepare, each with the driver whose plugin is missing."""
+        if self._plugins is None or not (pod.started or pod.terminating):
+            return
+        for claim in self.of(pod):
+            for driver, pool in sorted(claim.pools):
+                if not self._plugins.run(driver, pool, pod.node):
+                    yield claim, driver
 
-def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collection[str]) -> set[str]:
-    """namespace/name of those of the Pod objects that use NPUs by a claim, as far as claims may be read."""
+
+def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collection[str]) -> tuple[set[str], dict[str, str]]:
+    """(namespace/name of those of the Pod objects that use NPUs by a claim, {that of those that may: why nobody knows})."""
     pods = [
         Pod(item)
         for item in items
         if (item.get("spec") or {}).get("resourceClaims") or (item.get("status") or {}).get("extendedResourceClaimStatus")
     ]
-    HeldClaims.read(cluster, pods, npu_drivers)
-    return {pod.label for pod in pods if pod.npu_claims}
+    held = HeldClaims.read(cluster, pods, npu_drivers)
+    if held.unread:
+        return set(), {pod.label: held.problem or "" for pod in pods if pod.kind != FINISHED}
+    return {pod.label for pod in pods if pod.npu_claims}, {}
 
 
 def holders(pods: Sequence[Pod], claims: HeldClaims) -> str | None:
@@ -174,20 +211,32 @@ def _text(value: Any) -> str:
     return one_line(value)[:_NAME] if isinstance(value, str) else ""
 
 
-def _served(cluster: AnyCluster, drivers: Sequence[str]) -> tuple[set[tuple[str, str]] | None, str | None]:
-    """({(driver, pool)} that the drivers' plugins publish, None), or (None, why that is not known)."""
-    found = set()
+def _objects(cluster: AnyCluster, wanted: Collection[tuple[str, str]]) -> Iterator[Object]:
+    """Objects among which those ``wanted``, by (namespace, name), are. For one node, not all of the cluster."""
+    if len(wanted) > _BY_NAME:
+        yield from cluster.each(CLAIMS)
+        return
+    for namespace, name in sorted(wanted):
+        yield from cluster.each(_CLAIMS_OF % namespace, field_selector="metadata.name=" + name)
+
+
+def _plugins(cluster: AnyCluster, drivers: Collection[str], nodes: Collection[str | None]) -> tuple[Plugins | None, str | None]:
+    """(what the drivers' plugins publish, None), or (None, why that is not known)."""
+    plugins = Plugins()
     if len(drivers) > _MOST_DRIVERS:
         return None, "pods hold ResourceClaims of %d DRA drivers; whether their plugins run was not checked" % len(drivers)
     try:
-        for driver in drivers:
-            for item in cluster.each(SLICES, field_selector="spec.driver=" + driver):
-                spec = item.get("spec") or {}
-                if spec.get("driver") == driver:
-                    found.add((driver, _text((spec.get("pool") or {}).get("name"))))
+        if drivers and len(nodes) == 1:
+            (node,) = nodes
+            for item in cluster.each(SLICES, field_selector="spec.nodeName=%s" % node):
+                plugins.look(item)
+        for driver in sorted(drivers):
+            if not any(name == driver for name, _node in plugins.nodes):
+                for item in cluster.each(SLICES, field_selector="spec.driver=" + driver):
+                    plugins.look(item)
     except NpuError as exc:
         return None, _why_unknown(exc, "resourceslices")
-    return found, None
+    return plugins, None
 
 
 def _why_unknown(exc: NpuError, resource: str) -> str:
@@ -204,9 +253,9 @@ def _why_unknown(exc: NpuError, resource: str) -> str:
 
 
 def _daemonsets(cluster: AnyCluster, drivers: Collection[str]) -> dict[str, str]:
-    """{driver: namespace/name} of the DaemonSets that are these drivers' plugins, as far as that can be told: they register with
-    the kubelet, and their template names the driver."""
-    found: dict[str, str] = {}
+    """{driver: for people, the DaemonSets that are its plugin}, as far as that can be told: they register with the kubelet, and
+    their template names the driver. Those come first whose pods work: anybody may create one that only looks so."""
+    found: dict[str, list[tuple[bool, str]]] = {}
     try:
         for item in cluster.each(DAEMONSETS):
             spec = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -214,11 +263,12 @@ def _daemonsets(cluster: AnyCluster, drivers: Collection[str]) -> dict[str, str]
                 words = set(_words(spec))
                 for driver in drivers:
                     if any(driver in word for word in words):
-                        found.setdefault(driver, "%s/%s" % (item["metadata"]["namespace"], item["metadata"]["name"]))
+                        works = bool((item.get("status") or {}).get("numberReady"))
+                        found.setdefault(driver, []).append((not works, "%(namespace)s/%(name)s" % item["metadata"]))
     except NpuError as exc:
         if not isinstance(exc, kube_client.NotFound) and not exc.details.get("missing"):
             raise
-    return found
+    return {driver: _some([name for _works, name in sorted(names)], " or ") for driver, names in found.items()}
 
 
 def _words(spec: Object) -> Iterator[str]:

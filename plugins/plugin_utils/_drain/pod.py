@@ -41,6 +41,7 @@ class Pod:
         "phase",
         "ready",
         "requests",
+        "started",
         "terminating",
         "uid",
     )
@@ -57,6 +58,7 @@ class Pod:
         self.terminating: str | None = metadata.get("deletionTimestamp")
         self.phase: str | None = status.get("phase")
         self.ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or [])
+        self.started = _started(status)  # or about to start
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = _npu_requests(spec)  # {resource: count}
         self.claims = _claims(spec, status)  # names of its ResourceClaims
@@ -97,6 +99,17 @@ def _owner(metadata: Object) -> tuple[str, str] | None:
             return "Deployment", name[: -len(suffix)]
         return kind, name
     return None
+
+
+def _started(status: Object) -> bool:
+    """Whether the kubelet has come as far as the pod's sandbox, before which it prepares the claims."""
+    if status.get("phase") != "Pending":
+        return True
+    conditions = status.get("conditions") or []
+    if any(entry.get("type") == "PodReadyToStartContainers" and entry.get("status") == "True" for entry in conditions):
+        return True
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    return any(entry.get("containerID") for entry in containers)
 
 
 def _npu_requests(spec: Object) -> dict[str, int]:

@@ -53,14 +53,21 @@ _CDI_KIND = "huawei.com/npu="
 
 class Leaving:
     """One host that is to leave. ``host``: as the npu_hosts filter makes it; ``node``: its Node object or None;
-    ``pods``: those on it that use NPUs.
+    ``pods``: those on it that use NPUs; ``unknown``: those that may, each with the reason.
     """
 
-    def __init__(self, host: AskedHost, nodes: Mapping[str, Object], pods: Mapping[str | None, list[str]]) -> None:
+    def __init__(
+        self,
+        host: AskedHost,
+        nodes: Mapping[str, Object],
+        pods: Mapping[str | None, list[str]],
+        unknown: Mapping[str | None, list[str]],
+    ) -> None:
         self.name: str = host["name"]
         self.node_name: str = (host.get("config") or {}).get("node_name") or self.name
         self.node = nodes.get(self.node_name)
         self.pods = pods.get(self.node_name, [])
+        self.unknown = unknown.get(self.node_name, [])
         self.facts: Facts = host.get("facts") or Facts()
         self.error = host.get("error")
         self.unreachable = host.get("unreachable")
@@ -86,6 +93,11 @@ class Leaving:
             reasons.append(
                 "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true continues anyway, and "
                 "leaves what they have mounted" % ", ".join(self.pods)
+            )
+        if self.unknown:
+            reasons.append(
+                "pods may use its NPUs: %s. Delete them, drain the node, or allow what is missing; npu_uninstall_force: true"
+                " continues anyway, and leaves what they have mounted" % ", ".join(self.unknown)
             )
         return reasons
 
@@ -165,16 +177,23 @@ def uses_npus(pod: Object) -> bool:
 
 
 def leaving(
-    hosts: Iterable[AskedHost], nodes: Mapping[str, Object], pods: Iterable[Object], by_claim: Collection[str] = ()
+    hosts: Iterable[AskedHost],
+    nodes: Mapping[str, Object],
+    pods: Iterable[Object],
+    by_claim: Collection[str] = (),
+    unknown: Mapping[str, str] | None = None,
 ) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
-    hold NPUs by a ResourceClaim."""
+    hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows."""
     users: dict[str | None, list[str]] = {}
+    maybe: dict[str | None, list[str]] = {}
     for pod in pods:
         name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
         if uses_npus(pod) or name in by_claim:
             users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
-    return [Leaving(host, nodes, users) for host in hosts]
+        elif unknown and name in unknown:
+            maybe.setdefault((pod.get("spec") or {}).get("nodeName"), []).append("%s (%s)" % (name, unknown[name]))
+    return [Leaving(host, nodes, users, maybe) for host in hosts]
 
 
 def refusal(departures: Sequence[Leaving], force: bool) -> str | None:

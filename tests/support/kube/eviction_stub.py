@@ -8,6 +8,7 @@ from __future__ import annotations
 from support.kube.stub import ApiServer
 
 PODS = "/api/v1/pods"
+NAMESPACED_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
@@ -64,6 +65,8 @@ class EvictionApi(ApiServer):
         if method == "GET" and path == PODS and "fieldSelector" in query:
             found = [item for item in self.objects[PODS].values() if self._selected(item, query["fieldSelector"])]
             return 200, self._page(found, query)
+        if method == "GET" and (path == SLICES or path.startswith(NAMESPACED_CLAIMS)):
+            return self._devices(path, query)
         return super().answer(method, path, query, body)
 
     def _evict(self, name, body, dry_run):
@@ -101,12 +104,32 @@ class EvictionApi(ApiServer):
                 return False
         return True
 
+    def _devices(self, path, query):
+        """ResourceClaims of a namespace and ResourceSlices, by fields."""
+        collection = SLICES if path == SLICES else CLAIMS
+        if ("GET", collection) in self.faults or collection not in self.objects:
+            return super().answer("GET", collection, query, None)
+        found = list(self.objects[collection].values())
+        if path != SLICES:
+            namespace = path.split("/")[5]
+            found = [item for item in found if item["metadata"]["namespace"] == namespace]
+        for requirement in filter(None, query.get("fieldSelector", "").split(",")):
+            field, _equals, value = requirement.partition("=")
+            found = [item for item in found if _field(item, field) == value]
+        return 200, self._page(found, query)
+
     @staticmethod
     def _covers(entry, item):
         wanted = entry["spec"]["selector"]["matchLabels"].items()
         labels = item["metadata"]["labels"]
         same_namespace = entry["metadata"]["namespace"] == item["metadata"]["namespace"]
         return same_namespace and all(labels.get(key) == value for key, value in wanted)
+
+
+def _field(item, path):
+    for name in path.split("."):
+        item = item.get(name) or {}
+    return item
 
 
 def violation(entry, retry_after=0):

@@ -13,11 +13,17 @@ from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import Action
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
-from support.kube.eviction_stub import CLAIMS, PODS, SLICES, claim, holding, pod, resource_slice
+from support.kube.eviction_stub import CLAIMS, PODS, SLICES, EvictionApi, claim, holding, pod, resource_slice
 from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 CHIP = "node.kubernetes.io/npu.chip.name"
+
+
+@pytest.fixture(name="api")
+def fixture_api():
+    with EvictionApi() as server:
+        yield server
 
 
 def run(api, check_mode=False, diff=False, **options):
@@ -61,3 +67,19 @@ def test_pods_that_hold_npus_by_a_claim_use_them(api):
         run(api)
     with pytest.raises(NpuError, match="pods use its NPUs: train/web. Delete them"):
         run(api, settings={"pod_deletion": {"dra_drivers": "net.example.com"}})
+
+
+def test_pods_that_may_hold_npus_by_a_claim(api):
+    """Of which nobody may tell whose devices they hold."""
+    api.put(PODS, holding(pod("job", node="node-a"), "mine"), holding(pod("web", node="node-b"), "net"))
+    api.put(CLAIMS, claim("mine"))
+    forbidden = 'User "x" cannot list resource "resourceclaims" in API group "resource.k8s.io" at the cluster scope'
+    api.faults["GET", CLAIMS] = (403, "resourceclaims.resource.k8s.io is forbidden: " + forbidden)
+    with pytest.raises(NpuError) as caught:
+        run(api)
+    assert (
+        'host-a: pods may use its NPUs: train/job (pods hold ResourceClaims, but the Kubernetes user may not "list" on'
+        ' "resourceclaims.resource.k8s.io"' in str(caught.value)
+    )
+    assert "npu_uninstall_force: true continues anyway" in str(caught.value)
+    assert run(api, force=True)["done"] == []

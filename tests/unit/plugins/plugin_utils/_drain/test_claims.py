@@ -152,3 +152,93 @@ def test_a_status_that_nobody_expects(api, cluster, strange):
     api.put(CLAIMS, item)
     held, (found,) = read(cluster, holding(pod("job"), "mine"))
     assert held.of(found) == [] and held.objection(found) is None and found.kind == "other"
+
+
+# --- what is untrue, or somebody else's ---
+
+
+def test_a_pool_that_has_another_name_by_now(api, cluster):
+    """A driver may publish its devices anew in another pool. Its plugin runs there nonetheless."""
+    api.put(CLAIMS, claim("mine", pool="a-generation-1"))
+    item = resource_slice(pool="a-generation-2")
+    item["spec"]["nodeName"] = "a"
+    api.put(SLICES, item)
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert held.objection(found) is None
+
+
+def test_a_slice_of_another_node_does_not_stand_for_the_plugin(api, cluster):
+    """A node may publish what it likes of itself, also a pool with the name of another node."""
+    api.put(CLAIMS, claim("mine"))
+    item = resource_slice()
+    item["spec"]["nodeName"] = "b"
+    api.put(SLICES, item)
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert held.objection(found).kind == "no-dra-plugin"
+
+
+def starting(item, *conditions, containers=()):
+    item["status"].update(phase="Pending", conditions=list(conditions), containerStatuses=list(containers))
+    return item
+
+
+def test_a_pod_that_never_started_leaves_without_the_plugin(api, cluster):
+    """The kubelet prepares nothing for it while the plugin is away, and has nothing to unprepare."""
+    api.put(CLAIMS, claim("mine"))
+    api.objects[SLICES] = {}
+    waiting = {"type": "PodReadyToStartContainers", "status": "False"}
+    item = starting(holding(pod("job"), "mine"), waiting, containers=[{"state": {"waiting": {"reason": "ContainerCreating"}}}])
+    held, (found,) = read(cluster, item)
+    assert held.objection(found) is None
+    # Told to end, and still there: something was prepared.
+    item["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    held, (found,) = read(cluster, item)
+    assert held.objection(found).kind == "no-dra-plugin"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "containers"),
+    [
+        ([{"type": "PodReadyToStartContainers", "status": "True"}], []),
+        ([], [{"containerID": "containerd://ab", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]),
+    ],
+)
+def test_a_pod_that_is_about_to_start_needs_the_plugin(api, cluster, conditions, containers):
+    api.put(CLAIMS, claim("mine"))
+    api.objects[SLICES] = {}
+    held, (found,) = read(cluster, starting(holding(pod("job"), "mine"), *conditions, containers=containers))
+    assert held.objection(found).kind == "no-dra-plugin"
+
+
+def test_a_daemonset_that_only_looks_like_the_plugin(api, cluster):
+    """Anybody may create one whose pods never run. Those that run come first, and none hides another."""
+    api.put(CLAIMS, claim("mine"))
+    api.put(SLICES, resource_slice(pool="b"))
+    fake, real = plugin_daemonset("fake", namespace="aaa"), plugin_daemonset()
+    real["status"] = {"numberReady": 3}
+    api.put(DAEMONSETS, fake, real)
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert held.objection(found).why.endswith("; start that plugin there again (DaemonSet dra/npu-dra or aaa/fake)")
+    api.put(DAEMONSETS, *[plugin_daemonset("fake%d" % number, namespace="aaa") for number in range(50)])
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert held.objection(found).why.endswith(" (DaemonSet dra/npu-dra or aaa/fake or aaa/fake0 and 49 more)")
+
+
+def test_a_few_claims_are_read_by_their_names(api, cluster):
+    """Whoever fills a namespace with claims does not make each drain read them all."""
+    api.put(CLAIMS, claim("mine"), *[claim("c%d" % number) for number in range(2000)])
+    api.put(SLICES, *[resource_slice(pool="n%d" % number) for number in range(2000)], resource_slice())
+    api.requests.clear()
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert found.kind == "npu" and held.objection(found) is None
+    assert [path for _method, path in api.requests] == ["/apis/resource.k8s.io/v1/namespaces/train/resourceclaims", SLICES]
+
+
+def test_a_claim_of_many_drivers_is_told_shortly(api, cluster):
+    item = claim("mine")
+    results = item["status"]["allocation"]["devices"]["results"]
+    results += [dict(results[0], driver="d%02d.%s.example.com" % (number, "x" * 200)) for number in range(32)]
+    api.put(CLAIMS, item)
+    api.put(SLICES, resource_slice())
+    held, (found,) = read(cluster, holding(pod("job"), "mine"))
+    assert held.labels(found).endswith(" and 30 more") and len(held.labels(found)) < 800
