@@ -72,7 +72,7 @@ class Node:
     def __init__(self, root: Path, chips: int) -> None:
         self.root = root
         self._daemon: subprocess.Popen | None = None
-        for name in ("etc/npusim/faults", "run/npusim/faults", "dev", "var/lib", "var/log"):
+        for name in ("etc/npusim/faults", "run/npusim/faults", "dev", "var/log"):
             (root / name).mkdir(parents=True)
         functions = [{"address": f"0000:c{i + 1}:00.0", "device": "0xd802"} for i in range(chips)]
         (root / "etc/npusim/hardware.json").write_text(json.dumps({"functions": functions}), encoding="utf-8")

@@ -20,7 +20,7 @@ import (
 const Firmware = "7.8.0.6.201"
 
 // FlashFile keeps what is in the chips over reboots.
-const FlashFile = "/var/lib/npusim/flash.json"
+const FlashFile = "/etc/npusim/flash.json"
 
 // Cell is the flash of one chip.
 type Cell struct {
