@@ -101,6 +101,14 @@ class Conflict(Refused):
     """Somebody changed the object since it was read."""
 
 
+class Expired(Refused):
+    """The server has forgotten the list whose pages are being read. ``token``: with which it goes on, or None."""
+
+    def __init__(self, message: str, token: str | None) -> None:
+        super().__init__(message)
+        self.token = token
+
+
 class Unauthorized(NpuError):
     """There are no credentials, or none that the API server accepts: it does not know who asks."""
 
@@ -204,11 +212,18 @@ class Cluster:
 
     def each(self: AnyCluster, path: str, **selectors: Any) -> Iterator[Object]:
         """The objects at ``path`` one after the other; only one page of them is in memory."""
-        token = None
+        token, again = None, False
         while True:
-            page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
+            try:
+                page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
+            except Expired as exc:
+                # After some minutes, a server no longer has the list as it was. It offers the rest as it is now.
+                if again or not exc.token:
+                    raise
+                token, again = exc.token, True
+                continue
             yield from page.get("items") or []
-            token = page.get("metadata", {}).get("continue")
+            token, again = page.get("metadata", {}).get("continue"), False
             if not token:
                 return
 
@@ -311,6 +326,8 @@ def _refused(address: str, exc: ApiException) -> NpuError:
         return TooManyRequests(text, _retry_after(exc), _causes(exc))
     if exc.status and exc.status >= 500:
         return Unreachable(text.rstrip(".") + _WEBHOOK_HINT if "failed calling webhook" in message else text)
+    if exc.status == 410:
+        return Expired(text, _new_token(exc))
     return {404: NotFound, 409: Conflict}.get(exc.status, Refused)(text)
 
 
@@ -322,6 +339,15 @@ def _status_message(exc: ApiException) -> str:
     # A proxy's error page is no sentence, nor need a webhook's words be.
     text = " ".join(str(text).split())
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
+
+
+def _new_token(exc: ApiException) -> str | None:
+    """With which a list whose pages have expired can be continued."""
+    try:
+        token = json.loads(exc.body)["metadata"]["continue"]
+    except (TypeError, ValueError, KeyError):
+        return None
+    return token if isinstance(token, str) else None
 
 
 def _retry_after(exc: ApiException) -> int | None:

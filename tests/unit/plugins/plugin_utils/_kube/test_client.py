@@ -101,6 +101,26 @@ def wanted(name, labels, annotations=None):
     return {"name": name, "labels": labels, "annotations": annotations or {}}
 
 
+def test_a_list_whose_pages_expire(api, cluster, monkeypatch):
+    """After an outage between two pages, say: the server has forgotten the list, and offers to go on with what there is now."""
+    monkeypatch.setattr(kube_client, "PAGE", 2)
+    api.put(NODES, *[node("n%d" % number) for number in range(5)])
+    answer = api.answer
+
+    def expire(method, path, query, body):
+        if query.get("continue") == "2":
+            gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "The provided continue parameter is too old"}
+            return 410, dict(gone, metadata={"continue": "3"} if offers else {})
+        return answer(method, path, query, body)
+
+    monkeypatch.setattr(api, "answer", expire)
+    offers = True
+    assert [item["metadata"]["name"] for item in cluster.list(NODES)] == ["n0", "n1", "n3", "n4"]
+    offers = False
+    with pytest.raises(NpuError, match="410: The provided continue parameter is too old"):
+        cluster.list(NODES)
+
+
 def test_labels_only_where_they_differ(api, cluster):
     api.put(NODES, node("a", labels={"x": "1", "keep": "me"}), node("b", labels={"x": "2"}))
     changes = kube_client.apply_metadata(cluster, [wanted("a", {"x": "2", "old": None}), wanted("b", {"x": "2"})])

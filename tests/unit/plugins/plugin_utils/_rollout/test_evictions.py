@@ -66,7 +66,10 @@ def test_who_holds_claims_is_named():
     plan = plan_with_claims([holding(pod("job"), "mine"), holding(pod("web", node="b"), "net")], resource_slice())
     a, b = plan.entries
     assert (a.verdict, a.evictions) == ("ready", {"npu": 1, "other": 0, "jobs": 0})
-    assert a.notes == ["pods that hold ResourceClaims: train/job (mine of npu.huawei.com)"]
+    assert a.notes == [
+        "pods that hold ResourceClaims: train/job (mine of npu.huawei.com); whether those that use NPUs fit on another node was not"
+        " checked"
+    ]
     assert (b.verdict, b.deferrable, b.evictions["other"]) == ("blocked", True, 1)
     assert "the plugin of the DRA driver net.example.com does not run on b, so its ResourceClaim net" in b.blocker_text
 
@@ -82,7 +85,24 @@ def test_claims_that_may_not_be_read_are_a_note():
     assert "nobody knows" in plan.cluster_notes and plan.green
 
 
-def plan_with_claims(items, *slices):
+def test_room_is_not_judged_by_resources_that_are_claims():
+    """KEP-5004: the pod asks for a resource, which no kubelet offers, and Kubernetes has made a claim of it."""
+    item = pod("job", npus=8)
+    item["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": "mine", "requestMappings": []}
+    (a, _b) = plan_with_claims([item], resource_slice()).entries
+    assert a.evictions["npu"] == 1 and not any("fit on no other node" in note for note in a.notes)
+    assert "whether those that use NPUs fit on another node was not checked" in a.notes[0]
+
+
+def test_who_is_not_parked_is_told():
+    items = [holding(pod("job"), "mine"), holding(pod("web"), "net")]
+    (a, _b) = plan_with_claims(items, resource_slice(), resource_slice("net.example.com"), workloads="park").entries
+    assert "use NPUs only by ResourceClaims, so they are evicted and not parked: train/job" in a.notes
+    (a, _b) = plan_with_claims(items, resource_slice(), resource_slice("net.example.com")).entries
+    assert not any("parked" in note for note in a.notes)
+
+
+def plan_with_claims(items, *slices, **settings):
     with EvictionApi() as api:
         api.objects.update({PODS: {}, CLAIMS: {}, SLICES: {}})
         api.put(CLAIMS, claim("mine"), claim("net", driver="net.example.com", pool="b"))
@@ -90,4 +110,4 @@ def plan_with_claims(items, *slices):
         cluster = kube_client.connect({"host": api.address, "api_key": "token"})
         pods = [drain_pod.Pod(item) for item in items]
         claims = drain_claims.HeldClaims.read(cluster, pods, ("npu.huawei.com",))
-    return make([host("a"), host("b")], pods=items, claims=claims)
+    return make([host("a"), host("b")], pods=items, claims=claims, **settings)

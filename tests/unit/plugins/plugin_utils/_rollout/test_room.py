@@ -21,7 +21,7 @@ def test_where_evicted_pods_could_go():
     pods = [pod("big", npus=8), pod("small", npus=2), pod("there", node="b", npus=6)]
     a, b = make([host("a"), host("b")], pods=pods).entries
     assert [text for text in a.notes if "no other node" in text] == [
-        "1 of its 2 pods that use NPUs fit on no other node now and will wait: train/big"
+        "1 of its 2 pods that request NPUs fit on no other node now and will wait: train/big"
     ]
     assert any("train/there" in text for text in b.notes)
 
