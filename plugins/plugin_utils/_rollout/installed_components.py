@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -17,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import node_checks as preflight_node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 
 COMPONENTS = ("device_plugin", "exporter", "node_agent")
@@ -53,6 +55,7 @@ def look(
     if any(deploy.values()):
         left_alone = (
             _of_others(nodes, hosts, [host.node_name for host in checked])
+            or _no_common_path(checked)
             or _not_allowed(cluster, namespace, deploy, policies)
             or ("the rollout is halted" if halted else None)
         )
@@ -60,7 +63,7 @@ def look(
         "deploy": deploy if left_alone is None else dict.fromkeys(COMPONENTS, False),
         "left_alone": left_alone,
         "accelerators": accelerators,
-        "driver_path": checked[0].driver_path if checked else None,
+        "driver_path": next((host.driver_path for host in checked if host.driver_path), None),
         "kubelet_dir": distribution.kubelet_dir,
         "containerd_dir": posixpath.dirname(distribution.address),
         "admission_policies": policies,
@@ -76,6 +79,18 @@ def _of_others(nodes: Mapping[str, Object], hosts: Sequence[AskedHost], known: S
     mine = {(host["config"].get("node_name") or host["name"]) for host in hosts}
     others = [name for name, node in nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)]
     return "this run leaves out %s, and they are changed on all nodes or on none" % rollout_lines.some(others) if others else None
+
+
+def _no_common_path(checked: Sequence[CheckedHost]) -> str | None:
+    """A definition mounts one driver path on all nodes. A single host, which may say any, does not decide for the others."""
+    paths: dict[str, list[str]] = {}
+    for host in checked:
+        if host.driver_path:
+            paths.setdefault(host.driver_path, []).append(host.name)
+    if len(paths) > 1:
+        told = ("%s on %s" % (one_line(path), rollout_lines.some(names)) for path, names in sorted(paths.items()))
+        return "the hosts have different driver paths, %s" % "; ".join(told)
+    return None if paths else "no NPU host has a driver"
 
 
 def _not_allowed(cluster: kube_client.Cluster, namespace: str, deploy: Mapping[str, bool], policies: bool) -> str | None:

@@ -92,3 +92,21 @@ def test_a_halt_meanwhile(api):
     assert (result["deploy"], result["left_alone"]) == (NOTHING, "the rollout is halted")
     api.objects[LEASES].clear()
     assert run(api, heed_halt=True)["deploy"] == EVERYTHING
+
+
+def preinstalled(name, tree):
+    return host(name, config={"driver_source": "preinstalled"}, driver={"loaded": True, "tree": tree})
+
+
+def test_hosts_with_several_driver_paths(api):
+    """The definitions mount one path on all nodes, and one host does not decide for the others which."""
+    result = run(api, [preinstalled("a", "/"), host("b")])
+    assert result["deploy"] == NOTHING
+    assert result["left_alone"] == "the hosts have different driver paths, / on a; /var/lib/Ascend/driver on b"
+
+
+def test_a_host_without_a_driver(api):
+    result = run(api, [preinstalled("a", None), host("b")])
+    assert (result["deploy"], result["driver_path"]) == (EVERYTHING, "/var/lib/Ascend/driver")
+    result = run(api, [preinstalled("a", None), preinstalled("b", None)])
+    assert (result["deploy"], result["left_alone"]) == (NOTHING, "no NPU host has a driver")
