@@ -76,7 +76,8 @@ class ActionModule(HostsAction):
             reasons += foreign
         nodes = cluster.nodes()
         train = params["mindcluster_train"] if device_plugin else None
-        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train)
+        shared = preflight_components.share_count(params["device_plugin_settings"])
+        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train, shared)
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])

@@ -91,7 +91,12 @@ fleet:
       description: Status of the device plugin, V(running) or V(failing), null without a pod.
       type: str
     allocatable:
-      description: Number of allocatable chips of the node.
+      description: Number of allocatable devices of the node. Each chip is C(devices_per_chip) devices.
+      type: int
+    devices_per_chip:
+      description:
+        - How many times the device plugin of the node offers each chip, as C(npu_device_plugin_share_count) says. V(1) without
+          a device plugin.
       type: int
     unhealthy_pods:
       description:

@@ -56,7 +56,9 @@ options:
         type: str
         required: true
       count:
-        description: Number of chips that must be allocatable.
+        description:
+          - Number of chips that must be allocatable. If the device plugin on the node offers each chip several times, that many
+            devices for each of them must be.
         type: int
         required: true
   timeout:

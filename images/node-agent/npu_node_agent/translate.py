@@ -15,8 +15,9 @@ from . import api, wire
 VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
 _CHIP_PATH = re.compile(r"/dev/v?davinci([0-9]+)")
-# The plugin writes "0,3"; ascend-docker-runtime also accepts ranges and names, so they are accepted here.
-_CHIP_ENTRY = re.compile(r"(?:Ascend[0-9A-Za-z]*-)?([0-9]+)(?:-([0-9]+))?")
+# The plugin writes "0,3"; ascend-docker-runtime also accepts ranges and names, so they are accepted here. In a name, a second
+# number is no end of a range: Ascend310P-0-3 is one of the devices that share chip 0.
+_CHIP_ENTRY = re.compile(r"(?:Ascend[0-9A-Za-z]*-([0-9]+)(?:-[0-9]+)?|([0-9]+)(?:-([0-9]+))?)")
 _LARGEST_RANGE = 1024
 
 
@@ -88,7 +89,8 @@ def _visible(value: str) -> Iterable[str]:
         match = _CHIP_ENTRY.fullmatch(entry.strip())
         if not match:
             raise TranslateError("%s=%r: %r is not a chip" % (VISIBLE_DEVICES, value, entry))
-        first, last = int(match.group(1)), int(match.group(2) or match.group(1))
+        named, begin, end = match.groups()
+        first, last = int(named or begin), int(named or end or begin)
         if not first <= last < first + _LARGEST_RANGE:
             raise TranslateError("%s=%r: %r is not a range of chips" % (VISIBLE_DEVICES, value, entry))
         chips.extend(str(chip) for chip in range(first, last + 1))

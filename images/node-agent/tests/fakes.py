@@ -294,7 +294,7 @@ class Plugin(rpc.DevicePluginServicer):
     @staticmethod
     def device_specs(ids):
         """What v7.3.0 answers without ascend-docker-runtime."""
-        chips = sorted(int(name.rpartition("-")[2]) for name in ids)
+        chips = sorted(int(name.split("-")[1]) for name in ids)
         paths = ["davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist"] + ["davinci%d" % chip for chip in chips]
         specs = [pb.DeviceSpec(container_path="/dev/" + p, host_path="/dev/" + p, permissions="rw") for p in paths]
         return pb.ContainerAllocateResponse(devices=specs)

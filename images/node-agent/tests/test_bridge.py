@@ -94,6 +94,20 @@ def test_allocate_names_cdi_devices(kubelet, agent, ready, plugins, spec):
     assert not answer.devices
 
 
+def test_chips_that_are_shared(kubelet, agent, ready, plugins, spec):
+    """Each device of a chip is that chip."""
+    agent.start()
+    shared = ["Ascend310P-%d-%d" % (chip, share) for chip in range(2) for share in range(3)]
+    plugin = Plugin(agent.plugin_dir, A310, dict.fromkeys(shared, HEALTHY)).start()
+    allocatable(kubelet, A310, shared)
+    for device in shared[3:]:
+        answer = kubelet.allocate(A310, device).container_responses[0]
+        assert [name.name for name in answer.cdi_devices] == ["huawei.com/npu=1"] and not answer.devices
+    plugin.update({name: UNHEALTHY if name in shared[:3] else HEALTHY for name in shared})
+    allocatable(kubelet, A310, shared[3:])
+    plugin.stop()
+
+
 def test_preferred_allocation_and_pre_start_pass_through(kubelet, agent, ready, plugins):
     agent.start()
     plugin = plugins()

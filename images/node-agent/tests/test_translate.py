@@ -42,6 +42,12 @@ def test_device_paths():
     assert not result.devices
 
 
+def test_devices_that_share_a_chip():
+    result = translated(Plugin.device_specs(["Ascend310P-5-3", "Ascend310P-0-2", "Ascend310P-5-0"]))
+    assert names(result) == ["huawei.com/npu=0", "huawei.com/npu=5"]
+    assert not result.devices
+
+
 def test_virtual_npu():
     result = translated(pb.ContainerAllocateResponse(devices=[spec("/dev/vdavinci100", "/dev/davinci100")]))
     assert names(result) == ["huawei.com/npu=100"] and not result.devices
@@ -55,6 +61,7 @@ def test_virtual_npu():
         ("3, 1", "3 1"),
         ("0-3,7", "0 1 2 3 7"),
         ("Ascend910-5", "5"),
+        ("Ascend310P-0-3,Ascend310P-2-0", "0 2"),
         ("007", "7"),
         ("1,1", "1"),
     ],

@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 _CHIPS = "huawei.com/"
@@ -80,11 +81,16 @@ class DaemonSetView:
         return sorted(name for name in self.pods if self.pod_works(name) and not self.why_not_waited_for(name))
 
     def chips(self, name: str) -> dict[str, int]:
-        """{resource: count} that the node offers, if this DaemonSet has to do with it."""
+        """{resource: count} that the node offers, if this DaemonSet has to do with it. In chips, to be compared with what another
+        template offers, which may make more or fewer devices of a chip.
+        """
         offered = ((self._nodes.get(name) or {}).get("status") or {}).get("allocatable") or {}
         if not self.offers_chips:
             return {}
-        counts = {resource: kube_quantity.whole(text) for resource, text in offered.items() if resource.startswith(_CHIPS)}
+        each = shared_chips.devices_per_chip([self.pods[name]] if name in self.pods else [])
+        counts = {
+            resource: (kube_quantity.whole(text) or 0) // each for resource, text in offered.items() if resource.startswith(_CHIPS)
+        }
         return {resource: count for resource, count in sorted(counts.items()) if count}
 
     def short_of(self, name: str, before: Mapping[str, int]) -> list[str]:

@@ -47,7 +47,7 @@ def train(name: str | None = None) -> dict[str, Any]:
         raise NpuError("npu_mindcluster_train is %s; it must be one of %s" % (name, ", ".join(names())))
     known = rows["trains"][name]
     plugin = known["device_plugin"]
-    families = {family: dict(rows["families"][family], **row) for family, row in plugin["families"].items()}
+    families = {family: dict(rows["families"][family], flags=[], **row) for family, row in plugin["families"].items()}
     return dict(known, name=name, device_plugin=dict(plugin, families=families))
 
 
@@ -76,7 +76,40 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
                 accelerator: dict(family, mounts=family["mounts"] + family["volcano_mounts"])
                 for accelerator, family in wanted["families"].items()
             }
+        if settings["share_count"] > 1:
+            reason = _cannot_share(settings)
+            if reason:
+                raise NpuError(reason)
+            flags = [options["share_count"] % settings["share_count"]]
+            wanted["families"] = {
+                accelerator: dict(family, flags=flags) if family["shared_chips"] else family
+                for accelerator, family in wanted["families"].items()
+            }
     return dict(row, **{part: wanted})
+
+
+def _cannot_share(settings: Mapping[str, Any]) -> str | None:
+    """Why chips cannot be shared with the other settings, as a sentence; or None.
+
+    Of both, Volcano is what 7.3 ends at. 26.1 starts, but Volcano cannot read the names of shared devices and assigns none.
+    """
+    head = "npu_device_plugin_share_count is %d, and " % settings["share_count"]
+    if settings["volcano"]:
+        return head + (
+            "npu_device_plugin_volcano is true: Volcano cannot assign shared chips. Set npu_device_plugin_share_count: 1, or"
+            " npu_device_plugin_volcano: false"
+        )
+    if settings["hot_reset"] != "disabled":
+        return head + (
+            "npu_device_plugin_hot_reset is %s: a reset would hit all pods that share the chip. Set"
+            " npu_device_plugin_share_count: 1, or npu_device_plugin_hot_reset: disabled" % settings["hot_reset"]
+        )
+    return None
+
+
+def shared_chips(accelerator: str) -> list[str]:
+    """The chips, by their families' names, that the device plugin for nodes with this label accelerator can offer several times."""
+    return table()["families"].get(accelerator, {}).get("shared_chips", [])
 
 
 def _too_many_backups(row: dict[str, Any], role: str, wanted: int) -> str | None:

@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import He
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -84,6 +85,7 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
             for name, text in (node.get("status", {}).get("allocatable") or {}).items()
             if name.startswith("huawei.com/") and (count := kube_quantity.whole(text)) is not None
         },
+        "devices_per_chip": shared_chips.devices_per_chip([plugin_pod] if plugin_pod else []),
         "plugin": _pod_state(plugin_pod),
         "plugin_why": _pod_why(plugin_pod),
         "agent": _pod_state(agent_pod),
@@ -206,6 +208,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "agent": view["agent"] if view else None,
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
+        "devices_per_chip": view["devices_per_chip"] if view else 1,
         "checks": (host.get("validation") or {}).get("checks") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
@@ -228,6 +231,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "agent": view["agent"],
         "plugin": view["plugin"],
         "allocatable": view["allocatable"].get(resource, 0),
+        "devices_per_chip": view["devices_per_chip"],
         "checks": [],
         "unhealthy_pods": view["unhealthy"],
         "state": "unknown",
@@ -294,10 +298,23 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "no agent", view["agent_why"]
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
-    if row["allocatable"] != row["chips"]:
+    if row["allocatable"] != row["chips"] * row["devices_per_chip"]:
         users = "; " + _users(row) if row["unhealthy_pods"] else ""
-        return "degraded", "%d of %d chips are allocatable%s" % (row["allocatable"], row["chips"], users)
+        return "degraded", _offers(row) + users
     return READY, "; ".join(_remarks(row, view)) or None
+
+
+def _offers(row: Row) -> str:
+    """How many of its chips a node offers."""
+    each = row["devices_per_chip"]
+    if each == 1:
+        return "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
+    return "%d of %d devices are allocatable; each of the %d chips should be offered %d times" % (
+        row["allocatable"],
+        row["chips"] * each,
+        row["chips"],
+        each,
+    )
 
 
 def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -317,6 +334,8 @@ def _remarks(row: Row, view: View) -> Iterator[str]:
     """What a person may want to know about a node that is fine."""
     if view["unschedulable"]:
         yield "cordoned"
+    if row["devices_per_chip"] > 1:
+        yield "up to %d pods share a chip" % row["devices_per_chip"]
     if view["recovery"]:
         yield view["recovery"]
     if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
 _POLL_SECONDS = 1.0
@@ -49,7 +50,8 @@ def wait(
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
-    the DaemonSet's own status. ``nodes``: list of {name, resource, count}: allocatable must be exactly count.
+    the DaemonSet's own status. ``nodes``: list of {name, resource, count}: allocatable must be exactly what the device plugin there
+    makes of so many chips.
     ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
     Returns the DaemonSetSnapshot in which all is done. Raises NpuError with the reason per node; at once
     when waiting is in vain (an image that does not exist).
@@ -82,7 +84,7 @@ class DaemonSetSnapshot:
         self.nodes = cluster.nodes() if asked else {}
         self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
         self._missing = [(daemonset, name) for daemonset in self._sets for name in daemonset.unfinished_nodes()]
-        self._short = [entry for entry in nodes if self._offers(entry) != entry["count"]]
+        self._short = [entry for entry in nodes if self._offers(entry) != entry["count"] * self._devices_per_chip(entry)]
 
     @property
     def finished(self) -> bool:
@@ -135,6 +137,10 @@ class DaemonSetSnapshot:
         node = self.nodes.get(entry["name"])
         return kube_client.allocatable(node, entry["resource"]) if node else 0
 
+    def _devices_per_chip(self, entry: Object) -> int:
+        pods = [daemonset.pod_on(entry["name"]) for daemonset in self._sets if daemonset.is_plugin]
+        return shared_chips.devices_per_chip(pod for pod in pods if pod is not None)
+
     def _events_of(self, namespace: str, uid: str) -> Objects:
         if namespace not in self._events:
             self._events[namespace] = self._cluster.list("/api/v1/namespaces/%s/events" % namespace)
@@ -159,6 +165,9 @@ class DaemonSetSnapshot:
         if node is None:
             return "no such node in the cluster"
         text = "offers %d of %s, the host has %d" % (self._offers(entry), entry["resource"], entry["count"])
+        each = self._devices_per_chip(entry)
+        if each > 1:
+            text += " chips that are offered %d times each" % each
         ready, why = kube_client.node_ready(node)
         if not ready:
             return "%s; the node is not Ready: %s" % (text, why)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
@@ -79,15 +81,24 @@ class Check:
         deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False
         while True:
             offered = kube_client.allocatable(work.log.look(), resource)
-            if offered == chips:
+            wanted = chips * self._devices_per_chip()
+            if offered == wanted:
                 return
             if work.clock.monotonic() >= deadline:
                 raise Invalid(
                     "the node offers %d of %d %s after %d s; see the device plugin's pod there"
-                    % (offered, chips, resource, _ALLOCATABLE_LIMIT)
+                    % (offered, wanted, resource, _ALLOCATABLE_LIMIT)
                 )
             if not told:
-                work.say("waits until the node offers %d %s" % (chips, resource))
+                work.say("waits until the node offers %d %s" % (wanted, resource))
                 told = True
             work.beat()
             work.clock.sleep(POLL / 2)
+
+    def _devices_per_chip(self) -> int:
+        work = self._work
+        pods = work.cluster.list("/api/v1/pods", field_selector="spec.nodeName=" + work.request.node)
+        plugins = fleet_components.DEVICE_PLUGINS.values()
+        return shared_chips.devices_per_chip(
+            pod for pod in pods if fleet_components.daemonset_of(pod["metadata"], work.request.namespace) in plugins
+        )

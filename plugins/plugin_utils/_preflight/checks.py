@@ -8,7 +8,7 @@ Pure decisions on what the hosts, the cluster and the registry said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -21,14 +21,16 @@ def judge(
     hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
     resolve: Resolve,
-    daemonsets: Iterable[Object] = (),
+    daemonsets: Sequence[Object] = (),
     train: str | None = None,
+    share_count: int = 1,
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
-    device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None.
+    device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
+    ``share_count``: how often that is to offer each chip.
     """
     verdicts = inspect(hosts, nodes, resolve, train)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
@@ -36,6 +38,8 @@ def judge(
     for verdict in candidates:
         host_checks.check_loaded(verdict)
         host_checks.check_train(verdict, train)
+        if train:
+            host_checks.check_share_count(verdict, share_count, daemonsets)
     return verdicts
 
 

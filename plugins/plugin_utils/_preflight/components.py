@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Objects, list[str]]:
@@ -45,6 +46,14 @@ def mindcluster_reasons(train: str, role: str, version: str | None, image: str |
     except NpuError as exc:
         reasons.append(exc.message)
     return reasons
+
+
+def share_count(settings: Mapping[str, Any]) -> int:
+    """How often the device plugin is to offer each chip, by its settings; 1 for settings that mindcluster_reasons refuses."""
+    try:
+        return resolve.settings("npu_device_plugin", settings)["share_count"]
+    except NpuError:
+        return 1
 
 
 def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout: int = 30) -> list[str]:

@@ -5,15 +5,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 SOURCES = ("image", "preinstalled")
 LATER_SOURCES = ("package",)
+
+_CHANGES = (
+    "each chip is to be offered %d times instead of %d: the kubelet then counts the chips of pods that run already as free. Let"
+    " these pods end first if they may not share their chips"
+)
 
 
 def check(verdict: CheckedHost, train: str | None) -> None:
@@ -80,3 +90,26 @@ def check_train(verdict: CheckedHost, train: str | None) -> None:
         reasons, notes = fleet_support.judge_train(train, version, verdict.family.get("name"))
         verdict.reasons += reasons
         verdict.notes += notes
+
+
+def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Object]) -> None:
+    """Whether the device plugin can offer each chip of the host ``wanted`` times, and what that changes for pods that run.
+
+    ``daemonsets``: our device plugins that are there already.
+    """
+    accelerator, chip = verdict.family.get("accelerator") or "", verdict.family.get("name")
+    shared = fleet_mindcluster.shared_chips(accelerator)
+    if chip in shared:
+        name = fleet_components.DEVICE_PLUGINS[accelerator]
+        for daemonset in daemonsets:
+            before = shared_chips.devices_per_chip([daemonset["spec"]["template"]])
+            if daemonset["metadata"]["name"] == name and before != wanted:
+                verdict.notes.append(_CHANGES % (wanted, before))
+    elif wanted > 1 and shared:
+        # The plugin there is told to share as well, and does not: the node would never offer what is waited for.
+        verdict.reasons.append(
+            "npu_device_plugin_share_count is %d, but MindCluster does not share the %s, and its nodes have the same DaemonSet as"
+            " those with the %s. Set npu_device_plugin_share_count: 1" % (wanted, chip, ", ".join(shared))
+        )
+    elif wanted > 1:
+        verdict.notes.append("npu_device_plugin_share_count has no effect here: MindCluster does not share the %s" % chip)

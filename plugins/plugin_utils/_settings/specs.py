@@ -20,6 +20,7 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_device_plugin_log_level": (-1, 3),
     "npu_device_plugin_log_max_age": (7, 700),
     "npu_device_plugin_log_max_backups": (1, 180),
+    "npu_device_plugin_share_count": (1, 100),
     "npu_exporter_log_level": (-1, 3),
     "npu_exporter_log_max_age": (7, 700),
     "npu_exporter_log_max_backups": (1, 180),

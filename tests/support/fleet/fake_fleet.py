@@ -180,13 +180,16 @@ class FakeCluster:
         item = self._world.objects.get(path)
         return copy.deepcopy(item)
 
-    def list(self, path, label_selector=None):
+    def list(self, path, label_selector=None, field_selector=None):
+        """``field_selector``: spec.nodeName=NAME, of pods."""
         self._world.check_light()
         key, _equals, value = (label_selector or "").partition("=")
+        on = (field_selector or "").partition("=")[2]
         return [
             copy.deepcopy(item)
             for place, item in sorted(self._world.objects.items())
             if place.startswith(path + "/") and (not key or item["metadata"].get("labels", {}).get(key) == value)
+            if not on or item["spec"].get("nodeName") == on
         ]
 
     each = list

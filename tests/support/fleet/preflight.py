@@ -12,7 +12,7 @@ from support.kube.stub import node
 
 DIGEST = "sha256:" + "ab" * 32
 REPOSITORY = "registry.example/mlops/ascend-driver"
-FAMILY = {"d802": 8, "d500": 4, "d806": 8}
+FAMILY = {"d802": 8, "d500": 4, "d806": 8, "d100": 4, "d105": 1}
 
 
 def facts(device="d802", boot_id="boot-a", **changes):

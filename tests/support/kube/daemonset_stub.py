@@ -54,12 +54,13 @@ def definition(image="registry.example/plugin:1", name="plugin", at_once=1, plug
 class DaemonSetApi(ApiServer):
     """``fleet(names)`` makes nodes with eight chips. ``images``: image -> what becomes of its pods: ``no image``, ``ends``, ``no chips``,
     ``hangs``; any other works. ``per_node``: the same by (node, image). ``blind``: the controller sees nothing.
+    ``devices``: how many a node offers, instead of eight for each that its plugin makes of a chip.
     ``unavailable``: the most nodes at once that had no working pod; ``deleted``: UIDs of pods that clients deleted.
     """
 
     def __init__(self):
         super().__init__()
-        self.images, self.per_node, self.blind = {}, {}, False
+        self.images, self.per_node, self.blind, self.devices = {}, {}, False, None
         self.unavailable, self.deleted, self.now = 0, [], 0.0
         self._made, self._offered = 0, {}
         for path in (NODES, SETS, PODS, REVISIONS, ALL_PODS):
@@ -232,7 +233,13 @@ class DaemonSetApi(ApiServer):
             pod["status"] = told
             self.put(PODS, pod)
         if works and self.now >= pod["metadata"]["created"] + 4:
-            self._offer(pod, on["metadata"]["name"], "0" if fate == "no chips" else "8")
+            self._offer(pod, on["metadata"]["name"], "0" if fate == "no chips" else str(self.devices or 8 * self._shares(pod)))
+
+    @staticmethod
+    def _shares(pod):
+        """How many devices a plugin makes of a chip, by its flag."""
+        (text,) = pod["spec"]["containers"][0].get("args") or [""]
+        return int(text.partition("-shareDevCount=")[2] or 1)
 
     def _offer(self, pod, name, count):
         if pod["spec"].get("volumes"):

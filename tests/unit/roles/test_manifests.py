@@ -16,6 +16,7 @@ import time
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
 from support.patience import PATIENCE
@@ -223,6 +224,17 @@ def test_volcano_mounts_more_and_says_so(train):
     }
     (container,) = objects["DaemonSet"]["spec"]["template"]["spec"]["containers"]
     assert container["args"][0].endswith(" -volcanoType=true -presetVirtualDevice=true")
+
+
+@pytest.mark.parametrize("train", FAMILIES_OF)
+def test_the_plugins_of_chips_that_can_be_shared_share_them(train):
+    shared = fleet_mindcluster.component(train, "npu_device_plugin", {"share_count": 4})
+    for accelerator, expected in (("huawei-Ascend310P", 4), ("huawei-Ascend910", 1)):
+        variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_device_plugin_train=shared)
+        template = render("npu_device_plugin", "device-plugin.yaml.j2", variables)["DaemonSet"]["spec"]["template"]
+        before = plugin_of(accelerator, train=train)["DaemonSet"]["spec"]["template"]
+        assert shared_chips.devices_per_chip([template]) == expected
+        assert (template == before) is (expected == 1), "other nodes are left alone"
 
 
 @pytest.mark.parametrize("train", ["7.3", "26.1"])

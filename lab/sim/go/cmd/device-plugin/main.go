@@ -76,15 +76,15 @@ func run(options options) error {
 		return err
 	}
 	node := deviceplugin.NewNode(api, nodeName, kind)
-	if err := node.Label(chips); err != nil {
+	var ids []string
+	for _, chip := range chips {
+		ids = append(ids, kind.IDs(chip, options.shareDevCount)...)
+	}
+	if err := node.Label(chips, ids); err != nil {
 		return err
 	}
 	logging.Info("init device manager success: %d chips %s", len(chips), kind.Type)
 
-	var ids []string
-	for _, chip := range chips {
-		ids = append(ids, kind.ID(chip))
-	}
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer cancel()
 	hangup := make(chan os.Signal, 1)
@@ -136,7 +136,7 @@ func parse() options {
 	flag.StringVar(&o.logFile, "logFile", "/var/log/mindx-dl/devicePlugin/devicePlugin.log", "log file")
 	flag.IntVar(&o.listWatchPeriod, "listWatchPeriod", 5, "seconds between looks, 3 to 1800")
 	flag.IntVar(&o.hotReset, "hotReset", -1, "hot reset mode, -1 to 2; not simulated")
-	flag.UintVar(&o.shareDevCount, "shareDevCount", 1, "share of a device, 1 to 100; not simulated")
+	flag.UintVar(&o.shareDevCount, "shareDevCount", 1, "how many times each chip is offered, 1 to 100")
 	flag.IntVar(&o.thirdPartyScanDelay, "thirdPartyScanDelay", 300, "seconds")
 	flag.IntVar(&o.deviceResetTimeout, "deviceResetTimeout", release.ResetTimeout(), "seconds to wait for chips, 10 to 600")
 	flag.Parse()
@@ -151,6 +151,10 @@ func (o options) check() error {
 		return errors.New("presetVirtualDevice is false, volcanoType should be true")
 	case o.use310PMixedInsert && o.volcanoType:
 		return errors.New("use310PMixedInsert is true, volcanoType should be false")
+	case o.use310PMixedInsert && o.shareDevCount > 1:
+		return errors.New("use310PMixedInsert is true, shareDevCount should be 1")
+	case !o.presetVirtualDevice && o.shareDevCount > 1:
+		return errors.New("presetVirtualDevice is false, shareDevCount should be 1")
 	case release.Is73() && o.volcanoType && o.shareDevCount > 1:
 		return errors.New("volcanoType is true, shareDevCount should be 1")
 	case o.hotReset < -1 || o.hotReset > 2 || (o.hotReset == 1 && !release.Is73()):
@@ -161,8 +165,8 @@ func (o options) check() error {
 		return fmt.Errorf("reset scan delay %d is invalid", o.thirdPartyScanDelay)
 	case o.deviceResetTimeout < 10 || o.deviceResetTimeout > 600:
 		return fmt.Errorf("deviceResetTimeout %d out of range [10,600]", o.deviceResetTimeout)
-	case o.volcanoType || o.use310PMixedInsert || o.shareDevCount > 1:
-		return errors.New("volcanoType, use310PMixedInsert and shareDevCount are not simulated")
+	case o.volcanoType || o.use310PMixedInsert:
+		return errors.New("volcanoType and use310PMixedInsert are not simulated")
 	}
 	return nil
 }

@@ -24,11 +24,12 @@ type Kind struct {
 	Type     string // Ascend910: of IDs, the endpoint, keys
 	Card     string // Ascend910B: the real card
 	Event    bool   // faults come by event, not by polling
+	Shared   bool   // its chips can be offered several times; for others -shareDevCount has no effect
 }
 
 var kinds = map[string]Kind{
-	"910B": {"huawei.com/Ascend910", "Ascend910", "Ascend910B", true},
-	"310P": {"huawei.com/Ascend310P", "Ascend310P", "Ascend310P", false},
+	"910B": {"huawei.com/Ascend910", "Ascend910", "Ascend910B", true, false},
+	"310P": {"huawei.com/Ascend310P", "Ascend310P", "Ascend310P", false, true},
 }
 
 // discover asks for everything, chip after chip.
@@ -46,8 +47,22 @@ func discover() ([]query.Chip, error) {
 // ID is the device's name for the kubelet, by its physical ID.
 func (k Kind) ID(chip query.Chip) string { return k.Type + "-" + chip["phy"] }
 
+// IDs are the devices' names of a chip that is offered so many times: Ascend310P-0, or Ascend310P-0-0 and so on.
+func (k Kind) IDs(chip query.Chip, shares uint) []string {
+	if shares <= 1 || !k.Shared {
+		return []string{k.ID(chip)}
+	}
+	var ids []string
+	for index := range shares {
+		ids = append(ids, fmt.Sprintf("%s-%d", k.ID(chip), index))
+	}
+	return ids
+}
+
 // number is the physical ID in a device's name.
 func number(id string) int {
-	value, _ := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
+	_, rest, _ := strings.Cut(id, "-")
+	physical, _, _ := strings.Cut(rest, "-")
+	value, _ := strconv.Atoi(physical)
 	return value
 }

@@ -32,9 +32,11 @@ func NewHealth(kind Kind, ids []string) *Health {
 func (h *Health) Look(reply query.Reply) map[string]bool {
 	if reply.Result == 0 {
 		for _, chip := range reply.Chips {
-			if s, known := h.state[h.kind.ID(chip)]; known {
-				faulty := chip["code"] != ""
-				s.look(!faulty && chip.Number("result") != query.NotReady, faulty && h.kind.Event)
+			for id, s := range h.state {
+				if number(id) == chip.Number("phy") {
+					faulty := chip["code"] != ""
+					s.look(!faulty && chip.Number("result") != query.NotReady, faulty && h.kind.Event)
+				}
 			}
 		}
 	}

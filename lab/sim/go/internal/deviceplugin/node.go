@@ -36,8 +36,8 @@ func NewNode(api *cluster.Client, name string, kind Kind) *Node {
 	return &Node{api: api, name: name, kind: kind}
 }
 
-// Label puts labels and annotations on the node, through its status, as upstream does.
-func (n *Node) Label(chips []query.Chip) error {
+// Label puts labels and annotations on the node, through its status, as upstream does. The ids are those of the chips' devices.
+func (n *Node) Label(chips []query.Chip, ids []string) error {
 	node, err := n.api.Get("/api/v1/nodes/" + n.name + "?resourceVersion=0")
 	if err != nil {
 		return fmt.Errorf("failed to get node: %w", err)
@@ -60,8 +60,8 @@ func (n *Node) Label(chips []query.Chip) error {
 		}
 	}
 	info := map[string]any{}
-	for _, chip := range chips {
-		info[n.kind.ID(chip)] = map[string]any{"IP": "", "SuperDeviceID": 0}
+	for _, id := range ids {
+		info[id] = map[string]any{"IP": "", "SuperDeviceID": 0}
 	}
 	text, err := json.Marshal(info)
 	if err != nil {

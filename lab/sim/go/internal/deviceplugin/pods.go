@@ -123,6 +123,7 @@ func (p *Pods) annotations(name, uid string, ids []string) (map[string]string, e
 		numbers = append(numbers, number(id))
 	}
 	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
 	annotations := map[string]string{"huawei.com/kltDev": list, "huawei.com/AscendReal": list}
 	if release.Is73() {
 		// It has no configuration of chips without an address.

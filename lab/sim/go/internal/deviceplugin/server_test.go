@@ -138,6 +138,35 @@ func TestAllocate(t *testing.T) {
 	fails(err, "get card list failed, error code: -8005")
 }
 
+func TestSharedChips(t *testing.T) {
+	chip := query.Chip{"phy": "2", "family": "310P"}
+	if got := strings.Join(kinds["310P"].IDs(chip, 3), " "); got != "Ascend310P-2-0 Ascend310P-2-1 Ascend310P-2-2" {
+		t.Error(got)
+	}
+	for _, kind := range []string{"910B", "310P"} {
+		shares := map[string]uint{"910B": 3, "310P": 1}[kind]
+		if got := kinds[kind].IDs(chip, shares); len(got) != 1 || number(got[0]) != 2 {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+	s := NewServer(kinds["310P"], kinds["310P"].IDs(chip, 3))
+	s.common = nil
+	for _, id := range s.ids {
+		devices := s.answer([]string{id}).Devices
+		if len(devices) != 1 || devices[0].HostPath != "/dev/davinci2" {
+			t.Errorf("%s: %v", id, devices)
+		}
+	}
+	health := NewHealth(kinds["310P"], s.ids)
+	faulty := query.Reply{Chips: []query.Chip{{"phy": "2", "code": "80E01801"}}}
+	health.Look(faulty)
+	for id, healthy := range health.Look(faulty) {
+		if healthy {
+			t.Errorf("%s: all devices of a chip are as healthy as the chip", id)
+		}
+	}
+}
+
 func TestAllocateForAscendsRuntime(t *testing.T) {
 	reply := twoChips
 	silicon(t, &reply)

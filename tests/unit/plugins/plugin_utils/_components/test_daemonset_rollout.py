@@ -132,6 +132,32 @@ def test_never_more_than_that_at_once_and_one_at_first(at_once, most):
         assert seen.count(1) * 2 >= SETTLE_SECONDS
 
 
+def shares(count, image=OLD):
+    container = {"name": "main", "image": image, "args": ["exec device-plugin -shareDevCount=%d" % count]}
+    return definition(containers=[container])
+
+
+def offers(api):
+    return {name: item["status"]["allocatable"][CHIPS] for name, item in api.objects[NODES].items()}
+
+
+def test_each_chip_is_offered_more_often_and_less_often_again(api):
+    """A node works when it has its chips back, however many devices they are."""
+    assert rollout(api, shares(4)).bring_about()["action"] == "change"
+    assert offers(api) == dict.fromkeys(FLEET, "32") and is_kubernetes_own(api)
+    assert rollout(api, shares(1)).bring_about()["action"] == "change"
+    assert offers(api) == dict.fromkeys(FLEET, "8") and is_kubernetes_own(api)
+
+
+def test_too_few_devices_are_not_taken_for_all_chips(api):
+    """Where each chip is to be four devices, as many devices as before are a quarter of the chips."""
+    api.put(NODES, *[dict(item, status=dict(item["status"], allocatable={CHIPS: "8"})) for item in api.objects[NODES].values()])
+    api.devices = 8
+    with pytest.raises(NpuError, match="2 instead of 8 of huawei.com/Ascend910"):
+        rollout(api, shares(4)).bring_about()
+    assert offers(api) == dict.fromkeys(FLEET, "8") and is_kubernetes_own(api)
+
+
 def test_what_is_no_component_of_chips_is_not_judged_by_them():
     with DaemonSetApi() as api:
         api.fleet("a")

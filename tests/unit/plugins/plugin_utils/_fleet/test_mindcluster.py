@@ -111,6 +111,19 @@ def test_hot_reset(train, hot_reset, flags):
     assert row["flags"] == fleet_mindcluster.train(train)["device_plugin"]["flags"] + flags
 
 
+@pytest.mark.parametrize("train", fleet_mindcluster.names())
+def test_chips_that_are_shared(train):
+    """Upstream's plugin ignores the flag for all other chips: their DaemonSets do not change, and their nodes are left alone."""
+    plain = fleet_mindcluster.train(train)["device_plugin"]
+    row = fleet_mindcluster.component(train, "npu_device_plugin", {"share_count": "4"})["device_plugin"]
+    assert row["flags"] == plain["flags"]
+    flags = {accelerator: family["flags"] for accelerator, family in row["families"].items() if family["flags"]}
+    assert flags == {"huawei-Ascend310P": ["-shareDevCount=4"], "huawei-Ascend310": ["-shareDevCount=4"]}
+    assert fleet_mindcluster.component(train, "npu_device_plugin", {"share_count": 1})["device_plugin"] == plain
+    chips = {family.name for family in FAMILIES.values() if family.name in fleet_mindcluster.shared_chips(family.accelerator)}
+    assert chips == {"310P", "310B"}
+
+
 @pytest.mark.parametrize(
     ("train", "family", "mounts"),
     [
@@ -156,6 +169,27 @@ def test_volcano(train, family, mounts):
         ("26.1", "npu_exporter", {"log_level": 4}, "npu_exporter_log_level is 4; it must be a whole number, -1 to 3"),
         ("26.1", "npu_device_plugin", {"volcano": "maybe"}, "npu_device_plugin_volcano is 'maybe'; it must be true or false"),
         ("26.1", "npu_device_plugin", {"hot_reset": 1}, "it must be disabled or inference or training-offline"),
+        (
+            "26.1",
+            "npu_device_plugin",
+            {"share_count": 0},
+            "npu_device_plugin_share_count is 0; it must be a whole number, 1 to 100",
+        ),
+        ("7.3", "npu_device_plugin", {"share_count": "101"}, "it must be a whole number, 1 to 100"),
+        (
+            "7.3",
+            "npu_device_plugin",
+            {"share_count": 4, "volcano": True},
+            "npu_device_plugin_share_count is 4, and npu_device_plugin_volcano is true: Volcano cannot assign shared chips. Set"
+            " npu_device_plugin_share_count: 1, or npu_device_plugin_volcano: false",
+        ),
+        ("26.1", "npu_device_plugin", {"share_count": 2, "volcano": "yes"}, "Volcano cannot assign shared chips"),
+        (
+            "26.1",
+            "npu_device_plugin",
+            {"share_count": 4, "hot_reset": "inference"},
+            "npu_device_plugin_hot_reset is inference: a reset would hit all pods that share the chip",
+        ),
     ],
 )
 def test_settings_that_a_program_would_refuse(train, role, given, told):

@@ -89,6 +89,20 @@ def test_states_and_reasons():
     assert state(unschedulable=True) == ("ready", "cordoned")
 
 
+def test_chips_that_are_shared():
+    """What the plugin's pod on the node was told counts, whatever the settings say by now."""
+    shares = plugin()
+    shares["spec"]["containers"] = [{"args": ["wait; exec device-plugin -logLevel=0 -shareDevCount=4"]}]
+    found = row(pods=[shares], allocatable="32")
+    assert (found["state"], found["reason"]) == ("ready", "up to 4 pods share a chip")
+    assert (found["chips"], found["allocatable"], found["devices_per_chip"]) == (8, 32, 4)
+    assert state(pods=[shares], allocatable="28") == (
+        "degraded",
+        "28 of 32 devices are allocatable; each of the 8 chips should be offered 4 times",
+    )
+    assert state(pods=[shares], allocatable="8")[0] == state(allocatable="32")[0] == "degraded"
+
+
 def test_pods_on_unhealthy_chips_are_named():
     nodes = {"a": node("a", allocatable={CHIPS: "7"}, **INSTALLED)}
     views = fleet_status.node_views(nodes, [plugin()], NOW, unhealthy={"a": ["train/job-0 (Ascend910-3)"]})

@@ -334,6 +334,21 @@ def test_too_few_chips(api, cluster):
     assert "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3" in message
 
 
+def test_chips_that_are_offered_several_times(api, cluster):
+    """By the flag of the plugin's pod."""
+    api.put(NODES, node("a", labels=LABELS, allocatable={CHIPS: "8"}))
+    volumes = [{"hostPath": {"path": "/var/lib/npuops/device-plugins"}}]
+    api.put(SETS, daemonset(volumes=volumes))
+    shares = pod(ready=True)
+    shares["spec"]["containers"][0]["args"] = ["exec device-plugin -shareDevCount=4"]
+    api.put(PODS, shares)
+    asked = [{"name": "a", "resource": CHIPS, "count": 8}]
+    told = "a: offers 8 of huawei.com/Ascend910, the host has 8 chips that are offered 4 times each"
+    assert told in failure(cluster, nodes=asked)
+    api.put(NODES, node("a", labels=LABELS, allocatable={CHIPS: "32"}))
+    assert wait(cluster, nodes=asked).finished
+
+
 def test_a_reason_that_many_nodes_share_is_told_once(api, cluster):
     api.put(NODES, node("b", labels=LABELS))
     api.put(SETS, daemonset(desired=2, ready=0))

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
-from support.fleet.fake_fleet import EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
+from support.fleet.fake_fleet import CHIPS, EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
 from support.fleet.maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
@@ -519,6 +519,20 @@ def test_chips_missing():
     # Back on the old driver they are missing as well.
     assert outcome["outcome"] == "failed" and "offers 7 of 8 huawei.com/Ascend910" in outcome["reason"]
     assert bench.cordoned and bench.labels[STATE] == "upgrade-failed" and bench.host.driver == OLD
+
+
+@pytest.mark.parametrize(("offers", "outcome"), [(4 * CHIPS, "done"), (CHIPS, "failed")])
+def test_chips_that_are_shared(offers, outcome):
+    """The device plugin on the node offers each of them four times."""
+    bench = Bench()
+    owner = {"kind": "DaemonSet", "name": "ascend-device-plugin310p-daemonset", "controller": True}
+    metadata = {"name": "plugin", "namespace": "npu-operator", "ownerReferences": [owner]}
+    spec = {"nodeName": "npu-a", "containers": [{"args": ["exec device-plugin -shareDevCount=4"]}]}
+    bench.world.put("/api/v1/pods/plugin", {"metadata": metadata, "spec": spec})
+    bench.world.touch("npu-a", lambda node: node["status"]["allocatable"].update({RESOURCE: str(offers)}))
+    found = bench.run()
+    assert found["outcome"] == outcome
+    assert outcome == "done" or "offers %d of %d huawei.com/Ascend910" % (CHIPS, 4 * CHIPS) in found["reason"]
 
 
 class Smoke:

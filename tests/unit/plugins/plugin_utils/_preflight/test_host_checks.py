@@ -68,6 +68,31 @@ def test_not_every_train_has_a_device_plugin_for_the_950():
     assert ascend950(train="26.1").status == ascend950(train=None).status == "ready"
 
 
+def test_chips_that_are_shared():
+    """Upstream's plugin ignores the flag for other chips. Those with the same DaemonSet would never offer what is waited for."""
+
+    def chip(device, **kwargs):
+        return only(host(fact=facts(device, "boot-a")), share_count=4, train="26.1", **kwargs)
+
+    assert chip("d500").notes == chip("d105").notes == [] and chip("d500").status == "ready"
+    assert chip("d802").notes == ["npu_device_plugin_share_count has no effect here: MindCluster does not share the 910B"]
+    (reason,) = chip("d100").reasons
+    assert "MindCluster does not share the 310, and its nodes have the same DaemonSet as those with the 310B" in reason
+
+
+@pytest.mark.parametrize(("before", "notes"), [(None, 1), (4, 0), (2, 1)])
+def test_a_changed_share_count_frees_the_chips_of_running_pods(before, notes):
+    args = ["exec device-plugin" + (" -shareDevCount=%d" % before if before else "")]
+    template = {"spec": {"containers": [{"args": args}], "volumes": []}}
+    daemonset = {
+        "metadata": {"name": "ascend-device-plugin310p-daemonset", "namespace": "npu-operator"},
+        "spec": {"template": template},
+    }
+    verdict = only(host(fact=facts("d500", "boot-a")), share_count=4, train="26.1", daemonsets=[daemonset])
+    assert verdict.status == "ready" and len(verdict.notes) == notes
+    assert not notes or "each chip is to be offered 4 times instead of %d" % (before or 1) in verdict.line()
+
+
 OTHER_TRAIN = '. Set npu_mindcluster_train: "26.1", which supports it'
 
 
