@@ -52,6 +52,7 @@ class ActionModule(HostsAction):
                 "train": {"type": "str"},
                 "changes": {"type": "list", "elements": "str", "default": []},
                 "left_alone": {"type": "str"},
+                "problem": {"type": "str"},
             },
         },
     }

@@ -49,6 +49,9 @@ options:
       left_alone:
         description: RV(npuops.ascend.npu_components#module:left_alone).
         type: str
+      problem:
+        description: Why the comparison failed. It becomes one of RV(cluster_reasons).
+        type: str
   enforce:
     description:
       - Whether blocked nodes set RV(refusal). If so, C(on_blocked) in O(settings) decides. With V(refuse), a plan that is not

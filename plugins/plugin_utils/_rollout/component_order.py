@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_failure import printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -18,6 +20,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 
 BEFORE, AFTER = "before", "after"
+
+# Characters of an error of Ansible's or of the API server's.
+_MOST = 1000
+_ANSIBLES = re.compile(r"^Task failed: .*? The filter plugin '[^']*' failed: ", re.S)
 
 
 @dataclasses.dataclass
@@ -64,8 +70,16 @@ class _Drivers:
 
 
 def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Mapping[str, Any], held: bool) -> ComponentPlan:
-    """The ComponentPlan. ``wanted``: {train, changes, left_alone}; ``held``: whether a halt keeps this run from beginning."""
+    """The ComponentPlan. ``wanted``: {train, changes, left_alone, problem}; ``held``: whether a halt keeps this run from
+    beginning."""
     plan = ComponentPlan(wanted.get("train") or None, trains.all(), wanted.get("changes") or ())
+    if wanted.get("problem"):
+        told = printable(_without_ansibles(wanted["problem"]), _MOST).rstrip(".")
+        plan.reasons.append(
+            "the components cannot be compared with their definitions: %s. Correct this, or set npu_upgrade_components: false"
+            % told
+        )
+        return plan
     if wanted.get("left_alone"):
         plan.notes.append("the components stay as they are: %s" % wanted["left_alone"])
     if not plan.changes or wanted.get("left_alone"):
@@ -91,6 +105,11 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
     else:
         plan.reasons.append(_way_round(train, plan.trains, first + last, drivers))
     return plan
+
+
+def _without_ansibles(text: str) -> str:
+    """An error without what Ansible says of where in a template it was."""
+    return _ANSIBLES.sub("", text.strip())
 
 
 def unfit(train: str, nodes: Iterable[Object]) -> list[str]:

@@ -44,7 +44,8 @@ def make(
     """The RolloutPlan.
 
     ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _rollout.snapshot.FleetSnapshot;
-    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone}, what is to become of them.
+    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem}, what is to become of
+    them.
     """
     resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
     explicit = settings.reason == maintenance_record.UPGRADE_REASON

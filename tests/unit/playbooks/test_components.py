@@ -63,6 +63,13 @@ def test_last(tmp_path):
     assert (told["left_alone"], told["unfit"], told["problem"]) == ("", [], "")
 
 
+def test_definitions_that_are_wrong(tmp_path):
+    """The plan tells it, as everything else that is in the way."""
+    _done, objects, _told, scripted = upgrade(tmp_path, None, arguments=["-e", "npu_exporter_version=v6.0.0"])
+    ((_host, given),) = scripted.calls("npu_plan")
+    assert "npu_exporter_version is v6.0.0" in given["components"]["problem"] and not objects
+
+
 def test_a_component_that_does_not_work_before_the_drivers(tmp_path):
     done, objects, told, scripted = upgrade(tmp_path, "before", objects=FAILED)
     assert done.returncode == 2 and len(objects) == 1 and told is None and not scripted.calls("npu_pending")

@@ -143,6 +143,29 @@ def test_why_they_are_left_alone():
     assert made.green and made.cluster_notes[-1] == "the components stay as they are: this run leaves out c"
 
 
+ANSIBLES = (
+    "Task failed: Finalization of task args for 'npuops.ascend.npu_objects' failed: Error while resolving value for 'definitions': The"
+    " filter plugin 'npuops.ascend.npu_mindcluster' failed: npu_exporter_version is v7.3.2.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (ANSIBLES, "npu_exporter_version is v7.3.2"),
+        ("The API server refuses: image: Required value", "The API server refuses: image: Required value"),
+        ("\x1b[2J" * 5000, " [2J" * 100),
+    ],
+)
+def test_definitions_that_are_wrong_are_told_in_the_plan(problem, told):
+    hosts = [host("a", config={"driver_version": "25.5.2"}, loaded=release("25.5.0", NEW_DIGEST))]
+    made = make(hosts, components={"train": "26.1", "changes": [CHANGE], "problem": problem})
+    assert not made.green and made.result()["components"]["order"] is None
+    (reason,) = made.cluster_reasons
+    assert reason.startswith("the components cannot be compared with their definitions: %s" % told.strip())
+    assert reason.endswith(". Correct this, or set npu_upgrade_components: false") and len(reason) < 1200 and reason.isprintable()
+
+
 def test_a_host_that_does_not_answer_counts_with_what_its_node_says():
     there = nodes_of("a", "b", labels={"npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"})
     hosts = [host("a", config={"driver_version": "25.5.2"}), host("b", config={"driver_version": "25.5.2"})]
