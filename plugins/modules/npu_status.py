@@ -101,7 +101,7 @@ fleet:
     unhealthy_pods:
       description:
         - Pods that run on chips that the device plugin reports as unhealthy, with the chips, such as V(train/job-0 (Ascend910-3\)).
-        - The kubelet tells so by default from Kubernetes 1.36 on.
+        - The kubelet reports this by default since Kubernetes 1.36.
       type: list
       elements: str
     checks:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: npu_rollout_failed
-short_description: Whether a rollout has told of nodes that failed
+short_description: Whether a rollout has reported nodes that failed
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -317,8 +317,8 @@ class DaemonSetRollout:
                 return view
             if self._clock.monotonic() - began >= _OBSERVE_SECONDS:
                 raise NpuError(
-                    "%s: the controller manager has not seen its present generation for %d s. See whether it runs, kubectl get pods"
-                    " -n kube-system, then run this again." % (self._label, _OBSERVE_SECONDS)
+                    "%s: the controller manager has not seen its present generation for %d s. Check whether it runs: kubectl get"
+                    " pods -n kube-system. Then run this again." % (self._label, _OBSERVE_SECONDS)
                 )
             self._clock.sleep(_POLL_SECONDS)
             daemonset = self._held.get()

@@ -77,7 +77,7 @@ def progress_of(daemonset: Object) -> Progress | None:
     except Misfit as exc:
         name = "-n %s daemonset %s" % (metadata["namespace"], metadata["name"])
         raise NpuError(
-            "The annotation %s of DaemonSet %s/%s cannot be read: %s. See which pods work, kubectl get pods -n %s -o wide; then"
+            "The annotation %s of DaemonSet %s/%s cannot be read: %s. Check which pods work: kubectl get pods -n %s -o wide. Then"
             " remove the annotation, kubectl annotate %s %s-, and run this again."
             % (ANNOTATION, metadata["namespace"], metadata["name"], exc, metadata["namespace"], name, ANNOTATION)
         )

@@ -88,7 +88,7 @@ class Leaving:
         if force:
             return reasons
         if self.in_maintenance:
-            reasons.append("the node %s is under maintenance; let that finish first" % self.node_name)
+            reasons.append("the node %s is in maintenance; wait until that ends" % self.node_name)
         if self.pods:
             reasons.append(
                 "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true continues anyway, and "

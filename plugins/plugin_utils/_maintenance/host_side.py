@@ -256,7 +256,7 @@ class _Seen:
     """What was seen last of a rebooting host, for people."""
 
     def __init__(self) -> None:
-        self.node = self.host = "nothing was heard of it"
+        self.host, self.node = "the host has not answered yet", "the node has not reported yet"
         self.ready = False
         self._told: float | None = None
 

@@ -236,7 +236,7 @@ def lost_text(name: str, found: Record | None, run: str) -> str:
     if found is None:
         return (
             "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
-            " is done to the node; look whether it is cordoned (kubectl get node %s)."
+            " is done to the node; check whether it is cordoned (kubectl get node %s)."
             % (name, maintenance_record.ANNOTATION_RECORD, name)
         )
     if found["run"] == run:

@@ -145,7 +145,7 @@ class Recovery:
         if not wedge.is_of(view["boot_id"]) and view["unit"] != "failed":
             raise NotDue(maintenance_outcome.TOO_SOON, REBOOTED_SINCE)
         if view["ready"]:
-            raise NotDue(maintenance_outcome.ANSWERS, "On the host its driver is ready again (/run/npuops/driver-ready).")
+            raise NotDue(maintenance_outcome.ANSWERS, "The driver of the host is ready again (/run/npuops/driver-ready).")
         why = self._guards.fresh(view["uptime"])
         if why:
             raise NotDue(maintenance_outcome.TOO_SOON, why)

@@ -70,13 +70,13 @@ def check_loaded(verdict: CheckedHost) -> None:
         return
     if not driver.get("managed"):
         verdict.reasons.append(
-            "the driver %s is still loaded after its removal, configured is %s. Reboot the host, then run again"
+            "the driver %s is still loaded after its removal, but %s is configured. Reboot the host, then run again"
             % (driver["loaded_release"], wanted)
         )
         return
     verdict.keep_release, verdict.runs_another = driver["loaded_release"], True
     verdict.notes.append(
-        "runs driver %s, configured is %s; install does not replace a loaded driver, npuops.ascend.upgrade does"
+        "runs driver %s, but %s is configured; install does not replace a loaded driver, npuops.ascend.upgrade does"
         % (driver["loaded_release"], wanted)
     )
 

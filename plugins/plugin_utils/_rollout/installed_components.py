@@ -78,7 +78,7 @@ def _of_others(nodes: Mapping[str, Object], hosts: Sequence[AskedHost], known: S
         return "no NPU host answered"
     mine = {(host["config"].get("node_name") or host["name"]) for host in hosts}
     others = [name for name, node in nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)]
-    return "this run leaves out %s, and they are changed on all nodes or on none" % rollout_lines.some(others) if others else None
+    return "this run leaves out %s, and components change on all nodes or on none" % rollout_lines.some(others) if others else None
 
 
 def _no_common_path(checked: Sequence[CheckedHost]) -> str | None:

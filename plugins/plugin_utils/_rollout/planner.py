@@ -101,7 +101,7 @@ def _cluster_notes(
         notes.append("not among the hosts of this run: %s" % rollout_lines.some(others))
     if snapshot.trains.unknown():
         notes.append(
-            "the images of MindCluster have no release as their tag (%s); whether it supports the driver was not checked there"
+            "the tags of MindCluster's images name no release (%s); whether it supports the driver was not checked there"
             % rollout_lines.some(snapshot.trains.unknown())
         )
     if snapshot.claims.problem:

@@ -66,7 +66,7 @@ def test_who_has_a_driver_that_the_train_does_not_support(api):
 def test_a_run_that_leaves_nodes_out(api):
     result = run(api, [host("a")])
     assert result["deploy"] == NOTHING
-    assert result["left_alone"] == "this run leaves out b, and they are changed on all nodes or on none"
+    assert result["left_alone"] == "this run leaves out b, and components change on all nodes or on none"
 
 
 def test_hosts_that_do_not_answer(api):

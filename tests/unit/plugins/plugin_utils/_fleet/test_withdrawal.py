@@ -121,7 +121,7 @@ def test_a_host_that_is_not_its_node_is_refused_even_with_force():
 
 def test_a_maintenance_is_not_disturbed():
     under = npu_node("a", annotations={"npuops.ascend/maintenance": "{}"})
-    assert "under maintenance" in refused([host("a")], [under])
+    assert "the node a is in maintenance; wait until that ends" in refused([host("a")], [under])
 
 
 def test_what_cannot_be_looked_at_stops_all():

@@ -35,8 +35,8 @@ def report(**components):
             False,
         ),
         (
-            dict(PLANNED, left_alone="this run leaves out c, and they are changed on all nodes or on none"),
-            "Components: MindCluster 26.1 -> 7.3, not changed yet: this run leaves out c, and they are changed on all nodes or on none."
+            dict(PLANNED, left_alone="this run leaves out c, and components change on all nodes or on none"),
+            "Components: MindCluster 26.1 -> 7.3, not changed yet: this run leaves out c, and components change on all nodes or on none."
             " Once this is resolved, run the upgrade again.",
             False,
         ),

@@ -80,7 +80,7 @@ def test_an_image_without_a_release_is_told():
     plan = make([wants(NEW)], pods=[component(":latest")])
     assert plan.green
     assert plan.cluster_notes == [
-        "the images of MindCluster have no release as their tag (a); whether it supports the driver was not checked there"
+        "the tags of MindCluster's images name no release (a); whether it supports the driver was not checked there"
     ]
     assert make([wants(NEW)], pods=[component(":v26.1.0")]).cluster_notes == []
 
