@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import socket
 
@@ -113,15 +114,32 @@ def _started(status: Object) -> bool:
 
 
 def _npu_requests(spec: Object) -> dict[str, int]:
+    """As the scheduler counts: an init container runs before the others, one that is restarted always (a sidecar) beside them."""
+    first = [(container.get("restartPolicy") == "Always", _asked(container)) for container in spec.get("initContainers") or []]
+    others = [_asked(container) for container in spec.get("containers") or []]
+    if not any(others) and not any(asked for _sidecar, asked in first):
+        return {}
+    beside: collections.Counter[str] = collections.Counter()
+    most: collections.Counter[str] = collections.Counter()
+    for sidecar, asked in first:
+        if sidecar:
+            beside.update(asked)
+        most |= beside if sidecar else beside + collections.Counter(asked)
+    for asked in others:
+        beside.update(asked)
+    return dict(beside | most)
+
+
+def _asked(container: Object) -> dict[str, int]:
+    """{resource: count} of the NPUs that one container asks for."""
     counts: dict[str, int] = {}
-    for container in spec.get("containers") or []:
-        resources = container.get("resources") or {}
-        # A request that is not written is the limit.
-        for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
-            if name.startswith(RESOURCE_PREFIX) and str(count) not in ("0", ""):
-                number = kube_quantity.whole(count)
-                # Whatever it asks for, it asks for something.
-                counts[name] = counts.get(name, 0) + (1 if number is None else number)
+    resources = container.get("resources") or {}
+    # A request that is not written is the limit.
+    for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
+        if name.startswith(RESOURCE_PREFIX) and str(count) not in ("0", ""):
+            number = kube_quantity.whole(count)
+            # Whatever it asks for, it asks for something.
+            counts[name] = 1 if number is None else number
     return {name: number for name, number in counts.items() if number}
 
 

@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 
 from support.kube.daemonset_stub import ALL_PODS, CHIPS, NODES, PODS, REVISIONS, SETS, Clock, DaemonSetApi, definition
-from support.kube.eviction_stub import pod
+from support.kube.eviction_stub import holding, pod
 from support.kube.stub import NO_ANSWER
 
 OLD, NEW = "registry.example/plugin:1", "registry.example/plugin:2"
@@ -117,6 +117,15 @@ def test_the_first_is_one_whose_npus_are_not_used(api):
     run, before = rollout(api, definition(NEW)), uids(api)
     run.bring_about()
     assert run.told[0]["first"] == "c" and api.deleted[0] == before["c"]
+
+
+def test_a_pod_with_a_claim_may_use_npus(api):
+    """Of which driver the claim is, a rollout does not ask."""
+    item = holding(pod("train", node="a"), "mine")
+    api.objects[ALL_PODS][item["metadata"]["name"]] = item
+    run = rollout(api, definition(NEW))
+    run.bring_about()
+    assert run.told[0]["first"] == "b"
 
 
 @pytest.mark.parametrize("at_once, most", [("2", 2), ("50%", 3), ("100%", 5)])

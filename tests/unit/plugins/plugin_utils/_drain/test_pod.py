@@ -69,3 +69,28 @@ def test_requests_add_up():
     item = pod("a", npus=2)
     item["spec"]["containers"] *= 2
     assert drain_pod.Pod(item).requests == {"huawei.com/Ascend910": 4}
+
+
+ONE = {"limits": {"huawei.com/Ascend910": "1"}}
+TWO = {"limits": {"huawei.com/Ascend910": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("init", "count"),
+    [
+        ([{"resources": TWO}], 2),  # before the others, with chips of its own
+        ([{"resources": ONE}, {"resources": TWO}], 2),  # one after the other
+        ([{"resources": ONE, "restartPolicy": "Always"}], 1),  # beside the others
+        ([{"resources": ONE, "restartPolicy": "Always"}, {"resources": TWO}], 3),
+        ([{"resources": TWO}, {"resources": ONE, "restartPolicy": "Always"}], 2),
+    ],
+)
+def test_chips_of_init_containers(init, count):
+    """As the scheduler counts them."""
+    item = pod("web")
+    item["spec"]["initContainers"] = init
+    found = drain_pod.Pod(item)
+    assert (found.kind, found.requests) == ("npu", {"huawei.com/Ascend910": count})
+    item["spec"]["containers"][0]["resources"] = ONE
+    beside = sum(1 for one in init if one.get("restartPolicy"))
+    assert drain_pod.Pod(item).requests == {"huawei.com/Ascend910": max(count, 1 + beside)}
