@@ -33,7 +33,7 @@ _MOST_DRIVERS = 32  # whose ResourceSlices are read
 _BY_NAME = 16  # claims that are read one by one instead of all of the cluster
 _SHOWN = 3
 _NAME = 253  # characters
-_DRIVER = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+DRIVER_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Claim:
         pools, users = set(), set()
         for result in _allocated(item):
             driver, pool = _text(result.get("driver")), _text(result.get("pool"))
-            if _DRIVER.fullmatch(driver):
+            if DRIVER_NAME.fullmatch(driver):
                 pools.add((driver, pool))
                 if result.get("adminAccess") is not True:
                     users.add(driver)
@@ -226,8 +226,8 @@ def _plugins(cluster: AnyCluster, drivers: Collection[str], nodes: Collection[st
     if len(drivers) > _MOST_DRIVERS:
         return None, "pods hold ResourceClaims of %d DRA drivers; whether their plugins run was not checked" % len(drivers)
     try:
-        if drivers and len(nodes) == 1:
-            (node,) = nodes
+        (node, *others) = nodes or (None,)
+        if drivers and node and not others:
             for item in cluster.each(SLICES, field_selector="spec.nodeName=%s" % node):
                 plugins.look(item)
         for driver in sorted(drivers):

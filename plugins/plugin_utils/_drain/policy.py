@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NPU, OTHER, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
@@ -45,7 +47,7 @@ class DrainPolicy:
             deletion_force=deletion["force"],
             deletion_timeout=deletion["timeout"],
             deletion_delete_empty_dir=deletion["delete_empty_dir"],
-            dra_drivers=frozenset(deletion["dra_drivers"].replace(",", " ").split()),
+            dra_drivers=_dra_drivers(deletion["dra_drivers"]),
             drain_enable=drained["enable"],
             drain_force=drained["force"],
             drain_timeout=drained["timeout"],
@@ -77,3 +79,14 @@ class DrainPolicy:
             why = "its emptyDir data would be lost; set %s.delete_empty_dir: true to allow that" % self._variable(pod)
             return Blocker(EMPTY_DIR, pod, why)
         return None
+
+
+def _dra_drivers(text: str) -> frozenset[str]:
+    names = text.replace(",", " ").split()
+    for name in names:
+        if not drain_claims.DRIVER_NAME.fullmatch(name):
+            raise NpuError(
+                "npu_upgrade_pod_deletion.dra_drivers names %r, which is no name of a DRA driver, such as npu.huawei.com"
+                % name[:253]
+            )
+    return frozenset(names)

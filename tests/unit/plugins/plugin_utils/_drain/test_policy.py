@@ -20,6 +20,11 @@ def test_every_value_may_be_a_string():
     assert (policy.deletion_delete_empty_dir, policy.drain_delete_empty_dir) == (False, True)
 
 
+def test_several_dra_drivers():
+    policy = drain_policy.DrainPolicy.of(pod_deletion={"dra_drivers": "npu.huawei.com, npu.example.com"})
+    assert policy.dra_drivers == {"npu.huawei.com", "npu.example.com"}
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
@@ -27,6 +32,11 @@ def test_every_value_may_be_a_string():
         ({"drain": {"timeout": "-1"}}, r"npu_upgrade_drain\.timeout is '-1'"),
         ({"pod_deletion": {"timeout": "soon"}}, r"npu_upgrade_pod_deletion\.timeout is 'soon'"),
         ({"pod_deletion": {"tiemout": 1}}, "npu_upgrade_pod_deletion has no 'tiemout'; it has force, timeout, delete_empty_dir"),
+        (
+            {"pod_deletion": {"dra_drivers": "NPU.huawei.com"}},
+            "npu_upgrade_pod_deletion.dra_drivers names 'NPU.huawei.com', which is no",
+        ),
+        ({"pod_deletion": {"dra_drivers": "['npu.huawei.com']"}}, "which is no name of a DRA driver, such as npu.huawei.com"),
         ({"wait_for_jobs": "app=train"}, "npu_upgrade_wait_for_jobs has no 'app'; it has selector, timeout"),
         ({"wait_for_jobs": {"selector": "a b"}}, r"npu_upgrade_wait_for_jobs\.selector is not a label selector"),
     ],
