@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image import program
-from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 # In the names of wheels. What pip calls a platform: glibc 2.28 is older than that of any base image with this Python.
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -133,20 +131,22 @@ def _select(requirement: Requirement, architecture: str, directory: Path, files:
 
 def _fits(file: str, requirement: Requirement, architecture: str) -> bool:
     """Whether a file with that name is a wheel of the requirement, for the architecture."""
-    try:
-        name, version, _build, tags = parse_wheel_filename(file)
-    except InvalidWheelFilename:
+    parts = file.removesuffix(".whl").split("-")
+    if len(parts) not in (5, 6):  # name, version, perhaps the number of the build, and three kinds of tags
         return False
-    if (name, str(version)) != (canonicalize_name(requirement.name), requirement.version):
+    if (_canonical(parts[0]), parts[1]) != (_canonical(requirement.name), requirement.version):
         return False
-    return any(_runs(tag, architecture) for tag in tags)
-
-
-def _runs(tag: Tag, architecture: str) -> bool:
     own = "cp" + program.PYTHON.replace(".", "")
-    if tag.interpreter not in ("py3", own) or tag.abi not in ("none", "abi3", own):
+    interpreters, abis, platforms = (set(part.split(".")) for part in parts[-3:])
+    if not interpreters & {"py3", own} or not abis & {"none", "abi3", own}:
         return False
-    return tag.platform == "any" or bool(re.match(rf"(many)?linux.*_{MACHINES[architecture]}\Z", tag.platform))
+    native = re.compile(rf"(many)?linux.*_{MACHINES[architecture]}\Z")
+    return "any" in platforms or any(map(native.match, platforms))
+
+
+def _canonical(name: str) -> str:
+    """A package's name as indexes spell it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def unpack(wheel: Path, target: Path) -> None:
