@@ -16,7 +16,7 @@ from support.host import registry_server
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def put_base(registry, architectures=MACHINES, tag="3.11", layer_type=manifests.OCI_LAYER, python="3.11.14", variant=None):
+def put_base(registry, architectures=tuple(MACHINES), tag="3.11", layer_type=manifests.OCI_LAYER, python="3.11.14", variant=None):
     """A base image in the registry, as an index; returns its digest."""
     entries = []
     for architecture in architectures:

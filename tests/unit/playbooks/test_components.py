@@ -24,7 +24,7 @@ FAILED = {"failed": True, "msg": "DaemonSet npu-operator/npu-exporter: it does n
 REPORT = {"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": None, "table": ["<<the report>>"]}
 
 
-def upgrade(tmp_path, order, found=EXPORTER, objects=ROLLED_OUT, arguments=()):
+def upgrade(tmp_path, order, found=None, objects=None, arguments=()):
     """(the run, calls of npu_objects after the plan, what npu_report is told of the components)."""
     plan = {
         "components": {"order": order, "from": ["26.1"], "to": "7.3", "changes": [CHANGE]},
@@ -36,8 +36,8 @@ def upgrade(tmp_path, order, found=EXPORTER, objects=ROLLED_OUT, arguments=()):
     }  # fmt: skip
     answers = {
         "npu_facts": {"*": [{"npu": {}}]},
-        "npu_components": {"*": [EXPORTER, found]},
-        "npu_objects": {"*": [ROLLED_OUT, objects]},
+        "npu_components": {"*": [EXPORTER, found or EXPORTER]},
+        "npu_objects": {"*": [ROLLED_OUT, objects or ROLLED_OUT]},
         "npu_plan": {"*": [plan]},
         "npu_pending": {"*": [{"changed": False}]},
         "npu_workloads": {"*": [{"changed": False, "restored": [], "left": []}]},
