@@ -55,25 +55,17 @@ func Listen(server *Server, node *Node, pods *Pods, ids []string, period time.Du
 	}
 }
 
-// report tells of chips, once for all devices of one.
 func report(node *Node, before, after []string) {
-	told := map[int]bool{}
 	for _, id := range after {
 		if !slices.Contains(before, id) {
 			logging.Error("device %s is unhealthy", id)
-			if !told[number(id)] {
-				tell(node, id, false)
-			}
-			told[number(id)] = true
+			tell(node, id, false)
 		}
 	}
 	for _, id := range before {
 		if !slices.Contains(after, id) {
 			logging.Info("device %s is healthy", id)
-			if !told[number(id)] {
-				tell(node, id, true)
-			}
-			told[number(id)] = true
+			tell(node, id, true)
 		}
 	}
 }
