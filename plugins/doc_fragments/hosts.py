@@ -82,6 +82,9 @@ options:
           driver_root:
             description: Directory on the host that contains C(driver).
             type: str
+          device_plugin_share_count:
+            description: How often each chip is to be offered. Must be the same for all hosts.
+            type: raw
           registry_username:
             description: User name for the registry.
             type: str

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 SOURCES = ("image", "preinstalled")
@@ -99,7 +100,17 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
     """
     accelerator, chip = verdict.family.get("accelerator") or "", verdict.family.get("name")
     shared = fleet_mindcluster.shared_chips(accelerator)
-    if chip in shared:
+    try:
+        own = resolve.settings("npu_device_plugin", {"share_count": verdict.config["device_plugin_share_count"]})["share_count"]
+    except NpuError as exc:
+        verdict.reasons.append(exc.message)
+        return
+    if own != wanted:
+        verdict.reasons.append(
+            "npu_device_plugin_share_count is %d for this host and %d for the first host of the run, which counts for all. Set it"
+            " for all hosts, for example in group_vars/npu_nodes.yml" % (own, wanted)
+        )
+    elif chip in shared:
         name = fleet_components.DEVICE_PLUGINS[accelerator]
         for daemonset in daemonsets:
             before = shared_chips.devices_per_chip([daemonset["spec"]["template"]])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of single hosts that preflight and plan judge: which driver, from which registry."""
+"""The settings of single hosts that preflight and plan judge: which driver, from which registry. And what must be alike on all."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ NAMES = (
     "driver_signature_policy",
     "driver_signature_keys",
     "driver_root",
+    "device_plugin_share_count",
     "registry_username",
     "registry_password",
     "registry_plain_http",
@@ -40,6 +41,8 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     spec = {name: {"type": specs.option("npu_" + name)["type"]} for name in NAMES}
     # A key, or a list of keys.
     spec["driver_signature_keys"] = {"type": "raw"}
+    # Preflight says what is wrong with it; no other module reads it.
+    spec["device_plugin_share_count"] = {"type": "raw"}
     spec["registry_password"]["no_log"] = True
     # Of the controller, where ~ is somebody's home.
     spec["registry_ca_file"] = {"type": "path"}

@@ -72,12 +72,25 @@ def test_chips_that_are_shared():
     """Upstream's plugin ignores the flag for other chips. Those with the same DaemonSet would never offer what is waited for."""
 
     def chip(device, **kwargs):
-        return only(host(fact=facts(device, "boot-a")), share_count=4, train="26.1", **kwargs)
+        return only(host(fact=facts(device, "boot-a"), device_plugin_share_count="4"), share_count=4, train="26.1", **kwargs)
 
     assert chip("d500").notes == chip("d105").notes == [] and chip("d500").status == "ready"
     assert chip("d802").notes == ["npu_device_plugin_share_count has no effect here: MindCluster does not share the 910B"]
     (reason,) = chip("d100").reasons
     assert "MindCluster does not share the 310, and its nodes have the same DaemonSet as those with the 310B" in reason
+
+
+@pytest.mark.parametrize(("own", "wanted"), [(None, 4), (4, 1), ("2", 4)])
+def test_all_hosts_have_the_same_share_count(own, wanted):
+    """Whichever is first in the run decides for all: one DaemonSet is for all nodes of a family."""
+    (reason,) = only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=own), share_count=wanted).reasons
+    assert "npu_device_plugin_share_count is %s for this host and %d for the first host" % (own or 1, wanted) in reason
+    assert only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=own), share_count=wanted, train=None).status == "ready"
+
+
+def test_a_share_count_that_is_none():
+    (reason,) = only(host(fact=facts("d500", "boot-a"), device_plugin_share_count="many")).reasons
+    assert reason == "npu_device_plugin_share_count is 'many'; it must be a whole number, 1 to 100"
 
 
 @pytest.mark.parametrize(("before", "notes"), [(None, 1), (4, 0), (2, 1)])
@@ -88,7 +101,8 @@ def test_a_changed_share_count_frees_the_chips_of_running_pods(before, notes):
         "metadata": {"name": "ascend-device-plugin310p-daemonset", "namespace": "npu-operator"},
         "spec": {"template": template},
     }
-    verdict = only(host(fact=facts("d500", "boot-a")), share_count=4, train="26.1", daemonsets=[daemonset])
+    entry = host(fact=facts("d500", "boot-a"), device_plugin_share_count=4)
+    verdict = only(entry, share_count=4, train="26.1", daemonsets=[daemonset])
     assert verdict.status == "ready" and len(verdict.notes) == notes
     assert not notes or "each chip is to be offered 4 times instead of %d" % (before or 1) in verdict.line()
 
