@@ -37,6 +37,15 @@ def test_allocatable(lab, node):
     )
 
 
+@pytest.mark.parametrize("node", NPU_NODES)
+def test_the_node_says_that_its_driver_works(lab, node):
+    def works():
+        found = lab.node(node)["status"]["conditions"]
+        return [one for one in found if one["type"] == "npuops.ascend/DriverReady" and one["status"] == "True"]
+
+    lab.wait_for(works, PATIENCE, f"{node}: condition npuops.ascend/DriverReady")
+
+
 def test_present_label(lab):
     names = lab.kubectl("get", "nodes", "-l", "openfuyao.com/npu.present", "-o", "name").split()
     assert sorted(names) == sorted(f"node/{name}" for name in NPU_NODES)

@@ -263,5 +263,122 @@ def test_plugin_does_its_work(lab):
         ),
     ],
 )
-def test_agent_changes_little_of_its_node_and_nothing_of_others(api, node, change, words):
-    refused(lambda: api(AGENT).patch(NODE % node, meta(**change)), words)
+def test_agent_changes_little_of_its_node_and_nothing_of_others(api, subresource, node, change, words):
+    refused(lambda: api(AGENT).patch(NODE % node + subresource, meta(**change)), words)
+
+
+CONDITION = "npuops.ascend/DriverReady"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def verdict(kind=CONDITION, **fields):
+    return dict({"type": kind, "status": "False", "reason": "Broken", "message": "by hand"}, **fields)
+
+
+@pytest.fixture
+def agents(api):
+    """agents(change, content_type=..., node=...): a patch of a Node's status with the agent's token. A dry run goes through the
+    same admission, and leaves the Node alone."""
+    agent = api(AGENT)
+
+    def patch(change, content_type=STRATEGIC, node=HERE):
+        return agent.request("PATCH", NODE % node + "/status?dryRun=All", change, content_type)
+
+    return patch
+
+
+def told(node):
+    return {one["type"]: one["reason"] for one in node["status"]["conditions"]}
+
+
+def test_agent_writes_and_removes_its_condition(lab, agents):
+    lab.wait_for(lambda: CONDITION in told(lab.node(HERE)), 60, "the agent tells whether the driver works")
+    before = told(lab.node(HERE))
+    assert told(agents({"status": {"conditions": [verdict()]}})) == {**before, CONDITION: "Broken"}
+    removed = agents({"status": {"conditions": [{"type": CONDITION, "$patch": "delete"}]}})
+    assert told(removed) == {kind: reason for kind, reason in before.items() if kind != CONDITION}
+
+
+def test_agent_writes_no_condition_of_another_node(agents):
+    refused(lambda: agents({"status": {"conditions": [verdict()]}}, node=ELSEWHERE), "may only change its own node")
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [verdict("Ready", status="True")],
+        [verdict(), verdict("MemoryPressure", status="True")],
+        [verdict("MaintenanceInProgress", status="True", reason="NpuDriverUpgrade")],
+        [verdict("npuops.ascend/Other")],
+        [{"type": "Ready", "$patch": "delete"}],
+        [{"$patch": "replace"}, verdict()],
+    ],
+)
+def test_agent_changes_no_condition_of_others(agents, conditions):
+    refused(lambda: agents({"status": {"conditions": conditions}}), "may only change the condition npuops.ascend/DriverReady")
+
+
+def test_agents_condition_has_a_size(lab, agents):
+    limit = "at most 128 characters of reason and 1024 of message"
+    assert agents({"status": {"conditions": [verdict(reason="R" * 128, message="m" * 1024)]}})
+    refused(lambda: agents({"status": {"conditions": [verdict(message="m" * 1025)]}}), limit)
+    refused(lambda: agents({"status": {"conditions": [verdict(reason="R" * 129)]}}), limit)
+    others = [one for one in lab.node(HERE)["status"]["conditions"] if one["type"] != CONDITION]
+    refused(lambda: agents({"status": {"conditions": [*others, verdict(), verdict()]}}, MERGE), "may exist once")
+
+
+def test_agent_changes_no_field_of_the_status_that_is_there(lab, agents):
+    """Whatever this Kubernetes has: each goes, and each is another."""
+    fields = sorted(set(lab.node(HERE)["status"]) - {"conditions"})
+    assert {"addresses", "allocatable", "capacity", "daemonEndpoints", "images", "nodeInfo"} <= set(fields)
+    words = "may only change the condition npuops.ascend/DriverReady in the status"
+    for field in fields:
+        refused(lambda field=field: agents([{"op": "remove", "path": "/status/" + field}], "application/json-patch+json"), words)
+    own = {"conditions": [verdict()]}
+    for change in (
+        {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]},
+        {"allocatable": {"huawei.com/Ascend910": "80"}},
+        {"capacity": {"example.com/new": "1"}},
+        {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}},
+        {"images": [{"names": ["example.com/image:1"], "sizeBytes": 1}]},
+        {"nodeInfo": {"bootID": "00000000-0000-0000-0000-000000000000"}},
+    ):
+        for status in (change, {**own, **change}):
+            refused(lambda status=status: agents({"status": status}), words)
+
+
+def test_agent_adds_no_field_to_the_status(lab, agents):
+    """Fields that the Node has not, or that this Kubernetes does not know: refused, or nothing comes of them."""
+    before = lab.node(HERE)
+    for change in (
+        {"phase": "Terminated"},
+        {"volumesInUse": ["kubernetes.io/csi/example"]},
+        {"volumesAttached": [{"name": "kubernetes.io/csi/example", "devicePath": "/dev/x"}]},
+        {"config": {"error": "x"}},
+        {"runtimeHandlers": [{"name": "example"}]},
+        {
+            "features": {
+                "supplementalGroupsPolicy": before["status"].get("features", {}).get("supplementalGroupsPolicy") is not True
+            }
+        },
+        {"declaredFeatures": ["Example"]},
+    ):
+        (field,) = change
+        try:
+            after = agents({"status": change})
+        except AssertionError as error:
+            assert "may only change the condition" in str(error) or ": 422" in str(error), (field, error)
+        else:
+            assert after["status"].get(field) == before["status"].get(field), field
+
+
+def test_the_expressions_about_nodes_have_no_warnings(lab):
+    """The controller manager compiles each with the types of the API."""
+    for name in ("npuops-node-agent-nodes", "npuops-device-plugin-nodes"):
+
+        def checked(name=name):
+            status = lab.get("validatingadmissionpolicy", name).get("status") or {}
+            return status if "observedGeneration" in status else None
+
+        warnings = (lab.wait_for(checked, 60, f"{name} is checked").get("typeChecking") or {}).get("expressionWarnings")
+        assert not warnings, (name, warnings)

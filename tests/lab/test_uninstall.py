@@ -96,6 +96,8 @@ def assert_gone(lab, node: str) -> None:
     assert ours == [], ours
     labels = {key for key in {**now["labels"], **now["annotations"]} if not PLUGINS.match(key)}
     assert not [key for key in labels if re.search(r"npu|ascend|accelerator|workerselector|host-arch", key)], labels
+    conditions = [one["type"] for one in lab.node(node)["status"]["conditions"]]
+    assert "Ready" in conditions and not [kind for kind in conditions if kind.startswith("npuops")], conditions
     path = leftovers.record(lab, node)
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))

@@ -268,13 +268,25 @@ def told(lab, node: str = "npu-a") -> tuple[bool, bool, bool]:
     )
 
 
+def driver_condition(lab, node: str = "npu-a") -> tuple[str, str] | None:
+    """Status and reason of the condition that the agent writes."""
+    found = [one for one in lab.node(node)["status"]["conditions"] if one["type"] == "npuops.ascend/DriverReady"]
+    return (found[0]["status"], found[0]["reason"]) if found else None
+
+
+def wait_condition(lab, status: str, reason: str, node: str = "npu-a") -> None:
+    lab.wait_for(lambda: driver_condition(lab, node) == (status, reason), PATIENCE, f"{node}: {reason}")
+
+
 def test_a_wedge_and_its_end(lab):
     create_pod(lab, "works", "npu-a", "exec sleep 600")
     container = wait_running(lab, "works")
     assert told(lab) == (False, False, False)
+    wait_condition(lab, "True", "DriverResponds")
     lab.fault("npu-a", "wedge")
     try:
         lab.wait_for(lambda: told(lab) == (True, True, True), PATIENCE, "the cluster knows of the wedge")
+        wait_condition(lab, "False", "DriverWedged")
         wait_allocatable(lab, "npu-a", 0)
         marker = json.loads(lab.ssh("npu-a", "cat /run/npuops/driver-suspended; test ! -e /run/npuops/driver-ready").stdout)
         annotation = json.loads(lab.node("npu-a")["metadata"]["annotations"]["npuops.ascend/wedged"])
@@ -293,6 +305,7 @@ def test_a_wedge_and_its_end(lab):
     finally:
         lab.fault("npu-a", "clear")
     lab.wait_for(lambda: told(lab) == (False, False, False), PATIENCE, "the cluster knows that it is over")
+    wait_condition(lab, "True", "DriverResponds")
     wait_allocatable(lab, "npu-a")
     lab.wait_for(lambda: 'npuops_node_agent_driver_state{state="ready"} 1' in metrics(lab, "npu-a"), PATIENCE, "metrics: ready")
     assert pod_status(lab, "works")["phase"] == "Running"
@@ -304,6 +317,7 @@ def test_a_maintenance_is_no_wedge(lab):
     try:
         lab.fault("npu-a", "wedge")
         lab.wait_for(lambda: 'driver_state{state="maintenance"} 1' in metrics(lab, "npu-a"), PATIENCE, "metrics: maintenance")
+        wait_condition(lab, "False", "DriverInMaintenance")
         # What it takes until a wedge is told, another node shows that is not in maintenance.
         lab.fault("npu-b", "wedge")
         lab.wait_for(lambda: told(lab, "npu-b") == (True, True, True), PATIENCE, "the cluster knows of the wedge of npu-b")
@@ -369,7 +383,7 @@ def test_rights_are_those_that_are_used(lab):
         if entry["user"]["username"] != USER or not entry.get("userAgent", "").startswith("npuops-node-agent"):
             continue
         reference = entry["objectRef"]
-        used.add((entry["verb"], reference["resource"]))
+        used.add((entry["verb"], "/".join(filter(None, (reference["resource"], reference.get("subresource"))))))
         if entry["responseStatus"]["code"] in (401, 403):
             refused.append(line)
     assert refused == []
@@ -383,6 +397,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
     try:
         lab.playbook("install", npu_node_agent_enabled=False)
         assert lab.pods(NAMESPACE, labelSelector=AGENT) == []
+        assert [driver_condition(lab, node) for node in NODES] == [None] * len(NODES), "nobody says anything of the driver"
         for node in NODES:
             wait_allocatable(lab, node)
         sockets = lab.ssh("npu-b", "ls /var/lib/kubelet/device-plugins").stdout.split()

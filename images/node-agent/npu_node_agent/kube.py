@@ -13,6 +13,7 @@ import urllib.parse
 from typing import Mapping, Optional
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _LARGEST_ANSWER = 8 << 20
 
 

@@ -21,6 +21,7 @@ from .changed import Changed
 from .guests import raise_file_limit
 from .marker import Markers
 from .metrics import Metrics
+from .node_condition import DriverCondition
 from .notice import Notices
 from .pages import serve
 from .probe import Probe
@@ -52,6 +53,7 @@ async def _run(settings: argparse.Namespace) -> None:
     server = settings.api_server or kube.in_cluster()
     api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
     reporter = Reporter(api, settings.node_name, changed, metrics)
+    condition = DriverCondition(api, settings.node_name, changed)
     notices = Notices(api, settings.node_name, changed)
     watch = Watch(
         markers,
@@ -65,6 +67,7 @@ async def _run(settings: argparse.Namespace) -> None:
         spec,
         HostPaths(settings.dev_dir, settings.driver_tree),
         reporter,
+        condition,
         notices,
         changed,
         metrics,
@@ -75,6 +78,7 @@ async def _run(settings: argparse.Namespace) -> None:
         "bridge": bridge.run,
         "watch": watch.run,
         "report": reporter.run,
+        "condition": condition.run,
         "notices": notices.run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }

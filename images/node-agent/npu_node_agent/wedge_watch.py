@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 
-from . import cdi_check, probe
+from . import cdi_check, node_condition, probe
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .marker import SINCE, Markers
@@ -28,7 +28,7 @@ class Watch:
     """Probes every ``interval`` seconds; after ``limit`` consecutive failures, the driver is wedged. Probes that a problem of the
     node itself prevented are ignored.
 
-    The host's markers are changed first, independently of the cluster. ``reporter`` reports to the API server.
+    The host's markers are changed first, independently of the cluster. ``reporter`` and ``condition`` report to the API server.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Watch:
         spec: SpecFile,
         host: cdi_check.HostPaths,
         reporter: Reporter,
+        condition: node_condition.DriverCondition,
         notices: Notices,
         changed: Changed,
         metrics: Metrics,
@@ -49,6 +50,7 @@ class Watch:
         self._spec = spec
         self._host = host
         self._reporter = reporter
+        self._condition = condition
         self._notices = notices
         self._changed = changed
         self._metrics = metrics
@@ -56,6 +58,7 @@ class Watch:
         self._limit = limit
         self._failures = 0
         self._undecided = 0
+        self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
 
@@ -65,7 +68,7 @@ class Watch:
             started = time.monotonic()
             self._markers.poll()
             if self._generation != self._markers.generation:
-                self._failures = 0  # earlier failures belong to another state
+                self._failures, self._answered = 0, False  # what was seen earlier belongs to another state
             try:
                 await self._look()
             except OSError as exc:
@@ -97,6 +100,7 @@ class Watch:
             return  # the state changed during the probe; the next round starts immediately
         self._metrics.probes.inc(result=result.outcome)
         self._undecided = self._undecided + 1 if result.outcome == probe.UNDECIDED else 0
+        self._answered = self._answered or result.outcome in (probe.OK, probe.OCCUPIED)
         if result.outcome == probe.OK:
             self._succeeded(result, state)
         elif result.outcome == probe.FAILED:
@@ -142,6 +146,7 @@ class Watch:
 
     def _publish(self) -> None:
         state = self._state()
+        self._tell(state)
         for name in _STATES:
             self._metrics.driver_state.set(name == state, state=name)
         self._metrics.driver_info.clear()
@@ -152,3 +157,14 @@ class Watch:
         self._metrics.undecided.set(self._undecided)
         with contextlib.suppress(OSError):
             self._metrics.chips.set(self._probe.on_pci(), source="pci")
+
+    def _tell(self, state: str) -> None:
+        """Say on the Node what is known of the driver. Of one that has not answered yet, nothing new is."""
+        if state == MAINTENANCE:
+            self._condition.want(node_condition.IN_MAINTENANCE)
+        elif state == ABSENT:
+            self._condition.want(node_condition.NOT_LOADED)
+        elif state == SUSPENDED:
+            self._condition.want(node_condition.wedged(self._markers.suspended or {}))
+        elif self._answered:
+            self._condition.want(node_condition.works(self._markers.ready or {}))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of the Kubernetes API the agent uses: one Node and Events, with conflicts and merge patches."""
+"""The part of the Kubernetes API the agent uses: one Node, its status, and Events, with conflicts and both kinds of patches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ class ApiServer:
     """On a loopback port; ``with server.stopped():`` takes it away. ``context``: an ssl.SSLContext for HTTPS."""
 
     def __init__(self, context=None):
-        self.node = {"metadata": {"name": "node-1", "uid": "uid-1", "resourceVersion": "1", "labels": {}, "annotations": {}}}
+        self.node = {
+            "metadata": {"name": "node-1", "uid": "uid-1", "resourceVersion": "1", "labels": {}, "annotations": {}},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]},
+        }
         self.events = {}
         self.requests = []
         self.headers = []
         self.conflicts = 0
+        self.refusals = []  # (status, message) of the next patches of the status
         self.lock = threading.RLock()
         self._context = context
         self._port = 0
@@ -57,9 +61,21 @@ class ApiServer:
     def labels(self):
         return self.node["metadata"]["labels"]
 
-    def calls(self, *methods):
+    @property
+    def conditions(self):
+        """{type: condition} of the Node."""
         with self.lock:
-            return [call for call in self.requests if call[0] in methods]
+            return {one["type"]: dict(one) for one in self.node["status"]["conditions"]}
+
+    def calls(self, *methods):
+        """The requests but those for the status."""
+        with self.lock:
+            return [call for call in self.requests if call[0] in methods and not call[1].endswith("/status")]
+
+    def status_patches(self):
+        """The patches of the status, refused ones among them."""
+        with self.lock:
+            return [call for call in self.requests if call == ("PATCH", "/api/v1/nodes/node-1/status")]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -89,6 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
             if self.command == "PATCH":
                 return self._patch_node(body)
             return 200, api.node
+        if self.path == "/api/v1/nodes/node-1/status" and self.command == "PATCH":
+            return self._patch_status(body)
         base = "/api/v1/namespaces/default/events"
         if self.path == base and self.command == "POST":
             if body["involvedObject"].get("namespace", "default") != body["metadata"]["namespace"]:
@@ -119,4 +137,17 @@ class _Handler(BaseHTTPRequestHandler):
                 if value is not None:
                     metadata[kind][key] = value
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        return 200, self.api.node
+
+    def _patch_status(self, body):
+        if self.headers["Content-Type"] != "application/strategic-merge-patch+json":
+            return 415, {"message": "patch type"}
+        if self.api.refusals:
+            status, message = self.api.refusals.pop(0)
+            return status, {"message": message}
+        assert list(body) == ["status"] and list(body["status"]) == ["conditions"]
+        by_type = {one["type"]: one for one in self.api.node["status"]["conditions"]}
+        for one in body["status"]["conditions"]:
+            by_type[one["type"]] = {**by_type.get(one["type"], {}), **one}
+        self.api.node["status"]["conditions"] = list(by_type.values())
         return 200, self.api.node

@@ -169,10 +169,12 @@ def test_two_failures_are_no_wedge(agent, api, chips, ready):
     assert not api.calls("PATCH", "POST", "DELETE")
 
 
-def test_a_healthy_node_is_read_once_and_never_written(agent, api, chips, ready):
+def test_a_healthy_node_is_read_once_for_each_report_and_gets_one_condition(agent, api, chips, ready):
     agent.start()
     some_probes(chips, 5)
-    assert api.requests == [("GET", "/api/v1/nodes/node-1")]
+    assert api.calls("PATCH", "POST", "DELETE") == []
+    assert sorted(api.requests) == [("GET", "/api/v1/nodes/node-1")] * 2 + api.status_patches()
+    assert len(api.status_patches()) == 1
 
 
 def test_an_occupied_chip_is_no_failure(agent, chips, ready):
@@ -249,7 +251,7 @@ def test_without_marker_nothing_is_probed(agent, chips, api):
     chips.set("fails")
     agent.start()
     time.sleep(1.5)
-    assert chips.runs() == 0 and not api.requests and os.listdir(agent.run_dir) == []
+    assert chips.runs() == 0 and not api.calls("PATCH", "POST", "DELETE") and os.listdir(agent.run_dir) == []
 
 
 def test_a_maintenance_between_two_failures_starts_the_count_anew(agent, address, chips, ready):

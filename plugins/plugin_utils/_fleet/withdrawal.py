@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -240,8 +241,9 @@ def take_back(
     force: bool = False,
     clock: Clock = _CLOCK,
 ) -> list[str]:
-    """Take labels, annotations and ConfigMaps away; returns phrases of what was (or would be) done. ``device_plugin_labels``:
-    what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun meanwhile does not count.
+    """Take labels, annotations, conditions and ConfigMaps away; returns phrases of what was (or would be) done.
+    ``device_plugin_labels``: what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun
+    meanwhile does not count.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
     """
@@ -250,8 +252,9 @@ def take_back(
         each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force, clock.now())
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
     if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout, 1.0, clock):
-        # Not sooner: the device plugin would write it again.
+        # Not sooner: device plugin and node agent would write it again.
         for one in gone:
+            each.do("the condition of %s" % one.node_name, kube_driver_condition.remove, cluster, one.node_name, check_mode)
             each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
             if device_plugin_labels:
                 each.do("what the device plugin wrote on %s" % one.node_name, _withdraw_plugins, cluster, one, check_mode)

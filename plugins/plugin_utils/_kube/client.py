@@ -58,6 +58,7 @@ LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
 LABEL_COMPONENTS = "npuops.ascend/components"
 ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
 ANNOTATION_WEDGED = "npuops.ascend/wedged"
+CONDITION_DRIVER_READY = "npuops.ascend/DriverReady"
 
 # Who we are to the API server, which remembers who set what.
 FIELD_MANAGER = "npuops.ascend"

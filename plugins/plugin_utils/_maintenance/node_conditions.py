@@ -5,12 +5,15 @@
 
 Their types are those of KEP-5683, which Kubernetes 1.37 names in its API (k8s.io/api/core/v1). An API server of any version stores
 them. What they say follows from label and record of the Node alone, so whoever continues a maintenance corrects them as well.
+
+The node agent leaves for the reboot. What it said of the driver is taken back until it is there again.
 """
 
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -60,6 +63,8 @@ def patch(node: Object, now: float, ended: bool = False) -> Object | None:
                 "lastHeartbeatTime": when,
             }
         )
+    if not ended and _agent_is_paused(node):
+        changes += kube_driver_condition.taken_back(node, when)
     return {"status": {"conditions": changes}} if changes else None
 
 
@@ -102,6 +107,11 @@ def _patch(cluster: AnyCluster, node: Object, body: Object) -> Object:
         content_type="application/strategic-merge-patch+json",
         field_manager=maintenance_record.CORDON_MANAGER,
     )
+
+
+def _agent_is_paused(node: Object) -> bool:
+    paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
+    return paused and kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node)
 
 
 def _text(node: Object) -> str | None:

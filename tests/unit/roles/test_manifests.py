@@ -14,7 +14,9 @@ import threading
 import time
 
 import pytest
+import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 
@@ -544,9 +546,59 @@ def test_node_agent():
     assert [port["port"] for port in allowed["ports"]] == [port["name"] for port in container["ports"]]
     rules = {kind: objects[kind]["rules"] for kind in ("ClusterRole", "Role")}
     assert rules == {
-        "ClusterRole": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}],
+        "ClusterRole": [
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+            {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+        ],
         "Role": [{"apiGroups": [""], "resources": ["events"], "verbs": ["get", "create", "patch", "delete"]}],
     }
+
+
+def test_the_agent_writes_no_status_without_a_policy():
+    """Who may write the status of every node can send the API server to another kubelet."""
+    objects = render("npu_node_agent", "node-agent.yaml.j2", dict(AGENT, npu_node_agent_admission_policy=False))
+    assert objects["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+
+
+def test_policies_are_about_each_write_of_the_agent():
+    objects = render("npu_node_agent", "node-agent.yaml.j2", AGENT)
+    policies = [item for item in render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT) if "validations" in item["spec"]]
+    operations = {"create": "CREATE", "patch": "UPDATE", "delete": "DELETE"}
+    writes = {
+        (resource, operations[verb])
+        for kind in ("ClusterRole", "Role")
+        for rule in objects[kind]["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        if verb in operations
+    }
+    held = {
+        (resource, operation)
+        for policy in policies
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+        for operation in rule["operations"]
+    }
+    assert writes == held
+    assert all(policy["spec"]["failurePolicy"] == "Fail" for policy in policies)
+
+
+def test_the_agents_policies_come_before_the_permissions_that_they_restrict():
+    """And go after them: a removal is in reverse order."""
+    with open(os.path.join(ROLES, "npu_node_agent", "vars", "main.yml"), encoding="utf-8") as stream:
+        constants = yaml.safe_load(stream)
+    for definitions in ("__npu_node_agent_definitions", "__npu_node_agent_absent_definitions"):
+        text = constants[definitions]
+        assert 0 < text.index("__npu_node_agent_admission_templates") < text.index("node-agent.yaml.j2")
+
+
+def test_one_name_of_the_condition():
+    """The agent writes it, the policy allows it, the controller removes it."""
+    with open(os.path.join(ROLES, "..", "images/node-agent/npu_node_agent/node_condition.py"), encoding="utf-8") as stream:
+        agents = re.findall(r'^TYPE = "(.+)"$', stream.read(), re.M)
+    policies = render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT)
+    allowed = set(re.findall(r"\.type [!=]= '([^']+)'", str(policies[0]).replace("\\'", "'")))
+    assert [*agents, *allowed] == [kube_client.CONDITION_DRIVER_READY] * 2
 
 
 def test_service_monitor_finds_the_node_agent():

@@ -139,14 +139,13 @@ def test_who_stays():
     assert withdrawal.others(withdrawal.leaving([host("a"), host("b")], nodes, []), nodes) == []
 
 
-def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
-    def component(name, owner, node_name):
-        made = pod(name, node_name)
-        made["metadata"].update(
-            namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner, "controller": True}]
-        )
-        return made
+def component(name, owner, node_name):
+    made = pod(name, node_name)
+    made["metadata"].update(namespace="npu-operator", ownerReferences=[{"kind": "DaemonSet", "name": owner, "controller": True}])
+    return made
 
+
+def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     api.put(NODES, npu_node("a"))
     departures = withdrawal.leaving([host("a")], cluster.nodes(), [])
     api.put(PODS, component("theirs", "other", "a"), component("elsewhere", "npu-exporter", "b"))
@@ -284,3 +283,51 @@ def test_a_node_that_went_meanwhile_has_nothing_of_the_plugins(api, cluster, mon
     monkeypatch.setattr(withdrawal, "wait_until_gone", lambda *_args: api.objects[NODES].pop("a") and None)
     done = take_back(cluster, "a", "b", device_plugin_labels=True)
     assert [one.rpartition(" ")[2] for one in done] == ["b"]
+
+
+READY = {"type": "Ready", "status": "True"}
+DRIVER = {"type": "npuops.ascend/DriverReady", "status": "True", "reason": "DriverResponds"}
+
+
+def conditions(api, name):
+    return [one["type"] for one in api.objects[NODES][name]["status"]["conditions"]]
+
+
+def with_condition(name):
+    made = npu_node(name)
+    made["status"]["conditions"] = [READY, DRIVER, {"type": "MaintenanceInProgress", "status": "True", "reason": "Firmware"}]
+    return made
+
+
+def test_the_agents_condition_goes_after_its_pod_and_others_stay(api, cluster, monkeypatch):
+    """An agent that is still there would write it again."""
+    api.put(NODES, with_condition("a"), with_condition("b"))
+    seen = []
+    monkeypatch.setattr(withdrawal, "wait_until_gone", lambda *_args: seen.append(conditions(api, "a")))
+    assert take_back(cluster, "a")[-1] == "remove the condition npuops.ascend/DriverReady from node a"
+    assert (DRIVER["type"] in seen[0], conditions(api, "a")) == (True, ["Ready", "MaintenanceInProgress"])
+    assert DRIVER["type"] in conditions(api, "b"), "a node that is not of the run"
+    assert take_back(cluster, "a") == []
+
+
+def test_the_agents_condition_stays_while_its_pod_does(api, cluster):
+    api.put(NODES, with_condition("a"))
+    api.put(PODS, component("slow", "npu-node-agent", "a"))
+    with pytest.raises(NpuError, match="did not end"):
+        take_back(cluster, "a")
+    assert DRIVER["type"] in conditions(api, "a")
+
+
+def test_check_mode_tells_of_the_condition(api, cluster):
+    api.put(NODES, with_condition("a"))
+    assert "remove the condition npuops.ascend/DriverReady from node a" in take_back(cluster, "a", check_mode=True)
+    assert DRIVER["type"] in conditions(api, "a")
+
+
+def test_a_condition_that_may_not_be_removed_is_a_failure(api, cluster):
+    """It would say for good what nobody looks at any more."""
+    api.put(NODES, with_condition("a"))
+    api.faults["PATCH", NODES + "/a/status"] = 403, 'nodes "a" is forbidden: cannot patch resource "nodes/status" in API group ""'
+    with pytest.raises(NpuError, match="the condition of a"):
+        take_back(cluster, "a")
+    assert "npuops.ascend/chip" not in api.objects[NODES]["a"]["metadata"]["labels"], "everything else is done"

@@ -134,3 +134,50 @@ def test_a_record_that_nobody_can_read_changes_none():
     found = node("npu-a", annotations={maintenance_record.ANNOTATION_RECORD: json.dumps({"format": 2})})
     found["status"]["conditions"].append(dict(FOREIGN, reason="NpuDriverUpgrade"))
     assert node_conditions.patch(found, NOW) is None
+
+
+DRIVER = {
+    "type": "npuops.ascend/DriverReady",
+    "status": "True",
+    "reason": "DriverResponds",
+    "lastTransitionTime": "2020-01-01T00:00:00Z",
+}
+
+
+def driver(found):
+    """What the condition of the node agent says."""
+    (one,) = [one for one in found["status"]["conditions"] if one["type"] == DRIVER["type"]]
+    return one["status"], one["reason"]
+
+
+def with_driver(**fields):
+    bench = Bench()
+    bench.world.touch("npu-a", lambda item: item["status"]["conditions"].append(dict(DRIVER, **fields)))
+    return bench
+
+
+def test_a_driver_is_not_said_to_work_while_its_agent_is_paused():
+    """Nobody else would say so: the agent leaves before the reboot, and is back after it."""
+    bench = with_driver()
+    bench.run(until="drain")
+    assert driver(bench.node) == ("True", "DriverResponds")
+    bench.run(until="reboot")
+    assert bench.labels["npuops.ascend/components"] == "paused"
+    assert driver(bench.node) == ("False", "DriverInMaintenance")
+    (one,) = [one for one in bench.node["status"]["conditions"] if one["type"] == DRIVER["type"]]
+    assert one["lastTransitionTime"] > DRIVER["lastTransitionTime"] and "agent" in one["message"]
+    bench.run()
+    bench.assert_upgraded()
+    assert driver(bench.node) == ("False", "DriverInMaintenance"), "the agent's to change"
+
+
+def test_what_the_agent_says_of_a_broken_driver_stays():
+    bench = with_driver(status="False", reason="DriverWedged")
+    bench.run()
+    assert driver(bench.node) == ("False", "DriverWedged")
+
+
+def test_a_node_that_nobody_maintains_keeps_what_its_agent_said():
+    found = node("npu-a", labels={"npuops.ascend/components": "paused"})
+    found["status"]["conditions"].append(dict(DRIVER))
+    assert node_conditions.patch(found, NOW) is None

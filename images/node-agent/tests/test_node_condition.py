@@ -1,0 +1,258 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Node condition DriverReady: what the process says of each state, and how the writer gets on with the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+
+import pytest
+from api_server import ApiServer
+from fakes import wait_for
+from test_wedge_watch import Chips, maintenance, some_probes
+
+from npu_node_agent.changed import Changed
+from npu_node_agent.kube import Api
+from npu_node_agent.node_condition import NOT_LOADED, TYPE, DriverCondition, works
+
+READY = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+LONG_AGO = "2026-01-01T00:00:00Z"
+FORBIDDEN = (403, 'nodes "node-1" is forbidden: User "agent" cannot patch resource "nodes/status"')
+
+
+@pytest.fixture
+def api():
+    api = ApiServer()
+    yield api
+    api.stop()
+
+
+@pytest.fixture
+def agent(agent, api):
+    agent.settings.update({"node-name": "node-1", "api-server": api.url, "probe-interval": 1, "probe-timeout": 0.9})
+    return agent
+
+
+@pytest.fixture
+def chips(agent):
+    return Chips(agent)
+
+
+def told(api):
+    """(status, reason) of the condition, or None."""
+    found = api.conditions.get(TYPE)
+    return found and (found["status"], found["reason"])
+
+
+# What the process says
+
+
+def test_it_follows_the_driver(agent, api, chips, ready):
+    agent.start()
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    assert "25.5.0" in api.conditions[TYPE]["message"]
+    chips.set("fewer")
+    wait_for(lambda: told(api) == ("False", "DriverWedged"))
+    wedged = api.conditions[TYPE]
+    assert "lists 2 of 8 chips" in wedged["message"] and "npuops.ascend.heal" in wedged["message"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", wedged["lastTransitionTime"])
+    chips.set("good")
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    maintenance(agent, True)
+    wait_for(lambda: told(api) == ("False", "DriverInMaintenance"))
+    maintenance(agent, False)
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    ready()
+    wait_for(lambda: told(api) == ("False", "DriverNotLoaded"))
+    assert api.conditions["Ready"] == READY, "conditions of others stay"
+
+
+def test_a_driver_counts_as_working_once_its_chips_have_answered(agent, api, chips, ready):
+    """Rules that look once, at the start of a node, would be satisfied by a driver that loads and does not work."""
+    agent.settings["probe-failures"] = 6
+    chips.set("fails")
+    agent.start()
+    some_probes(chips, 3)
+    assert told(api) is None
+    wait_for(lambda: told(api) == ("False", "DriverWedged"))
+
+
+def test_a_driver_that_is_loaded_anew_has_to_answer_anew(agent, api, chips, ready):
+    agent.settings["probe-failures"] = 999
+    agent.start()
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    ready()
+    wait_for(lambda: told(api) == ("False", "DriverNotLoaded"))
+    chips.set("fails")
+    ready(agent.boot_id)
+    some_probes(chips, 3)
+    assert told(api) == ("False", "DriverNotLoaded")
+
+
+def test_trouble_of_the_node_changes_nothing(agent, api, chips, ready):
+    agent.start()
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    chips.set("memory")
+    some_probes(chips, 5)
+    assert told(api) == ("True", "DriverResponds") and len(api.status_patches()) == 1
+
+
+def test_a_chip_that_is_occupied_works(agent, api, chips, ready):
+    chips.set("occupied")
+    agent.start()
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+
+
+def test_an_agent_that_is_replaced_changes_nothing(agent, api, chips, ready):
+    agent.start()
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    assert agent.stop() == 0
+    agent.start()
+    some_probes(chips, 3)
+    assert told(api) == ("True", "DriverResponds") and len(api.status_patches()) == 1
+
+
+def test_a_refusal_keeps_nothing_else_from_being_reported(agent, api, chips, ready):
+    api.refusals = [FORBIDDEN] * 1000
+    chips.set("fails")
+    agent.start()
+    wait_for(lambda: "npuops.ascend/wedged" in api.annotations and api.events)
+    wait_for(lambda: "may not write the condition" in agent.read_log())
+    assert told(api) is None and os.path.exists(os.path.join(agent.run_dir, "driver-suspended"))
+
+
+# How it is written
+
+
+def test_reasons_are_none_of_a_maintenance():
+    """The controller takes conditions whose reason begins with Npu for its own, and removes them."""
+    from npu_node_agent import node_condition
+
+    verdicts = [works({}), NOT_LOADED, node_condition.IN_MAINTENANCE, node_condition.wedged({})]
+    assert {verdict.status for verdict in verdicts} == {"True", "False"}
+    for verdict in verdicts:
+        assert re.fullmatch(r"(?!Npu)[A-Z][A-Za-z]+", verdict.reason) and verdict.message
+    assert re.fullmatch(r"[a-z.]+/[A-Za-z]+", TYPE)
+    assert len(node_condition.wedged({"reason": "x" * 5000}).message) <= 1024
+
+
+@pytest.fixture
+def written(api, caplog):
+    """written(act): what ``act(condition)`` brings about, with a writer that retries and beats quickly."""
+    caplog.set_level(logging.INFO)
+
+    def run(act, heartbeat=3600.0, retry=0.01):
+        async def both():
+            changed = Changed()
+            condition = DriverCondition(Api(api.url, "", ""), "node-1", changed, heartbeat=heartbeat, retry=retry)
+            task = asyncio.create_task(condition.run())
+            await asyncio.wait_for(act(condition), 30)
+            task.cancel()
+            await asyncio.wait([task])
+
+        asyncio.run(both())
+
+    return run
+
+
+async def until(holds):
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def there(api, status="True", reason="DriverResponds", **fields):
+    api.node["status"]["conditions"].append(
+        {"type": TYPE, "status": status, "reason": reason, "message": "m", "lastTransitionTime": LONG_AGO, **fields}
+    )
+
+
+def test_the_transition_is_that_of_the_status(api, written):
+    there(api)
+
+    async def act(condition):
+        condition.want(works({"version": "25.5.1"}))
+        await until(lambda: "25.5.1" in api.conditions[TYPE]["message"])
+        assert api.conditions[TYPE]["lastTransitionTime"] == LONG_AGO
+        condition.want(NOT_LOADED)
+        await until(lambda: told(api) == ("False", "DriverNotLoaded"))
+        assert api.conditions[TYPE]["lastTransitionTime"] == api.conditions[TYPE]["lastHeartbeatTime"] > LONG_AGO
+
+    written(act)
+    assert api.conditions["Ready"] == READY
+
+
+def test_what_is_said_already_is_not_written(api, written):
+    there(api, message=works({}).message)
+
+    async def act(condition):
+        condition.want(works({}))
+        await until(lambda: api.calls("GET"))
+        condition.want(NOT_LOADED)
+        await until(api.status_patches)
+
+    written(act)
+    assert len(api.status_patches()) == 1
+
+
+def test_a_heartbeat_writes_it_again(api, written):
+    async def act(condition):
+        condition.want(works({}))
+        await until(lambda: TYPE in api.conditions)
+        since = api.conditions[TYPE]["lastTransitionTime"]
+        with api.lock:
+            api.node["status"]["conditions"] = [READY]
+        await until(lambda: TYPE in api.conditions)
+        assert api.conditions[TYPE]["lastTransitionTime"] >= since
+
+    written(act, heartbeat=0.2)
+
+
+def test_nobody_to_write_to(api, written, caplog):
+    async def act(condition):
+        with api.stopped():
+            condition.want(works({}))
+            await until(lambda: "cannot write the condition" in caplog.text)
+            condition.want(NOT_LOADED)
+        await until(lambda: told(api) == ("False", "DriverNotLoaded"))
+
+    written(act)
+
+
+def test_a_conflict_is_retried(api, written):
+    api.refusals = [(409, "the object has been modified")] * 2
+
+    async def act(condition):
+        condition.want(works({}))
+        await until(lambda: TYPE in api.conditions)
+
+    written(act)
+    assert len(api.status_patches()) == 3
+
+
+def test_a_refusal_is_told_once_and_the_next_heartbeat_tries_again(api, written, caplog):
+    api.refusals = [FORBIDDEN] * 3
+
+    async def act(condition):
+        condition.want(works({}))
+        await until(lambda: TYPE in api.conditions)
+
+    written(act, heartbeat=0.05)
+    assert caplog.text.count("may not write the condition") == 1
+    assert len(api.status_patches()) == 4
+
+
+def test_without_an_api_server_nothing_is_done(caplog):
+    async def act():
+        condition = DriverCondition(None, "node-1", Changed())
+        condition.want(NOT_LOADED)
+        task = asyncio.create_task(condition.run())
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(act())
