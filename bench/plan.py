@@ -76,7 +76,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     read = time.monotonic() - begun
     slots = maintenance_slots.Slots(cluster, "npu-operator", kube_retry.Clock()).view()
     lookups = rollout_settings.Lookups(
-        resolve=lambda reference, config: NEW_DIGEST,
+        resolve=lambda reference, config, machine: NEW_DIGEST,
         size=lambda *_args: 2**30,
         support=fleet_support.judge,
         confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets),

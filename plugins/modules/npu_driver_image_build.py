@@ -72,8 +72,6 @@ options:
 notes:
   - Do not build images for two architectures under one tag at the same time. A registry cannot detect that one overwrites the
     index of the other.
-  - An image that is added to a tag changes the tag's digest, which hosts of the other architecture take for a new image. Build all
-    architectures before you install.
   - Runs on the machine that has the package, usually the controller. That machine needs Python 3.8 or newer with its standard
     library, C(bash) or C(sh), and access to the registry.
 seealso:

@@ -141,7 +141,7 @@ class Playbook:
             found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs)
             snapshot = snapshot.without(found.takes_away)
         lookups = rollout_settings.Lookups(
-            resolve=lambda _reference, _config: asked_hosts.digest_of(NEW),
+            resolve=lambda _reference, _config, _machine: asked_hosts.digest_of(NEW),
             size=lambda *_image: 2**20,
             support=lambda *_versions: ([], []),
             confirm=lambda pods: drain_dry_run.confirm(self._cluster, pods, snapshot.budgets, map),

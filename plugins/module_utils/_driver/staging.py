@@ -79,7 +79,8 @@ class Stager:
     def reason(self):
         """Why something has to be staged, as a sentence, or None. Queries the registry only if necessary."""
         if self.digest is None:
-            self.digest = self.client.resolve(self.reference.repository, self.reference.tag).digest
+            named = self.client.resolve(self.reference.repository, self.reference.tag)
+            self.digest = self.client.for_machine(self.reference.repository, named, self.machine).digest
         self.release = self._find()
         if self.release is None:
             return "%s (%s) is not staged for kernel %s" % (self.reference, self.digest, self.kernel)

@@ -63,6 +63,15 @@ class RegistryClient:
             pass
         return self.manifest(repository, reference)[0]
 
+    def for_machine(self, repository, named, machine):
+        """The ``Descriptor`` of the image for Linux on ``machine`` in the index that the ``Descriptor`` ``named`` is of.
+
+        ``named`` itself if it is that of an image.
+        """
+        if named.media_type in manifests.MANIFESTS:
+            return named
+        return self.image(repository, named.digest, machine)[0]
+
     def image(self, repository, reference, machine=None):
         """Descriptor and content (dict) of the image manifest that ``reference`` names.
 

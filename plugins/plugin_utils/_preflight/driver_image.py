@@ -19,8 +19,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import si
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
-# resolve(reference, config) -> digest; raises NpuError
-Resolve = Callable[[str, dict[str, Any]], str]
+# resolve(reference, config, machine) -> digest; raises NpuError
+Resolve = Callable[[str, dict[str, Any], "str | None"], str]
 
 # What the registry's answer depends on, besides the reference.
 _OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
@@ -44,8 +44,8 @@ def reference_of(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]
 
 
 def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: bool = False) -> None:
-    """Each distinct reference is looked up once, however many hosts want it."""
-    answers: dict[tuple[str, ...], tuple[str | None, str | None]] = {}
+    """Each distinct reference is looked up once for each architecture, however many hosts want it."""
+    answers: dict[tuple[str | None, ...], tuple[str | None, str | None]] = {}
     for verdict in candidates:
         if not verdict.wants_image:
             continue
@@ -59,10 +59,13 @@ def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: b
             verdict.reasons.append(one_line(exc.message))
             continue
         verdict.image, verdict.profile = reference, profile
-        key = (reference,) + tuple(str(verdict.config[name]) for name in sorted(host_config.NAMES) if name.startswith(_OF_IMAGES))
+        machine = verdict.facts.get("machine")
+        key = (reference, machine) + tuple(
+            str(verdict.config[name]) for name in sorted(host_config.NAMES) if name.startswith(_OF_IMAGES)
+        )
         if key not in answers:
             try:
-                answers[key] = (resolve(reference, verdict.config), None)
+                answers[key] = (resolve(reference, verdict.config, machine), None)
             except ImageNotFound as exc:
                 told = " for the profile %s" % profile if profile else ""
                 answers[key] = (None, "no driver image%s: %s" % (told, one_line(exc.message)))
@@ -74,10 +77,11 @@ def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: b
             verdict.reasons.append(problem)
 
 
-def resolve(reference_text: str, config: dict[str, Any]) -> str:
+def resolve(reference_text: str, config: dict[str, Any], machine: str | None = None) -> str:
     """The digest of a reference, verified where signatures are required. Raises NpuError.
 
-    ``config``: complete as _settings.host_config makes it. The digest in it counts for more than the tag.
+    ``config``: complete as _settings.host_config makes it. The digest in it counts for more than the tag. ``machine``: ``uname -m``
+    of the host. From an index, it is the digest of the image for that machine: what else is in the index may change at any time.
     """
     reference = parse_reference(reference_text)
     required = signature.policy(config.get("driver_signature_policy") or signature.OFF) == signature.REQUIRE
@@ -87,10 +91,11 @@ def resolve(reference_text: str, config: dict[str, Any]) -> str:
     if pinned and reference.digest and pinned != reference.digest:
         raise NpuError("npu_driver_image names %s, and npu_driver_digest is %s" % (reference.digest, pinned))
     client = _client(reference, config)
-    digest = client.resolve(reference.repository, pinned or reference.digest or reference.tag).digest
+    named = client.resolve(reference.repository, pinned or reference.digest or reference.tag)
+    found = client.for_machine(reference.repository, named, machine) if machine else named
     if required:
-        signature.verify(client, reference.repository, digest, config.get("driver_signature_keys"))
-    return digest
+        signature.verify(client, reference.repository, found.digest, config.get("driver_signature_keys"), named.digest)
+    return found.digest
 
 
 def size(reference_text: str, digest: str, config: dict[str, Any], machine: str | None) -> int:

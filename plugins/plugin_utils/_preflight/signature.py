@@ -36,8 +36,27 @@ def policy(value: str) -> str:
     return value
 
 
-def verify(client: RegistryClient, repository: str, digest: str, keys: str | Iterable[str] | None) -> None:
-    """Raise NpuError unless the image ``digest`` in ``repository`` is signed with one of ``keys`` (PEM texts, or paths)."""
+def verify(
+    client: RegistryClient, repository: str, digest: str, keys: str | Iterable[str] | None, index: str | None = None
+) -> None:
+    """Raise NpuError unless the image ``digest`` in ``repository`` is signed with one of ``keys`` (PEM texts, or paths).
+
+    ``index``: digest of the index that names the image. Its signature counts, too: who signs an index signs all that is in it.
+    """
+    try:
+        _verify(client, repository, digest, keys)
+    except NpuError:
+        if index in (None, digest):
+            raise
+        try:
+            _verify(client, repository, index, keys)
+            return
+        except NpuError:
+            pass
+        raise
+
+
+def _verify(client: RegistryClient, repository: str, digest: str, keys: str | Iterable[str] | None) -> None:
     loaded = [_load(key) for key in _listed(keys)]
     if not loaded:
         raise NpuError("npu_driver_signature_policy is %s, and npu_driver_signature_keys names no public key" % REQUIRE)

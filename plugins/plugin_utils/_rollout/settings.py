@@ -48,13 +48,13 @@ class RolloutSettings:
 class Lookups:
     """What a plan asks while it is made.
 
-    ``resolve(reference, config)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
+    ``resolve(reference, config, machine)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
     ``support(version, facts, node_info, firmware, declared)`` -> (reasons, notes); ``confirm(pods)`` -> Blockers;
     ``now``: seconds since 1970; ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
     ``white_list``: None where the cluster has none, else ``white_list(image)`` -> why it may not run, or None.
     """
 
-    resolve: Callable[[str, dict[str, Any]], str]
+    resolve: Callable[[str, dict[str, Any], str | None], str]
     size: Callable[[str, str, dict[str, Any], str | None], int]
     support: Callable[[str, Facts, Object, str | None, list[str] | None], tuple[list[str], list[str]]]
     confirm: Callable[[Sequence[Pod]], list[Blocker]]

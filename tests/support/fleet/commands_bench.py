@@ -80,7 +80,7 @@ class Commands(Bench):
     def plan(self, reason="upgrade", **settings):
         snapshot = rollout_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
         lookups = rollout_settings.Lookups(
-            resolve=lambda reference, config: _digest(self.wanted),
+            resolve=lambda reference, config, machine: _digest(self.wanted),
             size=lambda *_args: 2**30,
             support=lambda *_args: ([], []),
             confirm=lambda pods: [],

@@ -60,7 +60,7 @@ def make(
 ):
     nodes = nodes_of(*[entry["name"] for entry in hosts]) if nodes is None else nodes
     defaults = {
-        "resolve": lambda reference, config: NEW_DIGEST,
+        "resolve": lambda reference, config, machine: NEW_DIGEST,
         "size": lambda *_args: 2**30,
         "support": lambda *_args: ([], []),
         "confirm": lambda pods: [],

@@ -40,7 +40,7 @@ def cluster_nodes(*names, **kwargs):
     return {name: node(name, boot_id="boot-" + name, **kwargs) for name in names}
 
 
-def judge(hosts, nodes=None, resolve=lambda reference, config: DIGEST, **kwargs):
+def judge(hosts, nodes=None, resolve=lambda reference, config, machine: DIGEST, **kwargs):
     nodes = cluster_nodes(*[entry["name"] for entry in hosts]) if nodes is None else nodes
     return preflight_checks.judge(hosts, nodes, resolve, **dict({"train": "26.1"}, **kwargs))
 

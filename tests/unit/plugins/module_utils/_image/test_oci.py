@@ -160,3 +160,22 @@ def test_each_architecture_stages_its_own(build, registry, tmp_path):
         assert stager.reason()
         with pytest.raises(NpuError, match=f"was built for kernel 6.6.0.{machine}, but this host runs 5.10.0"):
             stager.check()
+
+
+def test_hosts_have_nothing_to_do_when_the_other_architecture_changes(build, registry, tmp_path):
+    """Their release is named after the digest of their own image."""
+    releases = []
+    for image in (build("amd64"), build("arm64"), build("arm64", "2")):
+        push(image)
+        stager = Stager(
+            f"{registry.address}/{REPOSITORY}:{TAG}",
+            version="25.5.0",
+            root=str(tmp_path),
+            username=registry.username,
+            password=registry.password,
+            plain_http=True,
+        )
+        stager.machine = "x86_64"
+        assert stager.reason()
+        releases.append((stager.digest, stager.expected_release))
+    assert releases[0] == releases[1] == releases[2]

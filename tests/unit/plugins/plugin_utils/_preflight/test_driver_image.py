@@ -11,7 +11,7 @@ from support.fleet.preflight import DIGEST, REPOSITORY, facts, host, judge, only
 
 
 def test_image_missing_names_host_profile_and_reference():
-    def resolve(reference, _config):
+    def resolve(reference, _config, _machine):
         raise ImageNotFound("%s does not exist" % reference)
 
     verdict = only(host(), resolve=resolve)
@@ -22,7 +22,7 @@ def test_image_missing_names_host_profile_and_reference():
 def test_each_reference_is_looked_up_once():
     asked = []
 
-    def resolve(reference, _config):
+    def resolve(reference, _config, _machine):
         asked.append(reference)
         raise RegistryDenied("Registry registry.example does not let user 'x' read it")
 

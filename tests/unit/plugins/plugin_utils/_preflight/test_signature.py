@@ -31,7 +31,7 @@ def registry():
         yield server
 
 
-def resolve(registry, tag="t", **config):
+def resolve(registry, tag="t", machine=None, **config):
     settings = {
         "registry_username": None,
         "registry_password": None,
@@ -41,7 +41,7 @@ def resolve(registry, tag="t", **config):
         "driver_signature_policy": "require",
         "driver_signature_keys": None,
     }
-    return driver_image.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config))
+    return driver_image.resolve("%s/%s:%s" % (registry.address, REPOSITORY, tag), dict(settings, **config), machine)
 
 
 def pem(key):
@@ -211,5 +211,57 @@ def test_hosts_with_another_digest_are_asked_for_by_themselves():
         verdict = CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
         verdict.wants_image = True
         verdicts.append(verdict)
-    driver_image.resolve_all(verdicts, lambda reference, config: asked.append(config["driver_digest"]) or config["driver_digest"])
+    driver_image.resolve_all(
+        verdicts, lambda reference, config, machine: asked.append(config["driver_digest"]) or config["driver_digest"]
+    )
     assert asked == [None, "sha256:" + "1" * 64]
+
+
+# --- an index of several architectures ---
+
+
+@pytest.fixture
+def index(registry):
+    """Digests of an index and of its images, of which the tag t names the first."""
+    images = {name: image(registry, name, name.encode("ascii")) for name in ("amd64", "arm64")}
+    entries = [{"digest": digest, "platform": {"os": "linux", "architecture": name}} for name, digest in images.items()]
+    return dict(images, index=registry.put_manifest(REPOSITORY, "t", {"mediaType": manifests.OCI_INDEX, "manifests": entries}))
+
+
+def test_a_host_has_the_digest_of_its_own_image(registry, index):
+    off = {"driver_signature_policy": "off"}
+    assert resolve(registry, machine="x86_64", **off) == index["amd64"]
+    assert resolve(registry, machine="aarch64", **off) == index["arm64"]
+    assert resolve(registry, machine="aarch64", driver_digest=index["index"], **off) == index["arm64"]
+    assert resolve(registry, machine="aarch64", driver_digest=index["arm64"], **off) == index["arm64"]
+    # Of a host that has not said what it is.
+    assert resolve(registry, **off) == index["index"]
+    with pytest.raises(NpuError, match="no image for linux/riscv64, only linux/amd64, linux/arm64"):
+        resolve(registry, machine="riscv64", **off)
+
+
+@pytest.mark.parametrize("signed", ["index", "arm64"])
+def test_the_signature_of_the_index_or_of_the_image(registry, index, key, signed):
+    with pytest.raises(NpuError, match="@%s is not signed" % index["arm64"]):
+        resolve(registry, machine="aarch64", driver_signature_keys=[pem(key)])
+    sign(registry, index[signed], key)
+    assert resolve(registry, machine="aarch64", driver_signature_keys=[pem(key)]) == index["arm64"]
+
+
+def test_the_signature_of_another_image_in_the_index_is_none(registry, index, key):
+    sign(registry, index["amd64"], key)
+    with pytest.raises(NpuError, match="@%s is not signed" % index["arm64"]):
+        resolve(registry, machine="aarch64", driver_signature_keys=[pem(key)])
+
+
+def test_each_architecture_is_asked_for_by_itself(registry, index):
+    """Two hosts want the same tag, on different machines."""
+    verdicts = []
+    for machine in ("x86_64", "aarch64"):
+        verdict = CheckedHost({"name": machine, "facts": {"machine": machine}, "config": {"driver_image": "r.example/d:t"}})
+        verdict.wants_image = True
+        verdicts.append(verdict)
+    driver_image.resolve_all(
+        verdicts, lambda _reference, _config, machine: resolve(registry, machine=machine, driver_signature_policy="off")
+    )
+    assert [verdict.digest for verdict in verdicts] == [index["amd64"], index["arm64"]]

@@ -99,7 +99,7 @@ def test_the_registry_is_asked_once_per_image():
 
 
 def test_a_missing_image_stops_all_of_its_profile():
-    def resolve(reference, _config):
+    def resolve(reference, _config, _machine):
         if "310p" in reference:
             raise ImageNotFound("%s does not exist." % reference)
         return NEW_DIGEST

@@ -80,7 +80,7 @@ def plan_calls(nodes, pods, monkeypatch):
         rollout_permissions.check_readable(cluster, "npu-operator")
         snapshot = rollout_snapshot.FleetSnapshot.read(cluster, ["registry.invalid:5000"])
         lookups = rollout_settings.Lookups(
-            resolve=lambda reference, config: NEW_DIGEST,
+            resolve=lambda reference, config, machine: NEW_DIGEST,
             size=lambda *_args: 1,
             support=lambda *_args: ([], []),
             confirm=lambda found: drain_dry_run.confirm(cluster, found, snapshot.budgets),
