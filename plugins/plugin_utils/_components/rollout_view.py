@@ -48,10 +48,10 @@ def _view(cluster: AnyCluster, daemonset: Object, now: float) -> dict[str, Any] 
     """None without a rollout."""
     metadata = daemonset["metadata"]
     name = "%s/%s" % (metadata["namespace"], metadata["name"])
-    view: dict[str, Any] = dict.fromkeys(
+    view: dict[str, Any] = {"daemonset": name} | dict.fromkeys(
         ("run", "direction", "image", "revision", "previous", "updated", "nodes", "replacing", "heartbeat", "failure")
     )
-    view.update(daemonset=name, replacing=[])
+    view["replacing"] = []
     try:
         progress = progress_of(daemonset)
     except NpuError as exc:
