@@ -194,6 +194,12 @@ def test_misspelt_variable(refused, overriding):
     assert "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
 
 
+def test_a_share_count_of_one_host(refused, overriding):
+    """All nodes of a family have one DaemonSet."""
+    message = refused(*overriding({"npu-c": {"npu_device_plugin_share_count": 4}}))
+    assert "npu-c: npu_device_plugin_share_count is 4 for this host and 1 for the first host of the run" in message
+
+
 def test_image_missing_for_one_host(lab, refused, overriding):
     message = refused(*overriding({"npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"}}))
     profile = f"{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
