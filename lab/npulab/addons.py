@@ -14,7 +14,7 @@ from . import simulation
 from .collection import library, run_playbook
 from .files import write
 from .registry import credentials, push_archive
-from .settings import CHECKOUT, CONTROLLER, LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab
+from .settings import CHECKOUT, CONTROLLER, LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab, LabError
 from .tasks import Step
 
 # The releases of lab/sim, one of each train.
@@ -84,9 +84,16 @@ def build_driver_images(lab: Lab, step: Step) -> None:
     _build_images(lab, step, driver_builds(lab, simulation.driver_packages(lab)), "driver-images")
 
 
-def build_more_driver_images(lab: Lab, step: Step, version: str, fault: str) -> list[str]:
-    """Images of a further driver version, with `fault` a bad one, instead of what their tags name now; returns the tags."""
+def build_more_driver_images(lab: Lab, step: Step, version: str, fault: str, firmware: str | None = None) -> list[str]:
+    """Images of a further driver version, with `fault` a bad one, instead of what their tags name now; returns the tags.
+
+    With `firmware`, they bring the firmware package of that version."""
     builds = driver_builds(lab, simulation.more_driver_packages(lab, step, version, fault))
+    for build in builds if firmware else []:
+        package = simulation.driver_packages(lab) / f"Ascend-hdk-{build['chip']}-npu-firmware_{firmware}.run"
+        if not package.exists():
+            raise LabError(f"there is no firmware {firmware} for {build['chip']}: see lab/sim/README.md")
+        build["firmware"] = str(package)
     _build_images(lab, step, builds, f"driver-images-{version}")
     profile, release = library("_driver.profile"), os.uname().release
     return [profile.image_profile(version, build["chip"], profile.kernel_and_os(release, {})[0], build["os"]) for build in builds]

@@ -49,6 +49,7 @@ class ActionModule(ClusterAction):
                 "version": {"type": "str", "required": True},
                 "release": {"type": "str", "required": True},
                 "digest": {"type": "str"},
+                "firmware": {"type": "str"},
             },
         },
         "resource": {"type": "str"},
@@ -103,7 +104,7 @@ class ActionModule(ClusterAction):
             node=params["node"],
             run=params["run"],
             reason=params["reason"],
-            target={} if recovers else dict(params["target"]),
+            target={} if recovers else _target(params["target"]),
             purpose=purpose,
             resource=params["resource"] or "",
             chips=params["chips"],
@@ -145,6 +146,11 @@ class ActionModule(ClusterAction):
         except (OSError, UnicodeDecodeError) as exc:
             raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
         return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
+
+
+def _target(given: dict[str, Any]) -> dict[str, Any]:
+    """Without firmware if none is to be written, as in records from before there was any."""
+    return {name: value for name, value in given.items() if name != "firmware" or value}
 
 
 # Nothing of the node has been changed yet.

@@ -88,6 +88,7 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
     return rollout_settings.Lookups(
         resolve=driver_image.resolve,
         size=driver_image.size,
+        firmware=driver_image.firmware,
         support=fleet_support.judge,
         confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=time.time(),

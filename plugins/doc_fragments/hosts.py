@@ -85,6 +85,12 @@ options:
           device_plugin_share_count:
             description: How often each chip is to be offered. Must be the same for all hosts.
             type: raw
+          firmware_policy:
+            description: Whether upgrades change the firmware of the chips, V(keep) or V(match).
+            type: str
+          firmware_version:
+            description: Version of the firmware that the driver image must have.
+            type: str
           registry_username:
             description: User name for the registry.
             type: str

@@ -41,6 +41,16 @@ options:
       - The SHA-256 checksum of the C(.run) file, as 64 hexadecimal digits. The module fails if it differs.
       - By default the checksum is not verified. Not supported if O(package) is a directory.
     type: str
+  firmware:
+    description:
+      - Path of the firmware package (C(.run) file) that belongs to the driver. It becomes part of the image, and an upgrade with
+        C(npu_firmware_policy=match) writes it into the chips.
+      - By default, the image has no firmware.
+    type: path
+  firmware_sha256:
+    description:
+      - The SHA-256 checksum of the firmware package, as 64 hexadecimal digits. The module fails if it differs.
+    type: str
   chip:
     description:
       - The chip in image tags, for example V(910b) or V(310p). Required unless O(profile) is set.
@@ -104,6 +114,10 @@ version:
   description: Version of the driver, from the package.
   type: str
   returned: success
+firmware_version:
+  description: Version of the firmware in the image, or V(none).
+  type: str
+  returned: success
 kernel:
   description: Release of the kernel (C(uname -r)) that the modules are for.
   type: str
@@ -128,6 +142,7 @@ import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
@@ -150,6 +165,22 @@ def profile_of(options):
     return "%s-%s-%s" % (options["chip"], kernel_key, os_key)
 
 
+def add_firmware(options, workdir, content, driver):
+    """Put the firmware package into the image's ``content``; returns its ``Firmware``, or None if there is none."""
+    if not options["firmware"]:
+        return None
+    if os.path.isdir(options["firmware"]):
+        raise NpuError("firmware is the directory %s; it must be the .run file" % options["firmware"])
+    extracted = run_package.extract(options["firmware"], os.path.join(workdir, "firmware"), options["firmware_sha256"])
+    found = driver_firmware.arrange(options["firmware"], extracted, os.path.join(content, driver_firmware.DIRECTORY))
+    if not found.supports(driver):
+        raise NpuError(
+            "The firmware %s works with drivers %s, not with %s: use the firmware package of the same release"
+            % (found.version, ", ".join(found.drivers), driver)
+        )
+    return found
+
+
 def build(options, workdir, check_mode):
     profile = profile_of(options)
     reference = parse_reference(options["repository"])
@@ -164,13 +195,22 @@ def build(options, workdir, check_mode):
     kernel = run_package.assemble(package, tree, options["kernel"] or profile, options["modules"])
     machine = run_package.machine_of(tree)
     found = driver_tree.inspect(tree, tree, kernel, machine)
-    layer = oci.write_layer(tree, "driver", os.path.join(workdir, "layer.tar.gz"))
+    content = os.path.join(workdir, "content")
+    os.mkdir(content)
+    os.chmod(content, 0o755)
+    os.rename(tree, os.path.join(content, "driver"))
+    brings = add_firmware(options, workdir, content, found.version)
+    layer = oci.write_layer(content, "", os.path.join(workdir, "layer.tar.gz"))
     annotations = {
         "org.opencontainers.image.title": "Ascend driver %s for %s" % (found.version, profile),
         "org.opencontainers.image.version": found.version,
         "npuops.ascend/version": found.version,
         "npuops.ascend/kernel": kernel,
     }
+    if brings:
+        annotations[driver_firmware.ANNOTATION_VERSION] = brings.version
+        if brings.drivers:
+            annotations[driver_firmware.ANNOTATION_DRIVERS] = ",".join(brings.drivers)
     if options["chip"]:
         annotations["npuops.ascend/chip"] = options["chip"]
     image = oci.Image(
@@ -191,6 +231,7 @@ def build(options, workdir, check_mode):
         "image": name,
         "digest": image.digest,
         "version": found.version,
+        "firmware_version": brings.version if brings else None,
         "kernel": kernel,
         "machine": machine,
         "modules": [os.path.basename(path) for path in found.modules],
@@ -202,6 +243,8 @@ def main():
         argument_spec={
             "package": {"type": "path", "required": True},
             "package_sha256": {"type": "str"},
+            "firmware": {"type": "path"},
+            "firmware_sha256": {"type": "str"},
             "chip": {"type": "str"},
             "kernel": {"type": "str"},
             "os": {"type": "str"},
@@ -212,6 +255,7 @@ def main():
         },
         required_one_of=[("profile", "chip"), ("profile", "kernel")],
         mutually_exclusive=[("profile", "os")],
+        required_by={"firmware_sha256": ["firmware"]},
         supports_check_mode=True,
     )
     workdir = tempfile.mkdtemp(prefix="npu-image-", dir=module.tmpdir)

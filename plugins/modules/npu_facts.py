@@ -264,8 +264,15 @@ npu:
           description: The release that this boot tries, if it is not confirmed yet.
           type: str
         staged:
-          description: The complete releases on the host by name, each with version, kernel, digest, and the firmware range that it
-            declares.
+          description:
+            - The complete releases on the host by name, each with C(version), C(kernel), C(digest), the range of firmware that it
+              declares (C(firmware)), and the firmware package with it (C(brings)), with C(version) and the C(drivers) which that
+              declares.
+          type: dict
+        flash:
+          description:
+            - The last write of firmware into the chips, with C(state) (V(writing), V(written) or V(failed)), C(release),
+              C(version), C(boot_id) and C(reason), or V(none).
           type: dict
         holders:
           description:

@@ -91,6 +91,9 @@ options:
       digest:
         description: Digest of the driver image.
         type: str
+      firmware:
+        description: Version of the firmware to write into the chips, which the release must have. By default, none is written.
+        type: str
   resource:
     description:
       - The extended resource that the node advertises, such as V(huawei.com/Ascend910). Without it, the module does not wait for

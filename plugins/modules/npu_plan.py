@@ -235,7 +235,11 @@ hosts:
       description: The running driver, with version and release.
       type: dict
     to:
-      description: The target driver, with version, release, digest and image. Null if unknown.
+      description:
+        - The target driver, with version, release, digest and image, and C(firmware) if it is to be written. Null if unknown.
+      type: dict
+    firmware:
+      description: How the firmware of the chips changes, with C(from) and C(to), or V(none) if it stays.
       type: dict
     profile:
       description: Tag of the driver image.

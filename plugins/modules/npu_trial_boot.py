@@ -143,6 +143,11 @@ view:
     going_down:
       description: Whether the host is about to go down.
       type: bool
+    firmware:
+      description:
+        - The last write of firmware into the chips by M(npuops.ascend.npu_firmware), with C(state), C(release), C(version),
+          C(boot_id) and C(reason), or V(none). While it is V(writing), the host refuses to be rebooted.
+      type: dict
 already:
   description: Whether the boot O(boot_id) had already ended.
   returned: with O(state=rebooted)

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import subprocess
+import tarfile
 
 import pytest
 
@@ -43,6 +46,18 @@ def package(tmp_path):
         "DRIVER",
         "./install.sh",
     ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def firmware_package(tmp_path, drivers="[25.5,25.5.]", version="7.8.0.7.220"):
+    """A firmware package, made likewise."""
+    content = tmp_path / "firmware-content"
+    text = f"Version={version}\nfirmware_version=1.0\ncompatible_version_drv={drivers}\n"
+    driver_images.write(content / "firmware" / "version.info", text.encode())
+    driver_images.write(content / "install.sh", b"#!/bin/sh\ntouch /npuops-was-installed\n", 0o755)
+    path = tmp_path / f"Ascend-hdk-910b-npu-firmware_{version}.run"
+    command = ["makeself", "--quiet", "--nomd5", "--sha256", str(content), str(path), "FIRMWARE", "./install.sh"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -97,6 +112,47 @@ def test_build_and_again(build, package, registry):
     status, printed = build(**entry)
     assert status == 0 and "changed=0" in printed
     assert len(registry.manifests) == 2
+
+
+def test_an_image_with_firmware(build, package, registry, tmp_path):
+    entry = {"package": str(package), "chip": "910b", "kernel": KERNEL}
+    firmware = firmware_package(tmp_path, "[25.0,25.0.],[25.5,25.5.]")
+    digest = hashlib.sha256(firmware.read_bytes()).hexdigest()
+    assert build(**entry)[0] == 0
+    status, printed = build(**entry, firmware=str(firmware), firmware_sha256=digest)
+    assert status == 0 and "changed=1" in printed, printed[-3000:]
+    manifest = json.loads(registry.manifests[("mlops/ascend-driver", TAG)][0])
+    assert manifest["annotations"]["npuops.ascend/firmware-version"] == "7.8.0.7.220"
+    assert manifest["annotations"]["npuops.ascend/firmware-drivers"] == "25.0,25.5"
+    (layer,) = manifest["layers"]
+    with tarfile.open(fileobj=io.BytesIO(registry.blobs[layer["digest"]])) as archive:
+        names = archive.getnames()
+        assert archive.extractfile(f"firmware/{firmware.name}").read() == firmware.read_bytes()
+    assert "firmware/version.info" in names and "driver/version.info" in names
+    assert "changed=0" in build(**entry, firmware=str(firmware))[1]
+    assert not os.path.exists("/npuops-was-installed")
+
+
+@pytest.mark.parametrize(
+    "more, text",
+    [
+        ({"firmware": "/nowhere.run"}, "/nowhere.run does not exist"),
+        ({"firmware": "/tmp"}, "it must be the .run file"),
+        ({"firmware": "FIRMWARE", "firmware_sha256": "0" * 64}, "it is a different file, or damaged"),
+        ({"firmware": "DRIVER"}, "is a driver package, not a firmware package"),
+        ({"firmware": "OTHER"}, "works with drivers 24.1, not with 25.5.0: use the firmware package of the same release"),
+        ({"firmware_sha256": "0" * 64}, "firmware"),
+    ],
+)
+def test_bad_firmware(build, package, registry, tmp_path, more, text):
+    if more.get("firmware") in ("FIRMWARE", "OTHER"):
+        drivers = "[24.1,24.1.]" if more["firmware"] == "OTHER" else "[25.5,25.5.]"
+        more = {**more, "firmware": str(firmware_package(tmp_path, drivers))}
+    elif more.get("firmware") == "DRIVER":
+        more = {**more, "firmware": str(package)}
+    status, printed = build("-vvv", package=str(package), chip="910b", kernel=KERNEL, **more)
+    assert status != 0 and text in " ".join(printed.split()), printed[-3000:]
+    assert registry.manifests == {}
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ def digest_of(release: str) -> str:
 
 def ask(name: str, port: HostPort) -> Any:
     """One host. Raises HostUnreachable."""
-    view, validation = port.facts()
+    view, validation, brings = port.facts()
     asked = fleet_hosts.host(
         name,
         validation=_checked(validation),
-        config={"driver_version": NEW.partition("-")[0]},
+        config={"driver_version": NEW.partition("-")[0], "firmware_policy": "match"},
         boot_id=view["boot_id"],
         kernel=_KERNEL,
         uptime=view["uptime"],
@@ -36,8 +36,12 @@ def ask(name: str, port: HostPort) -> Any:
         upgrade={
             "previous": view["previous"],
             "trial": _trial(view),
-            "staged": _STAGED,
+            "staged": {
+                release: dict(staged, brings={"version": brings[release], "drivers": []} if release in brings else None)
+                for release, staged in _STAGED.items()
+            },
             "holders": view["holders"],
+            "flash": view["firmware"],
         },
     )
     # What install reads of it.

@@ -271,12 +271,16 @@ class HostPort:
         return self._call("view", lambda host: host.view(), writes=False)
 
     def facts(self) -> Any:
-        """(view, validation of the driver that is loaded)."""
-        return self._call("facts", lambda host: (host.view(), host.validation(None)), writes=False)
+        """(view, validation of the driver that is loaded, firmware of the staged releases)."""
+        return self._call("facts", lambda host: (host.view(), host.validation(None), dict(host.brings)), writes=False)
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> Any:
         what = "reboot out of %s (generation %d, release %s)" % (boot_id, generation, release)
         return self._call(what, lambda host: host.reboot(boot_id, generation, release, refuse_held))
+
+    def firmware_written(self, boot_id: str, generation: int, release: str, again: bool) -> Any:
+        what = "write the firmware of %s (generation %d, %s)" % (release, generation, boot_id)
+        return self._call(what, lambda host: host.write_firmware(boot_id, generation, release, again))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         what = "confirm %s (generation %d, %s)" % (release, generation, boot_id)

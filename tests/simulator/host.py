@@ -16,6 +16,7 @@ from simulator.timeline import Timeline
 from support.fleet.boot_loader import BootLoader
 
 OLD, NEW = "25.2.0-k-aaaaaaaaaaaa", "25.5.0-k-bbbbbbbbbbbb"
+FIRMWARE = "7.8.0.7.220"  # that the new driver may bring
 RESOURCE = "huawei.com/Ascend910"
 CHIPS = 8
 STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -186,6 +187,10 @@ class Host(BootLoader):
     def queued(self, boot_id: str, generation: int, release: str | None) -> None:
         self._watch.rebooted(self, boot_id, generation, release)
         self._timeline.at(1.0, self.go_down)
+
+    def flash_begins(self) -> None:
+        self._watch.writes_firmware(self)
+        self._timeline.at(8.0, self.flash_ends)
 
     def confirm(self, generation: int, release: str, boot_id: str) -> None:
         super().confirm(generation, release, boot_id)

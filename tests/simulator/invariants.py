@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path
-from simulator.host import NEW, Host
+from simulator.host import FIRMWARE, NEW, Host
 from simulator.schedule import Run, Schedule
 
 _RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST
@@ -251,13 +251,30 @@ class Invariants:
         self._reboots.setdefault(host.name, []).append(record["run"])
         if release is None or record.get("reason") == maintenance_record.RECOVERY_REASON or host.name in self._opened:
             return
+        self._check_empty(host, "is rebooted")
+
+    def _check_empty(self, host: Host, does: str) -> None:
         left = [
             pod["metadata"]["name"]
             for pod in self.pods.on_node(host.name)
             if "deletionTimestamp" not in pod["metadata"] and not self.pods.tolerates(pod)
         ]
         if left and not self._stale:
-            raise Violation("reboot under pods", "%s is rebooted under %s" % (host.name, ", ".join(left)))
+            raise Violation("reboot under pods", "%s %s under %s" % (host.name, does, ", ".join(left)))
+
+    def writes_firmware(self, host: Host) -> None:
+        node = self._api.peek(node_path(host.name))
+        if node is None or host.name in self.tainted:
+            return
+        record = _record(node)
+        if record is None or record["boot_id"] != host.boot_id or not (record["to"] or {}).get("firmware"):
+            raise Violation("firmware without an intent", "%s writes firmware; its record is %s" % (host.name, record))
+        # Where a write could fail, a person may ask for another one.
+        told = any(incident.node == host.name for incident in self._schedule.incidents) or host.name in self._schedule.flash_fails
+        if host.writes > 1 and not told and host.name not in self.replaced:
+            raise Violation("firmware written twice", "%s writes its flash for the %d. time" % (host.name, host.writes))
+        if host.name not in self._opened:
+            self._check_empty(host, "writes firmware")
 
     @property
     def _stale(self) -> bool:
@@ -296,6 +313,9 @@ class Invariants:
         wanted = self._wanted.get((run.name, name)) if name not in self.replaced else None
         if outcome == maintenance_outcome.DONE and wanted and host.good != wanted:
             raise Violation("told wrongly", "%s calls %s done, and %s is good, not %s" % (run.name, name, host.good, wanted))
+        new = wanted == NEW and run.kind == "upgrade" and self._schedule.firmware
+        if outcome == maintenance_outcome.DONE and new and host.firmware != FIRMWARE:
+            raise Violation("told wrongly", "%s calls %s done, and its chips run %s" % (run.name, name, host.firmware))
         if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW and name not in self.replaced:
             raise Violation("told wrongly", "%s calls %s up to date, and %s is good" % (run.name, name, host.good))
         if outcome == maintenance_outcome.BUSY and not self._stale:

@@ -180,6 +180,7 @@ def calm(simulation: Simulation) -> None:
     for name, host in simulation.hosts.items():
         simulation.addresses[name] = name
         host.frozen_until = host.unreachable_until = 0.0
+        host.flash_fails = False
         host.holders.clear()
         host.power_on()
         host.restart_kubelet()

@@ -186,6 +186,8 @@ class Playbook:
     def _maintain(self, plan: dict[str, Any], name: str) -> dict[str, Any]:
         host = plan["hosts"][name]
         target = {key: (host["to"] or {}).get(key) or "" for key in ("version", "release", "digest")}
+        if (host["to"] or {}).get("firmware"):
+            target["firmware"] = host["to"]["firmware"]
         request = maintenance_cycle.MaintenanceRequest(
             host["node"],
             self._run.name,

@@ -88,7 +88,8 @@ class Incident:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """``bad``: nodes on which the new driver does not work; ``wedged``: nodes whose chips do not answer from the start;
+    """``firmware``: whether the new driver brings firmware that runs are to write; ``flash_fails``: nodes on which that fails;
+    ``bad``: nodes on which the new driver does not work; ``wedged``: nodes whose chips do not answer from the start;
     ``eager``: kubelets report Ready at once, with the boot ID of the boot before."""
 
     seed: int = 0
@@ -101,6 +102,8 @@ class Schedule:
     workloads: tuple[Workload, ...] = ()
     faults: tuple[Fault, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    firmware: bool = False
+    flash_fails: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:
@@ -119,7 +122,7 @@ class Schedule:
         told: dict[str, Any] = json.loads(text)
         for name, kind in (("runs", Run), ("workloads", Workload), ("faults", Fault), ("incidents", Incident)):
             told[name] = tuple(kind(**entry) for entry in told.get(name, ()))
-        for name in ("bad", "wedged", "incurable"):
+        for name in ("bad", "wedged", "incurable", "flash_fails"):
             told[name] = tuple(told.get(name, ()))
         return cls(**told)
 
@@ -128,7 +131,11 @@ def make(seed: int) -> Schedule:
     """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
-    return theme(dice, seed)
+    schedule = theme(dice, seed)
+    # Drawn last: what came before firmware is the same schedule that it was.
+    if dice.random() >= 0.15:
+        return schedule
+    return dataclasses.replace(schedule, firmware=True, flash_fails=tuple(name for name in schedule.names if dice.random() < 0.2))
 
 
 def _anything(dice: random.Random, seed: int) -> Schedule:

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from simulator import people
 from simulator.api_server import DEPLOYMENTS, NODES, ApiServer, Object, node_path
 from simulator.controller import Controller, Killed
-from simulator.host import NEW, STATE, Host
+from simulator.host import FIRMWARE, NEW, STATE, Host
 from simulator.invariants import Invariants, Violation, at_the_end
 from simulator.playbooks import Playbook
 from simulator.pods import PARKED, Pods
@@ -55,6 +55,9 @@ class Simulation:
         for name, host in self.hosts.items():
             if name in schedule.bad:
                 host.broken.add(NEW)
+            if schedule.firmware:
+                host.brings[NEW] = FIRMWARE
+            host.flash_fails = name in schedule.flash_fails
             host.incurable = name in schedule.incurable
             host.register({kube_client.LABEL_PRESENT: "", kube_client.LABEL_COMPONENTS: "enabled",
                            kube_client.LABEL_DRIVER_VERSION: "25.2.0"})  # fmt: skip
@@ -174,8 +177,18 @@ class Simulation:
                 self._until_they_end(_CLEAN)
                 people.calm(self)
                 self.timeline.run(lambda: False, 30.0)
+            if number == 2:
+                self._write_firmware_again()
             if self._is_clean():
                 return
+
+    def _write_firmware_again(self) -> None:
+        """A person has checked the chips on which a write failed: as the message says, for each node by itself."""
+        failed = [name for name, host in self.hosts.items() if (host.written or {}).get("state") == "failed"]
+        for name in failed:
+            self._start(Run("clean-firmware-%s" % name, "upgrade", retry=True, clear_halt=True, limit=name), ())
+            self._until_they_end(_CLEAN)
+            people.calm(self)
 
     def _is_clean(self) -> bool:
         for name, host in self.hosts.items():

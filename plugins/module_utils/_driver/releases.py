@@ -120,10 +120,29 @@ class Layout:
                 return "%s of release %s is missing" % (path, name)
             if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
                 return "%s of release %s was changed" % (path, name)
+        package = self._firmware_damage(name, manifest, thorough)
+        if package:
+            return package
         if thorough:
             found = (self._content_damage(name, manifest, path) for path in manifest.get("files", {}))
             return next((text for text in found if text), None)
         return None
+
+    def _firmware_damage(self, name, manifest, thorough):
+        """Why the firmware package of the release differs from what was committed, or None."""
+        committed = manifest.get("firmware")
+        if not isinstance(committed, dict):
+            return None
+        inside = os.path.join("firmware", os.path.basename(str(committed.get("package"))))
+        path = os.path.join(self.release_path(name), inside)
+        try:
+            info = os.lstat(path)
+            same = stat.S_ISREG(info.st_mode) and info.st_size == committed.get("size")
+            if same and (not thorough or file_digest(path) == committed.get("sha256")):
+                return None
+        except OSError as exc:
+            return "%s of release %s cannot be read (%s)" % (inside, name, exc.strerror)
+        return "%s of release %s was changed" % (inside, name)
 
     def _content_damage(self, name, manifest, path):
         """Why the content of the file ``path`` differs from what was committed, or None."""

@@ -15,12 +15,13 @@ import shlex
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.activation import CONF, SELECT_UNIT, UNIT
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import LINKS, Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import system as host_system
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
 from ansible_collections.npuops.ascend.plugins.module_utils._host.system import Change
 
@@ -28,7 +29,13 @@ HOME = "/var/lib/npuops"
 RUN = "/run/npuops"
 # In RUN: the only record of the release that the loaded modules are from.
 LOADING = "driver-loading"
-FILES = (HOME + "/bin/npu-driver", HOME + "/bin/npu-driver-select", HOME + "/maintenance")
+FILES = (
+    HOME + "/bin/npu-driver",
+    HOME + "/bin/npu-driver-select",
+    HOME + "/maintenance",
+    flash_state.STATE,
+    flash_state.LOG,
+)
 
 
 class Removal:
@@ -50,7 +57,13 @@ class Removal:
         self.changes = []
 
     def plan(self):
-        """What would change, as a list of phrases."""
+        """What would change, as a list of phrases. Raises NpuError while firmware is being written."""
+        flash = flash_state.view(host_facts.boot_id(self.fs), self.fs)
+        if flash is not None and flash["state"] == flash_state.WRITING:
+            raise NpuError(
+                "The firmware %s is being written into the chips of this host with its driver: wait until that ends, and run again"
+                % flash["version"]
+            )
         self.changes = list(self._units())
         for path in FILES:
             if os.path.lexists(self.fs + path):

@@ -13,7 +13,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
@@ -160,6 +160,7 @@ class Stager:
         """Create the release from the image mounted at ``top``; returns its name."""
         tree = driver_tree.find(top, self.path)
         found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
+        package = firmware.find(top)
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
         target = os.path.join(directory, "driver")
@@ -173,6 +174,7 @@ class Stager:
                 os.fchmod(stream.fileno(), 0o444)
             label(target, found.modules)
             files, sizes = digests(target)
+            brings = _copy_firmware(package, top, directory)
         except OSError as exc:
             if exc.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NpuError("The file system of %s is full. Free some space and run again" % self.layout.root) from None
@@ -185,9 +187,29 @@ class Stager:
             "modules": found.modules,
             "files": files,
             "sizes": sizes,
+            "firmware": brings,
         }
         self.layout.commit(directory, name, manifest)
         return name
+
+
+def _copy_firmware(package, top, directory):
+    """Copy the firmware package of the image mounted at ``top``, if it has one; returns what the manifest says of it."""
+    if package is None:
+        return None
+    target = os.path.join(directory, firmware.DIRECTORY)
+    os.mkdir(target)
+    os.chmod(target, 0o755)
+    for name in (firmware.VERSION_INFO, package.package):
+        _copy_file(os.path.join(top, firmware.DIRECTORY, name), os.path.join(target, name))
+    path = os.path.join(target, package.package)
+    return {
+        "version": package.version,
+        "drivers": package.drivers,
+        "package": package.package,
+        "size": os.path.getsize(path),
+        "sha256": releases.file_digest(path),
+    }
 
 
 def check_place(root, size):

@@ -20,6 +20,7 @@ import os
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
@@ -70,6 +71,7 @@ def view(root, fs=""):
         "uptime": host_facts.uptime(fs),
         "kernel": os.uname().release,
         "going_down": _reboot_is_queued(),
+        "firmware": flash_state.view(host_facts.boot_id(fs), fs),
     }
 
 
@@ -89,11 +91,17 @@ def reboot_reason(root, boot_id, generation, release=None, fs=""):
     The same check as that of ``reboot``, without the processes that have a chip open.
     """
     current = host_facts.boot_id(fs)
-    _check_generation(generation, fs)
+    check_generation(generation, fs)
     if boot_id != current:
         return None
     if _reboot_is_queued():
         return None
+    flash = flash_state.view(current, fs)
+    if flash is not None and flash["state"] == flash_state.WRITING:
+        raise NpuError(
+            "The firmware %s is being written into the chips of this host. A reboot now could damage them: wait until it ends"
+            % flash["version"]
+        )
     if release is None:
         return "reboot"
     layout = Layout(fs + root)
@@ -116,7 +124,7 @@ def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
     goes down. Raises NpuError without any change if the generation is older than the host's, or if the release cannot be tried.
     """
     result = {"reason": None, "already": False, "queued": False, "held": []}
-    with _alone(fs):
+    with alone(fs):
         reason = reboot_reason(root, boot_id, generation, release, fs)
         if reason is None:
             result["already"] = boot_id != host_facts.boot_id(fs)
@@ -126,9 +134,7 @@ def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
             result["held"] = holders(fs)
             if result["held"]:
                 return result
-        fence = json.dumps({"generation": generation}) + "\n"
-        _write(fs + FENCE, fence)
-        _write(fs + MAINTENANCE, fence)
+        fence(generation, fs)
         layout = Layout(fs + root)
         if release is None:
             layout.remove_link("next")
@@ -139,10 +145,17 @@ def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
     return result
 
 
+def fence(generation, fs=""):
+    """Exclude runs with a smaller generation, and tell the health watch that the host is in maintenance."""
+    content = json.dumps({"generation": generation}) + "\n"
+    _write(fs + FENCE, content)
+    _write(fs + MAINTENANCE, content)
+
+
 def confirm_reason(root, generation, release, boot_id=None, fs=""):
     """What ``confirm`` would do, as a phrase, or None. Raises NpuError if the driver of this boot is not that release."""
     layout = Layout(fs + root)
-    _check_generation(generation, fs)
+    check_generation(generation, fs)
     current = host_facts.boot_id(fs)
     if boot_id and boot_id != current:
         raise NpuError("The host was rebooted after its driver was validated (boot ID %s, expected %s)" % (current, boot_id))
@@ -171,7 +184,7 @@ def confirm(layout, release, fs=""):
 
 def confirm_boot(root, generation, release, boot_id=None, fs=""):
     """``confirm`` the trial of this boot; returns the phrase of ``confirm_reason``."""
-    with _alone(fs):
+    with alone(fs):
         reason = confirm_reason(root, generation, release, boot_id, fs)
         if reason:
             confirm(Layout(fs + root), release, fs)
@@ -180,7 +193,7 @@ def confirm_boot(root, generation, release, boot_id=None, fs=""):
 
 def withdraw_reason(root, generation, fs=""):
     """What ``withdraw`` would do, as a phrase, or None."""
-    _check_generation(generation, fs)
+    check_generation(generation, fs)
     if os.path.islink(os.path.join(fs + root, "next")):
         return "remove next"
     if os.path.lexists(fs + MAINTENANCE):
@@ -195,7 +208,7 @@ def withdraw(root, generation, fs=""):
 
     The fence comes first, so that a run that was considered dead and resumes cannot make the host try a release.
     """
-    with _alone(fs):
+    with alone(fs):
         reason = withdraw_reason(root, generation, fs)
         if reason:
             _write(fs + FENCE, json.dumps({"generation": generation}) + "\n")
@@ -204,7 +217,8 @@ def withdraw(root, generation, fs=""):
     return reason
 
 
-def _check_generation(generation, fs):
+def check_generation(generation, fs=""):
+    """Raise NpuError if a run with a larger ``generation`` has been at this host."""
     stored = _generation(fs)
     if stored > generation:
         raise NpuError(
@@ -245,7 +259,7 @@ def _read_json(path):
 
 
 @contextlib.contextmanager
-def _alone(fs):
+def alone(fs=""):
     """Allow one of these calls at a time. The lock ends with the process, or with the boot."""
     make_directory(os.path.dirname(fs + LOCK))
     with exclusive(fs + LOCK, 20, "changing what the next boot does"):

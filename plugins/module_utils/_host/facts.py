@@ -16,8 +16,8 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
@@ -101,12 +101,13 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
 
 
 def upgrade_facts(root=IMAGE_ROOT, fs=""):
-    """The facts that only an upgrade needs, as {previous, trial, staged, holders}.
+    """The facts that only an upgrade needs, as {previous, trial, staged, holders, flash}.
 
     previous: the release that was confirmed before good, or None. trial: the release that this boot tries, if it is not confirmed
-    yet, or None. staged: {release: {version, kernel, digest, firmware}} of the complete releases; firmware: the range [lowest,
-    highest] that it declares, or None. holders: the processes that have a chip open, as {pid, command, device, pod}; pod: whether
-    the process belongs to a pod.
+    yet, or None. staged: {release: {version, kernel, digest, firmware, brings}} of the complete releases; firmware: the range
+    [lowest, highest] that it declares, or None; brings: {version, drivers} of the firmware package with it, or None. holders: the
+    processes that have a chip open, as {pid, command, device, pod}; pod: whether the process belongs to a pod. flash: the last
+    write of firmware into the chips, or None.
     """
     layout = Layout(fs + root)
     staged = {}
@@ -118,8 +119,16 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
             bounds = None
         staged[name] = {key: manifest.get(key) for key in ("version", "kernel", "digest")}
         staged[name]["firmware"] = list(bounds) if bounds else None
+        brings = firmware.of_manifest(manifest)
+        staged[name]["brings"] = {key: brings[key] for key in ("version", "drivers")} if brings else None
     found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
-    return {"previous": layout.target("previous"), "trial": _trial(fs), "staged": staged, "holders": found}
+    return {
+        "previous": layout.target("previous"),
+        "trial": _trial(fs),
+        "staged": staged,
+        "holders": found,
+        "flash": flash_state.view(boot_id(fs), fs),
+    }
 
 
 def _trial(fs):

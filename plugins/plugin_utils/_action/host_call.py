@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import RebootAnswer, Verdict, View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import FirmwareAnswer, RebootAnswer, Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
@@ -44,6 +44,11 @@ class HostPort:
             # A connection that is kept open would hang when its other end is gone.
             self._reset()
         return answer
+
+    def firmware_written(self, boot_id: str, generation: int, release: str, again: bool) -> FirmwareAnswer:
+        # Short, so that people soon see what the node waits for.
+        arguments: dict[str, Any] = {"boot_id": boot_id, "generation": generation, "release": release, "wait": 5}
+        return host_answers.firmware_answer(self._call("npuops.ascend.npu_firmware", dict(arguments, again=again, root=self._root)))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)

@@ -40,7 +40,7 @@ _word = optional(schema.text(256))
 _node = schema.text(253, schema.NODE_NAME, "the name of a Node")
 # Of pods, hosts and hooks.
 _told = optional(schema.text(64 * 1024))
-_driver = optional(fields(version=_word, release=_word, digest=_word))
+_driver = optional(fields(version=_word, release=_word, digest=_word, firmware=_word))
 
 # A version that changes what these fields mean gives its records another format.
 _of_this_format = fields(["run", "generation"], format=one_of(1))

@@ -111,6 +111,25 @@ class Disk(TypedDict, total=False):
     free_bytes: Annotated[int, number(most=2**63)] | None  # free for root, in bytes
 
 
+class Brings(TypedDict):
+    """A firmware package."""
+
+    version: Word
+    drivers: Annotated[list[Word], listing(schema.of(Word), 64)]  # what the drivers' versions that it works with begin with
+
+
+class Flash(TypedDict, total=False):
+    """The last write of firmware into the chips of a host."""
+
+    state: Word  # writing, written or failed
+    release: Word | None
+    version: Word | None
+    sha256: Word | None
+    generation: int | None
+    boot_id: Word | None  # of the boot in which it was written
+    reason: Told | None  # why it failed
+
+
 class Staged(TypedDict, total=False):
     """A complete release on the host."""
 
@@ -118,6 +137,7 @@ class Staged(TypedDict, total=False):
     kernel: Word | None  # as of uname -r
     digest: Word | None  # of the image that it is from
     firmware: Annotated[list[str], _pair] | None  # lowest and highest that it declares to work with
+    brings: Brings | None  # the firmware package with it
 
 
 class Holder(TypedDict):
@@ -139,6 +159,7 @@ class UpgradeFacts(TypedDict, total=False):
     trial: Word | None  # the release that this boot tries and nobody has confirmed
     staged: dict[str, Staged] | None  # by release
     holders: Annotated[list[HolderOfHost], listing(schema.of(HolderOfHost), 10000)] | None
+    flash: Flash | None
 
 
 class Facts(TypedDict, total=False):
@@ -178,11 +199,15 @@ class Check(TypedDict):
     message: Told | None  # what to do; None when it is ok
 
 
-class Verdict(TypedDict):
-    """What there always is of a validation that took place."""
-
+class _Verdict(TypedDict):
     valid: bool  # whether all checks are ok
     msg: Summary  # the failed checks and what to do, or that there are none
+
+
+class Verdict(_Verdict, total=False):
+    """What a maintenance reads of a validation that took place."""
+
+    firmware_version: Word | None  # that the chips run; with commas where they differ
 
 
 class Validation(TypedDict, total=False):
@@ -223,9 +248,7 @@ class Trial(TypedDict):
     boot_id: Word
 
 
-class View(TypedDict):
-    """All that a maintenance decides by."""
-
+class _View(TypedDict):
     boot_id: Word  # of this boot
     generation: int  # the largest that has asked for a reboot, 0 for none
     driver: Word | None  # the release of this boot
@@ -244,6 +267,20 @@ class View(TypedDict):
     going_down: bool  # whether this boot is about to end
 
 
+class View(_View, total=False):
+    """All that a maintenance decides by."""
+
+    firmware: Flash | None  # the last write of it into the chips
+
+
+class FirmwareAnswer(TypedDict):
+    """What became of a request to write firmware."""
+
+    state: Word | None  # writing, written or failed; None: nothing had to be written, or chips are in use
+    held: Annotated[list[Holder], listing(schema.of(Holder), 10000)]  # because of whom nothing was written
+    msg: Told  # what was done, or why it failed
+
+
 class RebootAnswer(TypedDict):
     """What became of a request to reboot."""
 
@@ -257,6 +294,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
+_FIRMWARE_ANSWER = schema.of(FirmwareAnswer)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -282,6 +320,11 @@ def view(answer: Any) -> View:
 def reboot_answer(answer: Any) -> RebootAnswer:
     """What npu_trial_boot answered to state=rebooted. Raises NpuError."""
     return _checked(_REBOOT_ANSWER, answer)
+
+
+def firmware_answer(answer: Any) -> FirmwareAnswer:
+    """What npu_firmware answered. Raises NpuError."""
+    return _checked(_FIRMWARE_ANSWER, answer)
 
 
 def _checked(shape: Shape, answer: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import in_range
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import compare, in_range
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
@@ -120,6 +120,13 @@ def drivers_of(train: str, family: str, rows: dict[str, Any] | None = None) -> l
     return list(row["drivers"]) if row else []
 
 
+def firmware_range(driver: str, family: str | None, rows: dict[str, Any] | None = None) -> Sequence[str] | None:
+    """(lowest, highest) firmware that the table says this version of the driver works with, or None."""
+    rows = table() if rows is None else rows
+    row = _row(rows["driver"], driver, lambda row: family in row.get("families", [family]))
+    return row["firmware"] if row else None
+
+
 def numbers(version: str | None) -> tuple[int, int] | None:
     """The first two numbers of a version, with or without v; None if it has none."""
     match = re.match(r"v?(\d+)\.(\d+)", version or "")
@@ -160,11 +167,13 @@ def _firmware(
     wrong = [version for version in re.split(r",\s*", firmware) if not in_range(version, *bounds)]
     if not wrong:
         return
-    text = "the firmware of its chips is %s; driver %s works with %s to %s. Upgrade the firmware first" % (
+    newer = [version for version in wrong if compare(version, bounds[1]) > 0]
+    text = "the firmware of its chips is %s; driver %s works with %s to %s. %s" % (
         ", ".join(wrong),
         target_version,
         bounds[0],
         bounds[1],
+        "Use a driver that works with it" if newer else "Upgrade the firmware first",
     )
     if row is None or declared:
         reasons.append(text)

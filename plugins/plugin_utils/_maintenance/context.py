@@ -62,8 +62,8 @@ class Invalid(NpuError):
 
 @dataclasses.dataclass(frozen=True)
 class MaintenanceRequest:
-    """What this run wants of the node. ``target``: {version, release, digest}, or {} for a recovery; ``purpose``: Upgrade, or
-    a Recovery."""
+    """What this run wants of the node. ``target``: {version, release, digest, firmware}, or {} for a recovery; ``purpose``:
+    Upgrade, or a Recovery."""
 
     node: str
     run: str
@@ -96,6 +96,7 @@ class MaintenancePolicy:
     approval_wait: int
     approval_max_age: int
     heartbeat_limit: int
+    retry: bool = False  # whether what failed before is tried again
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None) -> MaintenancePolicy:
@@ -108,6 +109,7 @@ class MaintenancePolicy:
             approval_wait=settings["approval_wait"],
             approval_max_age=settings["approval_max_age"],
             heartbeat_limit=settings["heartbeat_limit"],
+            retry=settings["retry"],
         )
 
 

@@ -276,6 +276,9 @@ class Cycle:
         release = self._log.own["to"].get("release")
         if not self._asked:
             self._work.refuse_another_node()
+        problem = self._write_firmware(release)
+        if problem:
+            return self._to_rollback(problem)
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
         self._work.say("is back")
         record = self._log.own
@@ -292,6 +295,25 @@ class Cycle:
         else:
             self._work.say("the host booted without trying %s (a power loss?): once more" % release)
             self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
+        return None
+
+    def _write_firmware(self, release: str | None) -> str | None:
+        """Write the firmware of the release into the chips, unless that is done. Returns why it failed, as a clause, or None."""
+        wanted = self._log.own["to"].get("firmware")
+        if not wanted or not release:
+            return None
+        try:
+            answer = self._work.host.write_firmware(release, self._policy.retry)
+        except maintenance_host_side.HostUnreachable:
+            raise
+        except NpuError as exc:
+            return "the firmware %s was not written: %s" % (wanted, exc.message)
+        if answer["held"]:
+            return "the firmware %s was not written: %s" % (wanted, maintenance_host_side.held_text(answer["held"]))
+        if answer["state"] not in (None, "written"):
+            return "the firmware %s could not be written: %s" % (wanted, answer["msg"])
+        if answer["state"] == "written":
+            self._work.say("firmware %s written; the reboot activates it" % wanted)
         return None
 
     def _taken(self, view: View) -> dict[str, Any]:
@@ -347,7 +369,7 @@ class Cycle:
             self._boot_id = self._work.known_host()["boot_id"]
         try:
             if not self._work.marked(VALIDATED):
-                self._check.in_order(to.get("version"), to.get("release"))
+                self._check.in_order(to.get("version"), to.get("release"), to.get("firmware"))
                 self._check.run_smoke_pod()
                 times = dict(self._log.own["times"], **{VALIDATED: self._log.now()})
                 self._log.step(maintenance_record.VALIDATION, times=times)
@@ -419,6 +441,8 @@ class Cycle:
         record, turned = self._log.own, self._work.marked(TURNED)
         if record["boot_id"] is None:
             view = self._work.known_host()
+            if maintenance_host_side.is_writing(view):
+                view = self._work.host.wait_firmware()
             if turned or view["next"]:
                 # Its reboot may be on its way, or that of a run that wakes up: it shall try nothing.
                 self._work.host.withdrawn(record["generation"])

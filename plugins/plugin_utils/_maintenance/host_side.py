@@ -15,7 +15,13 @@ from typing import Any, Protocol, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Holder, RebootAnswer, Verdict, View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
+    FirmwareAnswer,
+    Holder,
+    RebootAnswer,
+    Verdict,
+    View,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
@@ -30,6 +36,7 @@ POLL = 1.0
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
+FIRMWARE_LIMIT = 2400  # the host stops the package after 1800
 
 
 Answer = TypeVar("Answer")
@@ -43,6 +50,9 @@ class Port(Protocol):
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         """The reboot is on its way, unless somebody holds a chip."""
+
+    def firmware_written(self, boot_id: str, generation: int, release: str, again: bool) -> FirmwareAnswer:
+        """The firmware of the release is being written into the chips, or is written, unless somebody holds a chip."""
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         """The release is good from now on, unless this is another boot."""
@@ -173,6 +183,34 @@ class HostSide:
                 self._say("waits for the driver")
                 said = True
 
+    def write_firmware(self, release: str, again: bool) -> FirmwareAnswer:
+        """Write the firmware of the release into the chips in the boot that the intent names, and wait until it is written."""
+        record, deadline, said = self._log.own, self._clock.monotonic() + FIRMWARE_LIMIT, False
+        while True:
+            answer = self._try(lambda: self._host.firmware_written(record["boot_id"], record["generation"], release, again))
+            if answer["state"] != "writing":
+                return answer
+            # What has begun is not begun again.
+            again = False
+            if self._clock.monotonic() >= deadline:
+                raise NpuError("The firmware was not written within %d s: see /var/lib/npuops/firmware.log there." % FIRMWARE_LIMIT)
+            if not said:
+                self._say("writes the firmware %s into the chips" % record["to"].get("firmware"))
+                said = True
+            self._clock.sleep(POLL)
+
+    def wait_firmware(self) -> View:
+        """Wait until no firmware is being written into the chips; returns the view then, or at the limit."""
+        deadline, said = self._clock.monotonic() + FIRMWARE_LIMIT, False
+        while True:
+            view = self.view()
+            if not is_writing(view) or self._clock.monotonic() >= deadline:
+                return view
+            if not said:
+                self._say("waits until the firmware %s is written" % (view.get("firmware") or {}).get("version"))
+                said = True
+            self._clock.sleep(POLL)
+
     def reboot(self, release: str | None, timeout: float, refuse_held: bool) -> View:
         """Reboot the host that the record's intent names, unless it has, and wait until host and Node are back.
 
@@ -296,6 +334,11 @@ def on_trial(view: View) -> bool:
 def trial_runs(view: View, release: str | None) -> bool:
     """Whether the host is in an unconfirmed trial boot of ``release`` already: then a reboot is not needed."""
     return on_trial(view) and runs(view, release)
+
+
+def is_writing(view: View) -> bool:
+    """Whether firmware is being written into the chips: a reboot now could damage them."""
+    return (view.get("firmware") or {}).get("state") == "writing"
 
 
 def holders_text(holders: Sequence[Holder]) -> str:

@@ -22,10 +22,10 @@ class Check:
         """``work``: Work."""
         self._work = work
 
-    def in_order(self, version: str | None, release: str | None) -> None:
+    def in_order(self, version: str | None, release: str | None, firmware: str | None = None) -> None:
         """Raise Invalid unless host and node are as they should be. The components run again afterwards.
 
-        ``release``: the one the host must have, None for any.
+        ``release``: the one the host must have, ``firmware``: the version that its chips must run, None for any.
         """
         work = self._work
         view, why = work.host.wait_driver()
@@ -39,6 +39,11 @@ class Check:
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
+        if firmware and result.get("firmware_version") != firmware:
+            raise Invalid(
+                "its chips run the firmware %s, not %s, which was written before the reboot"
+                % (result.get("firmware_version") or "unknown", firmware)
+            )
         self._wait_allocatable()
 
     def run_smoke_pod(self) -> None:

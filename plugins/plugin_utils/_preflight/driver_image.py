@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware import (
+    ANNOTATION_DRIVERS,
+    ANNOTATION_VERSION,
+    is_version,
+    prefixes,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import signature
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
@@ -103,6 +109,22 @@ def size(reference_text: str, digest: str, config: dict[str, Any], machine: str 
     reference = parse_reference(reference_text)
     _descriptor, manifest = _client(reference, config).image(reference.repository, digest, machine)
     return sum(layer["size"] for layer in manifest["layers"])
+
+
+def firmware(reference_text: str, digest: str, config: dict[str, Any], machine: str | None) -> Brings | None:
+    """The firmware package in the image, as its annotations say, or None. Raises NpuError."""
+    reference = parse_reference(reference_text)
+    _descriptor, manifest = _client(reference, config).image(reference.repository, digest, machine)
+    told = manifest.get("annotations") or {}
+    version = told.get(ANNOTATION_VERSION)
+    if version is None:
+        return None
+    if not is_version(version):
+        raise NpuError(
+            "the annotation %s of %s is not a version: %s" % (ANNOTATION_VERSION, reference_text, printable(str(version)))
+        )
+    drivers = told.get(ANNOTATION_DRIVERS)
+    return {"version": version, "drivers": prefixes(drivers) if isinstance(drivers, str) else []}
 
 
 def _client(reference: Reference, config: dict[str, Any]) -> RegistryClient:

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import suppor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import firmware as rollout_firmware
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot import FleetSnapshot
@@ -35,6 +36,7 @@ def check(
     _check_health(entry, validation)
     _check_space(entry, target, sizes)
     _check_support(entry, node, target, validation, lookups)
+    rollout_firmware.check(entry, target, settings)
     _check_trains(entry, target, snapshot, settings)
     if lookups.white_list is not None and target["image"]:
         problem = lookups.white_list(target["image"])
@@ -106,6 +108,8 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], val
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     declared = (staged.get(target["release"]) or {}).get("firmware")
     firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
+    if entry.firmware:
+        firmware = entry.firmware["to"]
     info = kube_client.node_info(node)
     reasons, notes = lookups.support(target["version"], entry.facts, info, firmware, declared)
     entry.reasons += reasons

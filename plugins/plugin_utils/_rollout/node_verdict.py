@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import firmware as rollout_firmware
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import target as rollout_target
@@ -42,10 +43,13 @@ def judge(
     sizes: ImageSizes,
     wave: Wave | None,
     holders: Collection[str],
+    images: rollout_firmware.Images,
 ) -> None:
     """Sets the verdict, with reasons, notes and target. ``validation``: of the driver that the host has now; ``wave``: what the
     last upgrade brought, for a rollback; ``holders``: the names of the nodes that have a slot."""
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
+    if settings.reason == maintenance_record.UPGRADE_REASON and entry.facts and entry.checked.digest:
+        rollout_firmware.look(entry, validation, images)
     settled = _settled(entry, settings, lookups.now, wave, holders)
     if settled is not None:
         entry.verdict = settled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Driver
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
@@ -28,7 +28,9 @@ class PlannedNode:
         self.blockers: list[dict[str, Any]] = []  # Blocker.result() dicts: pods that do not go now
         self.blocker_text: str | None = None
         self.notes: list[str] = []
-        self.target: dict[str, Any] | None = None  # {version, release, digest, image}
+        self.target: dict[str, Any] | None = None  # {version, release, digest, image, firmware}
+        self.brings: Brings | None = None  # the firmware of its image, if the chips are to have that
+        self.running_firmware: str | None = None  # what they have now, if that is known
         self.requested = False
         self.registry: str | None = None  # what tells that a registry runs on it
         self.record: dict[str, Any] | None = None
@@ -67,7 +69,8 @@ class PlannedNode:
         family = self.checked.family.get("name") or (
             kube_client.labels(self.node).get(kube_client.LABEL_CHIP) if self.node else None
         )
-        return "%s %s" % (family, wanted.get("release"))
+        firmware = " with firmware %s" % wanted["firmware"] if wanted.get("firmware") else ""
+        return "%s %s%s" % (family, wanted.get("release"), firmware)
 
     @property
     def wedged(self) -> bool:
@@ -82,6 +85,13 @@ class PlannedNode:
     def deferred_before(self) -> bool:
         """Whether a drain that was blocked is how its last maintenance ended."""
         return self.node is not None and maintenance_record.last(self.node).get("outcome") == "deferred"
+
+    @property
+    def firmware(self) -> dict[str, Any] | None:
+        """{from, to, drivers}, if the firmware of its chips is to change."""
+        if self.brings is None or self.running_firmware == self.brings["version"]:
+            return None
+        return {"from": self.running_firmware, "to": self.brings["version"], "drivers": list(self.brings["drivers"])}
 
     @property
     def due(self) -> bool:
@@ -117,6 +127,7 @@ class PlannedNode:
             "chips": self.facts.get("chip_count", 0),
             "from": {"version": self.loaded_version, "release": self.loaded_release},
             "to": self.target,
+            "firmware": {key: self.firmware[key] for key in ("from", "to")} if self.firmware else None,
             "profile": self.checked.profile,
             "requested": self.requested,
             "wedged": self.wedged,

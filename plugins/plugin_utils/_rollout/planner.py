@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_h
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, node_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import evictions as rollout_evictions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import firmware as rollout_firmware
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
@@ -58,10 +59,10 @@ def make(
     if component_plan.order == component_order.BEFORE and component_plan.train:
         snapshot = snapshot.with_trains(snapshot.trains.replaced_by(component_plan.train))
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
-    sizes = ImageSizes(lookups)
+    sizes, images = ImageSizes(lookups), rollout_firmware.Images(lookups)
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
     for entry in entries:
-        node_verdict.judge(entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"])
+        node_verdict.judge(entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], images)
     room = Room(snapshot)
     rollout_evictions.simulate(
         [entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, lookups

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
@@ -50,7 +50,8 @@ class Lookups:
 
     ``resolve(reference, config, machine)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
     ``support(version, facts, node_info, firmware, declared)`` -> (reasons, notes); ``confirm(pods)`` -> Blockers;
-    ``now``: seconds since 1970; ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
+    ``firmware(reference, digest, config, machine)`` -> what the image brings, or None; ``now``: seconds since 1970;
+    ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
     ``white_list``: None where the cluster has none, else ``white_list(image)`` -> why it may not run, or None.
     """
 
@@ -62,3 +63,4 @@ class Lookups:
     own_boot_id: str | None = None
     own_pod: str | None = None
     white_list: Callable[[str], str | None] | None = None
+    firmware: Callable[[str, str, dict[str, Any], str | None], Brings | None] | None = None

@@ -39,6 +39,9 @@ def configure(entry: PlannedNode) -> None:
         "digest": checked.digest,
         "image": checked.image,
     }
+    if entry.brings is not None:
+        # Also where the chips have it: nodes that get the same are of one kind.
+        entry.target["firmware"] = entry.brings["version"]
 
 
 def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
@@ -49,7 +52,7 @@ def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
         back = last.get("reason") == maintenance_record.ROLLBACK_REASON and last.get("outcome") == "success"
         return back and not settings.retry and (last.get("to") or {}).get("release") == entry.loaded_release
     wanted = (entry.target or {})["release"]
-    return entry.loaded_release == wanted and entry.driver.get("good") in (None, entry.loaded_release)
+    return not entry.firmware and entry.loaded_release == wanted and entry.driver.get("good") in (None, entry.loaded_release)
 
 
 def of_trial(entry: PlannedNode, settings: RolloutSettings, trial: str, good: str | None) -> dict[str, Any] | None:

@@ -24,6 +24,8 @@ NAMES = (
     "driver_signature_keys",
     "driver_root",
     "device_plugin_share_count",
+    "firmware_policy",
+    "firmware_version",
     "registry_username",
     "registry_password",
     "registry_plain_http",

@@ -11,7 +11,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 
 class BootLoader:
-    """``broken``: releases that do not work; ``staged``: those for other kernels, which are taken in the place of one of their
+    """``brings``: release -> the firmware with it; ``firmware``: what the chips run, ``flash``: what they will after the next boot;
+    ``writes``: how often it was written; ``written``: the last write, as npu_firmware keeps it; ``ignores_flash``: the chips do not
+    take it.
+    ``broken``: releases that do not work; ``staged``: those for other kernels, which are taken in the place of one of their
     version; ``holders``: processes that have a chip open; ``wedged``: the chips do not answer; ``suspended``: the node agent has
     taken the driver out of service; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried.
     """
@@ -28,6 +31,10 @@ class BootLoader:
         self.up, self.going_down = True, False
         self.holders: list[dict[str, Any]] = []
         self.wedged = self.suspended = self.incurable = False
+        self.brings: dict[str, str] = {}
+        self.firmware = self.flash = "7.8.0.6.201"
+        self.writes, self.ignores_flash, self.flash_fails = 0, False, False
+        self.written: dict[str, Any] | None = None
 
     def set_up(self, release: str) -> None:
         """What install makes of a machine that is new."""
@@ -48,6 +55,10 @@ class BootLoader:
         self.boot_id = "boot-%s-%d" % (self.name, self.boots)
         self.up, self.wedged, self.suspended = True, self.incurable, False
         self.kernel = self.next_kernel
+        if self.written and self.written["state"] == "writing":
+            self.written.update(state="failed", reason="the host went down while the firmware was written")
+        elif not self.ignores_flash:
+            self.firmware = self.flash
         if self.next:
             self.driver, self.next = self._for_kernel(self.next), None
             self.trial = {"generation": self.generation, "release": self.driver, "boot_id": self.boot_id}
@@ -78,6 +89,7 @@ class BootLoader:
             "uptime": uptime,
             "kernel": self.kernel,
             "going_down": self.going_down,
+            "firmware": dict(self.written) if self.written else None,
         }
 
     def reboot(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> dict[str, Any]:
@@ -86,6 +98,8 @@ class BootLoader:
         already = boot_id != self.boot_id
         if already or self.going_down:
             return {"already": already, "queued": not already, "held": []}
+        if self.written and self.written["state"] == "writing":
+            raise NpuError("The firmware is being written into the chips of this host")
         if refuse_held and self.holders:
             return {"already": False, "queued": False, "held": list(self.holders)}
         self.queued(boot_id, generation, release)
@@ -94,6 +108,39 @@ class BootLoader:
 
     def queued(self, boot_id: str, generation: int, release: str | None) -> None:
         raise NotImplementedError
+
+    def write_firmware(self, boot_id: str, generation: int, release: str, again: bool) -> dict[str, Any]:
+        """``flash_begins`` is called when the write begins; ``flash_ends`` ends it."""
+        self.fence(generation)
+        answer: dict[str, Any] = {"state": None, "held": [], "msg": "nothing to write"}
+        last, version = self.written or {}, self.brings[release]
+        if boot_id != self.boot_id:
+            return answer
+        if last.get("boot_id") == boot_id and (last["state"] != "failed" or (self.generation == generation and not again)):
+            return dict(answer, state=last["state"])
+        if self.firmware == version:
+            return answer
+        if last.get("version") == version and not again:
+            raise NpuError("The firmware %s is not written again: %s" % (version, last["reason"] or "the chips do not run it"))
+        if self.holders:
+            return dict(answer, held=list(self.holders))
+        self.generation = generation
+        self.writes += 1
+        self.written = {"state": "writing", "version": version, "release": release, "boot_id": boot_id, "reason": None}
+        self.flash_begins()
+        return dict(answer, state="writing")
+
+    def flash_begins(self) -> None:
+        raise NotImplementedError
+
+    def flash_ends(self) -> None:
+        if not self.up or self.written is None or (self.written["state"], self.written["boot_id"]) != ("writing", self.boot_id):
+            return
+        if self.flash_fails:
+            self.written.update(state="failed", reason="the package failed")
+        else:
+            self.flash = self.written["version"]
+            self.written["state"] = "written"
 
     def confirm(self, generation: int, release: str, boot_id: str) -> None:
         self.fence(generation)
@@ -111,7 +158,8 @@ class BootLoader:
     def validation(self, version: str | None) -> dict[str, Any]:
         wrong = self.wedged or not self.works or version not in (None, self.driver.split("-")[0])
         told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
-        return {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
+        found = {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
+        return dict(found, firmware_version=self.firmware)
 
     def fence(self, generation: int) -> None:
         if generation < self.generation:

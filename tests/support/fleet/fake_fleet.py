@@ -360,6 +360,18 @@ class Host(BootLoader):
     def queued(self, _boot_id, _generation, _release):
         self._world.clock.at(1.0, self.go_down)
 
+    def firmware_written(self, boot_id, generation, release, again):
+        self._reach()
+        answer = self._world.mutate(
+            "firmware %s" % self.name, lambda: self.write_firmware(boot_id, generation, release, again), False
+        )
+        if answer["state"] == "failed":
+            answer["msg"] = self.written["reason"]
+        return answer
+
+    def flash_begins(self):
+        self._world.clock.at(8.0, self.flash_ends)
+
     def confirmed(self, generation, release, boot_id):
         self._reach()
         self._world.mutate("confirm %s" % self.name, lambda: self.confirm(generation, release, boot_id), False)

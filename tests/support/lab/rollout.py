@@ -131,9 +131,10 @@ def watch(lab: Lab) -> LabObserver:
     return LabObserver(lab)
 
 
-def make_driver(lab: Lab, version: str, kind: str | None = None) -> None:
-    """Put a driver into the registry, a good one, or one that is no good in the way that lab/fault calls `kind`."""
-    lab._run([str(CHECKOUT / "lab" / "driver-image"), version, *([kind] if kind else [])])
+def make_driver(lab: Lab, version: str, kind: str | None = None, firmware: str | None = None) -> None:
+    """Put a driver into the registry, a good one, or one that is no good in the way that lab/fault calls `kind`; with firmware."""
+    options = ["--firmware", firmware] if firmware else []
+    lab._run([str(CHECKOUT / "lab" / "driver-image"), *options, version, *([kind] if kind else [])])
 
 
 # --- what hosts say ---

@@ -9,8 +9,10 @@ import os
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import removal as driver_removal
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
 @pytest.fixture
@@ -160,3 +162,17 @@ def test_another_driver_in_the_same_place_is_not_touched(npu_host):
     npu_host.write("sys/module/drv_pcie_host/initstate", "live\n")
     made, reasons = removal(npu_host)
     assert (reasons, made.left) == ([], [])
+
+
+def test_what_is_known_of_firmware_goes_but_not_while_it_is_written(npu_host, monkeypatch):
+    npu_host.write("var/lib/npuops/firmware.log", "")
+    told = {"state": "writing", "version": "7.8.0.7.220", "boot_id": "boot-1"}
+    flash_state.save(told, npu_host.fs)
+    state = {"state": "writing"}
+    monkeypatch.setattr(flash_state, "_of_unit", lambda _fs: {"state": state["state"], "reason": None})
+    with pytest.raises(NpuError, match="is being written into the chips of this host with its driver: wait until that ends"):
+        removal(npu_host)
+    state["state"] = "written"
+    made, _reasons = removal(npu_host)
+    made.apply()
+    assert not npu_host.exists("var/lib/npuops/firmware") and not npu_host.exists("var/lib/npuops/firmware.log")

@@ -16,6 +16,7 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 
@@ -192,6 +193,63 @@ def test_an_image_becomes_a_release(host, registry, tmp_path):
     assert [line.split()[1] for line in plan if line.startswith("insmod")] == manifest["modules"]
     assert host.is_clean()
     assert os.listdir(str(host.root)) == ["releases"]
+
+
+PACKAGE = "Ascend-hdk-910b-npu-firmware_7.8.0.7.220.run"
+FIRMWARE_INFO = "Version=7.8.0.7.220\ncompatible_version_drv=[25.0,25.0.],[25.5,25.5.]\n"
+
+
+def add_firmware(tree, package=PACKAGE, info=FIRMWARE_INFO, content=b"#!/bin/sh\nexit 0\n"):
+    """The directory beside the driver tree of an image."""
+    directory = tree.parent / "firmware"
+    driver_images.write(directory / "version.info", info.encode())
+    if package:
+        driver_images.write(directory / package, content, 0o4777)
+    return directory
+
+
+def test_firmware_becomes_part_of_the_release(host, basic, tmp_path):
+    publish(basic, tmp_path, add_firmware)
+    name = host.stage(basic)
+    layout = host.stager(basic).layout
+    assert {key: layout.manifest(name)["firmware"][key] for key in ("version", "drivers", "package")} == {
+        "version": "7.8.0.7.220",
+        "drivers": ["25.0", "25.5"],
+        "package": PACKAGE,
+    }
+    staged = host.root / "releases" / name / "firmware"
+    assert sorted(os.listdir(str(staged))) == [PACKAGE, "version.info"]
+    assert stat.S_IMODE((staged / PACKAGE).stat().st_mode) == 0o755
+    facts = host_facts.upgrade_facts(str(host.root))["staged"][name]
+    assert facts["brings"] == {"version": "7.8.0.7.220", "drivers": ["25.0", "25.5"]}
+    # A damaged package is found like a damaged driver, and staged again.
+    (staged / PACKAGE).write_bytes(b"#!/bin/sh\nexit 1\n")
+    assert layout.damage(name) is None and "was changed" in layout.damage(name, thorough=True)
+    (staged / PACKAGE).write_bytes(b"cut")
+    assert "firmware/%s of release %s was changed" % (PACKAGE, name) in host.stager(basic).reason()
+    assert host.stage(basic) == name and layout.damage(name, thorough=True) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda tree: add_firmware(tree, None), "exactly one firmware package .*, but has none"),
+        (lambda tree: add_firmware(tree, "a b.run"), "exactly one firmware package .*, but has a b.run"),
+        (lambda tree: add_firmware(tree, "-x.run"), "exactly one firmware package"),
+        (lambda tree: driver_images.write(add_firmware(tree) / "second.run", b""), "exactly one firmware package"),
+        (lambda tree: driver_images.write(add_firmware(tree) / "deep" / "second.run", b""), "exactly one firmware package"),
+        (lambda tree: add_firmware(tree, info="Version=$(id)\n"), "has an invalid version"),
+        (lambda tree: add_firmware(tree, info="nothing\n"), "has no line Version="),
+        (lambda tree: (tree.parent / "firmware").symlink_to("driver"), "/firmware in the image is not a directory"),
+        (lambda tree: (add_firmware(tree, None) / PACKAGE).symlink_to("/etc/shadow"), "exactly one firmware package"),
+        (lambda tree: driver_images.write(tree.parent / "firmware", b""), "/firmware in the image is not a directory"),
+    ],
+)
+def test_bad_firmware_in_an_image_leaves_nothing_behind(host, basic, tmp_path, change, text):
+    publish(basic, tmp_path, change)
+    with pytest.raises(NpuError, match=text):
+        host.stage(basic)
+    assert host.stager(basic).layout.releases() == []
 
 
 def test_the_second_time_nothing_is_done_and_with_a_digest_nobody_is_asked(host, registry, tmp_path):

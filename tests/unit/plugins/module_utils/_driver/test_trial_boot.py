@@ -105,6 +105,7 @@ def test_view_of_a_host_at_rest(npu_host):
         "uptime": 12.5,
         "kernel": os.uname().release,
         "going_down": False,
+        "firmware": None,
     }
 
 

@@ -123,13 +123,13 @@ def fitting(draw, kind, depth=0):
     return draw(plain[kind])
 
 
-@given(st.sampled_from(("Facts", "Validation", "View", "RebootAnswer", "Verdict")), st.data())
+@given(st.sampled_from(("Facts", "Validation", "View", "RebootAnswer", "FirmwareAnswer", "Verdict")), st.data())
 def test_what_fits_its_type_is_taken(name, data):
     kind = getattr(host_answers, name)
     schema.of(kind)(data.draw(fitting(kind)), "")
 
 
-@given(st.sampled_from(("Facts", "Validation", "View", "RebootAnswer", "Verdict")), st.data())
+@given(st.sampled_from(("Facts", "Validation", "View", "RebootAnswer", "FirmwareAnswer", "Verdict")), st.data())
 def test_what_a_host_answers_is_taken_or_refused(name, data):
     answer = data.draw(fitting(getattr(host_answers, name)))
     for _number in range(data.draw(st.integers(1, 3))):
@@ -139,7 +139,12 @@ def test_what_a_host_answers_is_taken_or_refused(name, data):
             why = host_answers.why_not(*((answer,) if name == "Facts" else ({}, answer)))
             assert why is None or why.startswith("its facts are not valid: ")
             return
-        reader = {"View": host_answers.view, "RebootAnswer": host_answers.reboot_answer, "Verdict": host_answers.verdict}[name]
+        reader = {
+            "View": host_answers.view,
+            "RebootAnswer": host_answers.reboot_answer,
+            "FirmwareAnswer": host_answers.firmware_answer,
+            "Verdict": host_answers.verdict,
+        }[name]
         try:
             assert reader(answer) is answer
         except NpuError as exc:

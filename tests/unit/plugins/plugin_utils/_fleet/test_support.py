@@ -49,6 +49,13 @@ def test_firmware(firmware, declared, reasons, notes):
         assert "the firmware of its chips is 6.4.0; driver 25.5.2 works with 7.0.0 to 8.9.9" in text
 
 
+@pytest.mark.parametrize(
+    ("firmware", "advice"), [("6.4.0", "Upgrade the firmware first"), ("9.1.0", "Use a driver that works with it")]
+)
+def test_the_advice_fits_the_side_on_which_the_firmware_is_wrong(firmware, advice):
+    assert judge(firmware=firmware, declared=["7.0.0", "8.9.9"])[0][0].endswith(advice)
+
+
 def test_rows_are_for_families():
     assert "nothing is known" in judge("25.1.rc2")[1][0]
     assert judge("25.1.rc2", device="d806") == ([], [])

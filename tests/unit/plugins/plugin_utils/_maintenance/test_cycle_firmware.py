@@ -1,0 +1,144 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Firmware and driver in one drain and one reboot: written once, wherever a run is cut short, and never over a running chip."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
+from support.fleet.maintenance_bench import STATE, TARGET, Bench
+
+OLD_FIRMWARE, FIRMWARE = "7.8.0.6.201", "7.8.0.7.220"
+
+
+class FirmwareBench(Bench):
+    """The release that the node is to get brings other firmware."""
+
+    release = NEW
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.host.brings[self.release] = FIRMWARE
+        self.host.queued = self._queued
+
+    def _queued(self, *_request):
+        # The pods are gone, and nothing is being written.
+        assert self.pods.npu == 0 and self.host.written["state"] != "writing"
+        self.world.clock.at(1.0, self.host.go_down)
+
+    def run(self, run="run-1", until="done", order=None, **policy):
+        target = dict(TARGET, release=self.release, version=self.release.split("-")[0], firmware=FIRMWARE)
+        return super().run(run, until, {"target": target, **(order or {})}, **policy)
+
+
+class FirmwareOnly(FirmwareBench):
+    """The node has the release already, but its chips run other firmware."""
+
+    release = OLD
+
+
+def run_to_the_end(bench):
+    for number in range(2, 8):
+        outcome = bench.run(run="run-%d" % number)
+        if outcome["outcome"] != "busy":
+            return outcome
+    raise AssertionError("always busy")
+
+
+def test_firmware_and_driver_in_one_reboot():
+    bench = FirmwareBench()
+    assert bench.run()["outcome"] == "done"
+    bench.assert_upgraded()
+    assert (bench.host.firmware, bench.host.writes) == (FIRMWARE, 1)
+    assert bench.last["to"]["firmware"] == FIRMWARE
+    assert any("firmware %s written; the reboot activates it" % FIRMWARE in sentence for _step, sentence in bench.said)
+
+
+def test_firmware_alone():
+    bench = FirmwareOnly()
+    assert bench.run()["outcome"] == "done"
+    assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 1)
+    assert (bench.host.driver, bench.host.good, bench.host.next) == (OLD, OLD, None)
+    bench.assert_nothing_left()
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("pause", [0, 5, 300])
+def test_killed_at_every_call(kind, when, pause):
+    for at in itertools.count(1):
+        bench = kind()
+        bench.world.fate = Fate(at, "kill", when)
+        try:
+            bench.run()
+        except Killed:
+            pass
+        if not bench.world.fate.met:
+            break
+        bench.world.fate = Fate()
+        bench.wait(pause)
+        outcome = run_to_the_end(bench)
+        assert outcome["outcome"] in ("done", "up-to-date"), (at, outcome)
+        assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 1), at
+        bench.assert_nothing_left()
+    assert at > 13
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+def test_a_write_that_fails_gives_the_node_back_with_its_driver(kind):
+    bench = kind()
+    bench.host.flash_fails = True
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed" and bench.last["outcome"] == "rolled-back"
+    assert "the firmware %s could not be written: the package failed" % FIRMWARE in outcome["reason"]
+    assert (bench.host.driver, bench.host.firmware, bench.host.boots) == (OLD, OLD_FIRMWARE, 0)
+    assert not bench.cordoned and bench.labels[STATE] == "upgrade-failed"
+    # A repeated run does not write again, unless it is asked to.
+    bench.host.flash_fails = False
+    assert bench.run(run="run-2", clear_halt=True)["outcome"] != "done" and bench.host.writes == 1
+    bench.world.slots()
+    assert bench.host.firmware == OLD_FIRMWARE
+
+
+def test_firmware_that_does_not_take_effect():
+    bench = FirmwareBench()
+    bench.host.ignores_flash = True
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed" and bench.last["outcome"] == "rolled-back"
+    assert "run the firmware %s, not %s, which was written before the reboot" % (OLD_FIRMWARE, FIRMWARE) in outcome["reason"]
+    assert (bench.host.driver, bench.host.writes) == (OLD, 1)
+
+
+def test_power_loss_while_it_is_written():
+    bench = FirmwareBench()
+    begins = bench.host.flash_begins
+
+    def lose_power():
+        begins()
+        bench.world.clock.at(2.0, bench.host.go_down)
+
+    bench.host.flash_begins = lose_power
+    outcome = bench.run()
+    assert bench.last["outcome"] == "rolled-back" and "the host went down while the firmware was written" in outcome["reason"]
+    assert (bench.host.driver, bench.host.firmware, bench.host.writes) == (OLD, OLD_FIRMWARE, 1)
+    assert not bench.cordoned
+
+
+def test_processes_that_appear_before_the_write_keep_it_from_beginning():
+    bench = FirmwareBench()
+    holder = {"pid": 7, "command": "python x", "device": "davinci0"}
+    mutate = bench.world.mutate
+
+    def strike(what, effect, api):
+        if what.startswith("firmware"):
+            bench.host.holders = [holder]
+        return mutate(what, effect, api)
+
+    bench.world.mutate = strike
+    outcome = bench.run()
+    assert bench.last["outcome"] == "rolled-back" and "python x (pid 7, davinci0)" in outcome["reason"]
+    assert bench.host.writes == 0 and not bench.cordoned
