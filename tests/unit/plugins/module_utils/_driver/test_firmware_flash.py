@@ -86,7 +86,13 @@ def npu_host(host, monkeypatch):
     host.write(directory + "firmware/version.info", "Version=%s\ncompatible_version_drv=[25.5,25.5.]\n" % NEW)
     manifest = host.json(directory + "manifest.json")
     digest = hashlib.sha256(FIRMWARE.encode()).hexdigest()
-    manifest["firmware"] = {"version": NEW, "drivers": ["25.5"], "package": PACKAGE, "sha256": digest}
+    manifest["firmware"] = {
+        "version": NEW,
+        "drivers": ["25.5"],
+        "package": PACKAGE,
+        "size": len(FIRMWARE),
+        "sha256": digest,
+    }
     host.write(directory + "manifest.json", json.dumps(manifest))
     host.package = path
     run_firmware(host, OLD)
