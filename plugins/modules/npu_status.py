@@ -147,7 +147,7 @@ rollouts:
       description: The revision that worked before, and that is restored if the new pods do not work.
       type: str
     updated:
-      description: The number of nodes whose pod is of RV(rollouts.revision), null while it is not known.
+      description: The number of nodes whose pod is of RV(rollouts[].revision), null while it is not known.
       type: int
     nodes:
       description: The number of nodes on which the component is to run.
@@ -165,7 +165,7 @@ rollouts:
     text:
       description:
         - All this as a sentence.
-        - If the annotation of the rollout cannot be read, the reason; all other fields but RV(rollouts.daemonset) are empty then.
+        - If the annotation of the rollout cannot be read, the reason; all other fields but RV(rollouts[].daemonset) are empty then.
       type: str
 table:
   description: The same as aligned lines of text.
