@@ -263,6 +263,9 @@ report:
         to:
           description: Target version of the driver.
           type: str
+        firmware:
+          description: How the plan was to change the firmware of the chips, with C(from) and C(to). Null if it was to stay.
+          type: dict
         outcome:
           description:
             - The outcome in words. One of V(upgraded), V(returned), V(rolled back), V(left half-way), V(not begun),

@@ -78,6 +78,9 @@ fleet:
     driver_loaded:
       description: Version of the loaded driver.
       type: str
+    firmware:
+      description: Version of the firmware that the chips run, with commas where they differ. Null when unknown.
+      type: str
     containerd:
       description: Version of the container runtime.
       type: str

@@ -149,6 +149,7 @@ class Row:
             "node": self.node_name,
             "from": self.before,
             "to": self.after,
+            "firmware": self.planned.get("firmware"),
             "outcome": self.outcome,
             "status": SKIPPED if self.check_mode else _STATUS.get(self.outcome, FAILED),
             "reason": self.reason,

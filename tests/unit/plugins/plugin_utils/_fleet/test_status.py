@@ -56,6 +56,10 @@ def state(*args, **kwargs):
     return result["state"], result["reason"]
 
 
+def test_the_firmware_of_the_chips_is_told():
+    assert row(host(validation=dict(VALID, firmware_version="7.8.0.6.201")))["firmware"] == "7.8.0.6.201"
+
+
 def test_ready():
     result = row()
     assert fleet_status.healthy(result)
