@@ -14,6 +14,18 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import R
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 REPLICAS, SUSPEND = ("spec", "replicas"), ("spec", "suspend")
+_RUN_POLICY = ("spec", "runPolicy", "suspend")
+# Custom resources whose controllers end all pods when this is true, by (group, kind). Some can be scaled as well, but then only
+# one of their roles stops. From the API references of Kubeflow Trainer and Training Operator 1.7, KubeRay 1.1 and JobSet.
+_SUSPENDED = {
+    **{("kubeflow.org", kind): _RUN_POLICY for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")},
+    ("trainer.kubeflow.org", "TrainJob"): SUSPEND,
+    ("ray.io", "RayCluster"): SUSPEND,
+    ("ray.io", "RayJob"): SUSPEND,
+    ("jobset.x-k8s.io", "JobSet"): SUSPEND,
+}
+# Of Jobs of any kind: the conditions that say that they have ended.
+_ENDED = ("Complete", "Completed", "Failed", "Succeeded")
 
 # All groups with all they serve in one answer; servers before 1.27 give the plain list of groups instead.
 _ALL_AT_ONCE = ",".join(
@@ -103,7 +115,7 @@ def _described(group: str, version: Object) -> Iterator[Kind]:
         name = (entry.get("responseKind") or {}).get("kind")
         if name and "list" in (entry.get("verbs") or ()):
             namespaced = entry.get("scope") == "Namespaced"
-            yield Kind(group, version["version"], entry["resource"], name, namespaced, "scale" in subresources)
+            yield _custom(group, version["version"], entry["resource"], name, namespaced, "scale" in subresources)
 
 
 def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
@@ -117,7 +129,14 @@ def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
     for entry in found.get("resources") or []:
         if "/" not in entry["name"] and "list" in (entry.get("verbs") or ()):
             scales = entry["name"] + "/scale" in names
-            yield Kind(group["name"], preferred["version"], entry["name"], entry["kind"], entry["namespaced"], scales)
+            yield _custom(group["name"], preferred["version"], entry["name"], entry["kind"], entry["namespaced"], scales)
+
+
+def _custom(group: str, version: str, plural: str, name: str, namespaced: bool, scales: bool) -> Kind:
+    field = _SUSPENDED.get((group, name))
+    if field is None:
+        return Kind(group, version, plural, name, namespaced, scales)
+    return Kind(group, version, plural, name, namespaced, field=field, off=True)
 
 
 def stopping(kinds: dict[tuple[str, str], Kind]) -> list[Kind]:
@@ -187,9 +206,13 @@ class Workload:
 
     @property
     def over(self) -> bool:
-        """Whether it is a Job that has ended."""
-        conditions = (self.item.get("status") or {}).get("conditions") if self.kind == JOB else None
-        return any(entry["type"] in ("Complete", "Failed") and entry["status"] == "True" for entry in conditions or [])
+        """Whether it is a Job of some kind that has ended."""
+        if self.kind.off is not True or self.kind == CRON_JOB:
+            return False
+        status = self.item.get("status") or {}
+        if status.get("jobDeploymentStatus") in ("Complete", "Failed"):  # of a RayJob
+            return True
+        return any(entry.get("type") in _ENDED and entry.get("status") == "True" for entry in status.get("conditions") or [])
 
     def still_running(self) -> int:
         """How many pods it says it has, as far as it has noticed its last change; 0 where it says nothing."""

@@ -18,6 +18,8 @@ CUSTOM = (
     ("ml.example", "gangs", "Gang", True),
     ("ml.example", "sets", "Set", False),
 )
+# Custom resources that are suspended; the first can be scaled as well.
+SUSPENDED = (("kubeflow.org", "pytorchjobs", "PyTorchJob", True), ("ray.io", "rayjobs", "RayJob", False))
 BUILT_IN = {
     "Deployment": "/apis/apps/v1/%s/deployments",
     "StatefulSet": "/apis/apps/v1/%s/statefulsets",
@@ -29,9 +31,12 @@ BUILT_IN = {
     "Fleet": "/apis/ml.example/v1/%s/fleets",
     "Gang": "/apis/ml.example/v1/%s/gangs",
     "Set": "/apis/ml.example/v1/%s/sets",
+    "PyTorchJob": "/apis/kubeflow.org/v1/%s/pytorchjobs",
+    "RayJob": "/apis/ray.io/v1/%s/rayjobs",
 }
 _API_VERSION = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1",
-                "CronJob": "batch/v1", "Fleet": "ml.example/v1", "Gang": "ml.example/v1", "Set": "ml.example/v1"}  # fmt: skip
+                "CronJob": "batch/v1", "Fleet": "ml.example/v1", "Gang": "ml.example/v1", "Set": "ml.example/v1",
+                "PyTorchJob": "kubeflow.org/v1", "RayJob": "ray.io/v1"}  # fmt: skip
 
 
 def template(npus=1, init=0, labels=None, resource=NPU):
@@ -51,7 +56,7 @@ def made(kind, name="x", owner=None, namespace="train", pods=None, status=None, 
         spec["jobTemplate"] = {"spec": {"template": pods}}
     elif kind == "Pod":
         spec.update(pods["spec"], nodeName="a")
-    elif kind not in ("Gang", "Set"):
+    elif kind not in ("Gang", "Set", "PyTorchJob", "RayJob"):
         spec["template"] = pods
     metadata = {"name": name, "namespace": namespace, "uid": "uid-%s-%s" % (kind, name), "labels": {"team": "t"}}
     if owner:
@@ -119,12 +124,15 @@ class WorkloadApi(ApiServer):
         return found
 
     def _groups(self):
-        resources = [
-            {"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
-             "verbs": ["get", "list", "patch"], "subresources": [{"subresource": "scale"}] if scale else []}
-            for _group, plural, kind, scale in self.custom]  # fmt: skip
-        groups = [{"metadata": {"name": "ml.example"}, "versions": [{"version": "v1", "resources": resources}]}]
-        return {"kind": "APIGroupDiscoveryList", "items": groups if self.custom else []}
+        resources = {}
+        for group, plural, kind, scale in self.custom:
+            resources.setdefault(group, []).append(
+                {"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
+                 "verbs": ["get", "list", "patch"], "subresources": [{"subresource": "scale"}] if scale else []})  # fmt: skip
+        groups = [
+            {"metadata": {"name": group}, "versions": [{"version": "v1", "resources": found}]} for group, found in resources.items()
+        ]
+        return {"kind": "APIGroupDiscoveryList", "items": groups}
 
     def _plain_groups(self):
         version = {"groupVersion": "ml.example/v1", "version": "v1"}

@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
 from support.kube.stub import WEBHOOK_DOWN, node
-from support.kube.workload_stub import CUSTOM, NPU, WorkloadApi, made, template
+from support.kube.workload_stub import BUILT_IN, CUSTOM, NPU, SUSPENDED, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -119,6 +119,41 @@ def test_one_of_each_kind(api, aggregated):
     assert len(result["restored"]) == len(KINDS) and not result["left"] and not result["problem"]
     assert api.everything() == before
     assert "suspend" not in api.get("CronJob")["spec"]
+
+
+def suspendable(kind, **status):
+    """A job of a training framework, with a pod."""
+    job = made(kind, runPolicy={"cleanPodPolicy": "None"}, pytorchReplicaSpecs={"Worker": {"replicas": 2}}, status=status)
+    return job, made("Pod", owner=(kind, "x"))
+
+
+def test_jobs_of_training_frameworks_are_suspended_not_scaled(api):
+    """To scale a PyTorchJob would stop its workers and leave its master."""
+    api.custom = CUSTOM + SUSPENDED
+    for kind in ("PyTorchJob", "RayJob"):
+        api.add(*suspendable(kind))
+        api.objects[BUILT_IN["Pod"] % "namespaces/train"]["of-" + kind] = api.objects[BUILT_IN["Pod"] % "namespaces/train"].pop("x")
+    before = api.everything()
+    assert names(park(api)["parked"]) == ["PyTorchJob.kubeflow.org train/x", "RayJob.ray.io train/x"]
+    assert api.get("PyTorchJob")["spec"]["runPolicy"] == {"cleanPodPolicy": "None", "suspend": True}
+    assert api.get("PyTorchJob")["spec"]["pytorchReplicaSpecs"] == {"Worker": {"replicas": 2}}
+    assert api.get("RayJob")["spec"]["suspend"] is True
+    result = restore(api)
+    assert len(result["restored"]) == 2 and api.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("PyTorchJob", {"conditions": [{"type": "Succeeded", "status": "True"}]}),
+        ("PyTorchJob", {"conditions": [{"type": "Failed", "status": "True"}]}),
+        ("RayJob", {"jobDeploymentStatus": "Complete"}),
+    ],
+)
+def test_jobs_of_training_frameworks_that_have_ended_are_left_alone(api, kind, status):
+    api.custom = CUSTOM + SUSPENDED
+    api.add(*suspendable(kind, **status))
+    assert park(api)["parked"] == []
 
 
 @pytest.mark.parametrize(
