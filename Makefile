@@ -6,7 +6,7 @@
 # NPU_LAB=1..99 chooses another lab than the checkout's own.
 
 .DEFAULT_GOAL := help
-CHECKS := unit sanity node-agent python38 simulate lint build docs-lint ee ansible-newest
+CHECKS := unit sanity node-agent lab-sim python38 simulate lint build docs-lint ee ansible-newest
 .PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
@@ -36,6 +36,7 @@ $(CHECKS): venv
 
 unit: ## test the library and the boot scripts, without a lab
 node-agent: ## test the node agent
+lab-sim: ## test the simulated hardware of the lab
 python38: ## test what runs on hosts, with Python 3.8
 sanity: ## run ansible-test sanity
 simulate: ## simulate fleets and their mishaps: SEEDS=100000 many, SEED=1 tells one as a story

@@ -45,6 +45,12 @@ def node_agent(session: nox.Session) -> None:
     run(session, "dev/node-agent", f"--junitxml={RESULTS}/node-agent.xml")
 
 
+@nox.session(name="lab-sim")
+def lab_sim(session: nox.Session) -> None:
+    """The tests of the lab's simulated hardware."""
+    run(session, "dev/lab-sim")
+
+
 @nox.session
 def python38(session: nox.Session) -> None:
     """What runs on hosts, with Python 3.8."""
