@@ -51,8 +51,19 @@ def supports(drivers, driver):
 
 
 def drivers_of(info):
-    """The value of compatible_version_drv in a version.info, such as ``[23.0.0,23.0.0.],[25.0,25.0.]``, as ["23.0.0", "25.0"]."""
-    return prefixes(info.get("compatible_version_drv", ""))
+    """The value of compatible_version_drv in a version.info, such as ``[23.0.0,23.0.0.],[25.0,25.0.]``, as ["23.0.0", "25.0"].
+
+    Raises NpuError if there is a value without any version: nothing declared would mean that any driver is right.
+    """
+    return declared(info.get("compatible_version_drv", ""))
+
+
+def declared(text):
+    """``prefixes(text)``; raises NpuError if there is something else in it."""
+    found = prefixes(text)
+    if not found and text.strip(" []\t,"):
+        raise NpuError("The drivers that the firmware works with are not a list of versions: %s" % printable(text[:200]))
+    return found
 
 
 def prefixes(text):

@@ -55,7 +55,7 @@ class Flash:
         last = flash_state.view(self.boot_id, self.fs) or {}
         stored = flash_state.stored(self.fs) or {}
         here = last.get("boot_id") == self.boot_id
-        begun = not (here and stored["state"] == WRITING and flash_state.never_began(self.fs))
+        begun = not (here and stored.get("state") == WRITING and flash_state.never_began(self.fs))
         if last.get("state") == WRITING:
             if last["sha256"] != self.sha256:
                 raise NpuError("The firmware %s is being written into the chips: wait until that ends" % last["version"])
@@ -68,7 +68,9 @@ class Flash:
         elif running == [self.firmware.version]:
             return None
         problem = self._problem(last, here) if begun else None
-        if problem and not self.again:
+        # A request may be repeated, by a connection that ended or by another attempt of the same maintenance.
+        asked = self.again and (last.get("generation") or 0) < self.generation
+        if problem and not asked:
             raise NpuError(
                 "The firmware %s is not written again: %s. A write that was cut off may have damaged a chip: check npu-smi info "
                 "and %s on the host. To write it again: -e npu_upgrade_retry=true" % (self.firmware.version, problem, LOG)
@@ -151,19 +153,24 @@ class Flash:
         result = host_command.run(argv, 20)
         if result.rc == 0:
             return
+        if result.rc is None:
+            # systemd may start it still.
+            raise NpuError("It is not known whether the firmware is being written: systemd-run did not respond within 20 s")
         if before is None:
             remove_file(self.fs + STATE)
         else:
             flash_state.save(before, self.fs)
-        raise NpuError("The firmware was not written: systemd-run: %s" % (result.text or "no response within 20 s"))
+        raise NpuError("The firmware was not written: systemd-run: %s" % (result.text or "no output"))
 
     def _wait(self, deadline):
         while True:
             now = flash_state.view(self.boot_id, self.fs) or {}
             if now.get("state") != WRITING:
                 with trial_boot.alone(self.fs):
-                    # Only in this boot does systemd know how it ended.
-                    flash_state.save(now, self.fs)
+                    # Only in this boot does systemd know how it ended. A later run may have begun anew meanwhile.
+                    now = flash_state.view(self.boot_id, self.fs) or {}
+                    if now.get("state") not in (None, WRITING):
+                        flash_state.save(now, self.fs)
             if now.get("state") != WRITING or time.monotonic() >= deadline:
                 return {"state": now.get("state"), "told": now.get("reason")}
             time.sleep(_LOOK)

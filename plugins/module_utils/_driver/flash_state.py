@@ -49,6 +49,10 @@ def view(boot_id, fs=""):
     """The last write as it is now, in the boot ``boot_id``, or None if there was none. Changes nothing."""
     found = stored(fs)
     if found is None or found["state"] != WRITING:
+        # The file may be damaged, or somebody has removed it: what runs counts.
+        if os.path.lexists(fs + LOG) and _runs(systemd.show(UNIT, "ActiveState", "SubState")):
+            known = found or dict.fromkeys(_FIELDS)
+            return dict(known, state=WRITING, reason=None, boot_id=boot_id, version=known["version"] or "unknown")
         return found
     if found["boot_id"] != boot_id:
         return dict(found, state=FAILED, reason="the host went down while the firmware %s was written" % found["version"])
@@ -66,17 +70,25 @@ def save(found, fs=""):
     write_atomic(fs + STATE, json.dumps({key: found.get(key) for key in _FIELDS}, sort_keys=True) + "\n", 0o644)
 
 
+def _runs(unit):
+    active = unit.get("ActiveState")
+    return active in ("activating", "deactivating") or (active, unit.get("SubState")) == ("active", "running")
+
+
 def _of_unit(fs):
     """{state, reason} of the package that was started in this boot."""
     unit = systemd.show(UNIT, "ActiveState", "SubState", "ExecMainStatus", "Result")
     active, sub, status = unit.get("ActiveState"), unit.get("SubState"), unit.get("ExecMainStatus", "")
-    if active in ("activating", "deactivating") or (active, sub) == ("active", "running"):
+    # It has started something in this boot, so a systemd that does not answer is busy: nothing has ended for that.
+    if active is None or _runs(unit):
         return {"state": WRITING, "reason": None}
     ended = (active, sub) == ("active", "exited") or (active == "failed" and unit.get("Result") == "exit-code")
     code = int(status) if ended and status.isdigit() else None
     if code in _SUCCESS:
         return {"state": WRITTEN, "reason": None}
-    if code in _TIMED_OUT:
+    # timeout(1) ends itself by the signal with which it had to kill the package.
+    killed = active == "failed" and unit.get("Result") == "signal" and status == "9"
+    if killed or code in _TIMED_OUT:
         why = "the package did not end within %d s and was stopped" % LIMIT
     elif code is None:
         why = "it is not known how the package ended (%s is %s)" % (UNIT, active or "unknown")

@@ -75,6 +75,7 @@ class Stager:
         self.ctr = ctr
         self.size = None
         self.release = None
+        self.annotations = {}
 
     def reason(self):
         """Why something has to be staged, as a sentence, or None. Queries the registry only if necessary."""
@@ -106,7 +107,8 @@ class Stager:
         """Raise NpuError for all problems that can be detected before the pull. Sets ``size``: bytes to pull."""
         manifest = self.client.image(self.reference.repository, self.digest, self.machine)[1]
         self.size = sum(layer["size"] for layer in manifest["layers"])
-        built_for = (manifest.get("annotations") or {}).get("npuops.ascend/kernel")
+        self.annotations = manifest.get("annotations") or {}
+        built_for = self.annotations.get("npuops.ascend/kernel")
         if built_for and built_for != self.kernel:
             raise NpuError(
                 "%s was built for kernel %s, but this host runs %s" % (self.reference, printable(built_for), self.kernel),
@@ -161,6 +163,7 @@ class Stager:
         tree = driver_tree.find(top, self.path)
         found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
         package = firmware.find(top)
+        _check_declared(self.reference, self.annotations, package)
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
         target = os.path.join(directory, "driver")
@@ -191,6 +194,26 @@ class Stager:
         }
         self.layout.commit(directory, name, manifest)
         return name
+
+
+def _check_declared(reference, annotations, package):
+    """Raise NpuError if the image has other firmware than its annotations say, by which the plan has judged."""
+    version = annotations.get(firmware.ANNOTATION_VERSION)
+    if version is None:
+        return
+    drivers = firmware.prefixes(str(annotations.get(firmware.ANNOTATION_DRIVERS) or ""))
+    if package is None or (package.version, package.drivers) != (version, drivers):
+        raise NpuError(
+            "The annotations of %s declare the firmware %s for drivers %s, but it has %s for %s. Build the image with "
+            "npuops.ascend.build_driver_image"
+            % (
+                reference,
+                printable(str(version)),
+                ", ".join(drivers) or "any",
+                package.version if package else "none",
+                (", ".join(package.drivers) if package else "") or "any",
+            )
+        )
 
 
 def _copy_firmware(package, top, directory):

@@ -399,7 +399,9 @@ class Cycle:
         That is where it came from, unless it has confirmed its own already.
         """
         view, record = self._work.known_host(self._policy.reboot_timeout), self._log.own
-        if view["good"] is not None and view["good"] == record["to"].get("release"):
+        # Where only firmware changes, the release was confirmed before, and going on would write it.
+        pending = record["step"] == maintenance_record.REBOOT and record["to"].get("firmware")
+        if view["good"] is not None and view["good"] == record["to"].get("release") and not pending:
             self._ends_as_begun = True
             return None
         self._work.say("the %s to %s is withdrawn: rolls back" % (record["reason"], record["to"].get("version")))
@@ -443,6 +445,8 @@ class Cycle:
             view = self._work.known_host()
             if maintenance_host_side.is_writing(view):
                 view = self._work.host.wait_firmware()
+                if maintenance_host_side.is_writing(view):
+                    raise NpuError("The firmware is still being written into the chips of the host")
             if turned or view["next"]:
                 # Its reboot may be on its way, or that of a run that wakes up: it shall try nothing.
                 self._work.host.withdrawn(record["generation"])

@@ -11,8 +11,8 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware import (
     ANNOTATION_DRIVERS,
     ANNOTATION_VERSION,
+    declared,
     is_version,
-    prefixes,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
@@ -124,7 +124,7 @@ def firmware(reference_text: str, digest: str, config: dict[str, Any], machine: 
             "the annotation %s of %s is not a version: %s" % (ANNOTATION_VERSION, reference_text, printable(str(version)))
         )
     drivers = told.get(ANNOTATION_DRIVERS)
-    return {"version": version, "drivers": prefixes(drivers) if isinstance(drivers, str) else []}
+    return {"version": version, "drivers": declared(drivers) if isinstance(drivers, str) else []}
 
 
 def _client(reference: Reference, config: dict[str, Any]) -> RegistryClient:

@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import ON_TRIAL
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
 
@@ -107,6 +108,24 @@ def check(entry: PlannedNode, target: dict[str, Any], settings: RolloutSettings)
         "firmware %s -> %s%s: written after the drain, in use after the reboot, and kept if the driver returns to %s"
         % (change["from"], new, " (older)" if older else "", entry.loaded_version)
     )
+
+
+def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
+    """A maintenance that goes on is not blocked; but without the checks of a new one, it gets the driver alone."""
+    target, change = entry.target, entry.firmware
+    # Without an image it is the target of a record, which was checked.
+    if change is None or not target or not target.get("image") or not target.get("firmware"):
+        return
+    reasons = entry.reasons
+    entry.reasons = []
+    check(entry, target, settings)
+    problems, entry.reasons = entry.reasons, reasons
+    if entry.verdict == ON_TRIAL and entry.loaded_release == target["release"]:
+        problems.append("its driver is on trial already; another run writes it")
+    if problems:
+        entry.notes.append("the firmware of its chips stays for now: %s" % "; ".join(problems))
+        del target["firmware"]
+        entry.brings = None
 
 
 def _check_way_back(entry: PlannedNode, target: dict[str, Any], new: str, drivers: list[str]) -> None:

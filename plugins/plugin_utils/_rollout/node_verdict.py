@@ -53,6 +53,8 @@ def judge(
     settled = _settled(entry, settings, lookups.now, wave, holders)
     if settled is not None:
         entry.verdict = settled
+        if settled in (IN_FLIGHT, ON_TRIAL):
+            rollout_firmware.keep_unless_possible(entry, settings)
         return
     if settings.reason == maintenance_record.ROLLBACK_REASON:
         problem = (

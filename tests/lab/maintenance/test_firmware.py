@@ -10,7 +10,7 @@ import json
 import pytest
 
 from support.lab.observer import LAST, STATE
-from support.lab.rollout import TAKEOVER, make_driver, proof, run, upgrade, version_of, watch
+from support.lab.rollout import TAKEOVER, make_driver, proof, reset, run, upgrade, version_of, watch
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
@@ -26,7 +26,10 @@ STATE_FILES = "/var/lib/npuops/firmware /var/lib/npuops/firmware.log"
 def images(lab, installed):
     make_driver(lab, DRIVER, firmware=FIRMWARE)
     yield
+    # Other tests choose between the drivers that the lab has from the start.
+    reset(lab)
     as_new(lab)
+    upgrade(lab, f"--limit={NODE}", npu_driver_version="25.5.0")
 
 
 @pytest.fixture

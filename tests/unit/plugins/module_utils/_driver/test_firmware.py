@@ -83,3 +83,9 @@ def test_an_image_without_firmware(tmp_path):
 )
 def test_a_manifest_without_firmware_or_with_a_damaged_one(manifest):
     assert firmware.of_manifest(manifest) == {}
+
+
+@pytest.mark.parametrize("text", ["[24.1~25.5]", "(24.1|25.0)", "[>=25]"])
+def test_a_declaration_that_nobody_understands_is_not_taken_for_none(text):
+    with pytest.raises(NpuError, match="are not a list of versions"):
+        firmware.drivers_of({"compatible_version_drv": text})

@@ -283,3 +283,51 @@ def test_a_state_that_cannot_be_read_is_none(npu_host, text):
     npu_host.write(flash_state.STATE, text)
     assert flash_state.view("boot-1", npu_host.fs) is None
     assert flash(npu_host).write(20)["state"] == "written"
+
+
+def test_systemd_that_does_not_answer_ends_no_write(npu_host, monkeypatch):
+    npu_host.set("hold")
+    flash(npu_host).write(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(flash_state.systemd, "show", lambda *_args: {})
+        assert flash(npu_host).write(0)["state"] == "writing"
+    assert flash_state.stored(npu_host.fs)["state"] == "writing"
+    npu_host.unset("hold")
+
+
+def test_a_package_that_runs_is_not_stopped_whatever_the_state_file_says(npu_host):
+    npu_host.set("hold")
+    flash(npu_host).write(0)
+    os.unlink(npu_host.fs + flash_state.STATE)
+    with pytest.raises(NpuError, match="is being written"):
+        flash(npu_host, generation=4, again=True).write(0)
+    with pytest.raises(NpuError, match="is being written"):
+        trial_boot.reboot_reason(ROOT, "boot-1", 4, fs=npu_host.fs)
+    assert len(writes(npu_host)) == 1
+    npu_host.unset("hold")
+
+
+def test_a_request_that_is_repeated_does_not_write_again(npu_host):
+    """The connection ended before the answer came."""
+    npu_host.set("package-fails", "1")
+    flash(npu_host, generation=5, again=True).write(20)
+    with pytest.raises(NpuError, match="is not written again"):
+        flash(npu_host, generation=5, again=True).write(20)
+    assert len(writes(npu_host)) == 1
+
+
+def test_a_start_whose_end_is_unknown_stays_on_disk(npu_host, monkeypatch):
+    run = firmware_flash.host_command.run
+
+    def slow(argv, timeout, **kwargs):
+        result = run(argv, timeout, **kwargs)
+        if argv[0] == "systemd-run":
+            result.rc = None
+        return result
+
+    npu_host.set("hold")
+    monkeypatch.setattr(firmware_flash.host_command, "run", slow)
+    with pytest.raises(NpuError):
+        flash(npu_host).write(0)
+    assert state(npu_host) == "writing"
+    npu_host.unset("hold")

@@ -231,6 +231,32 @@ def test_firmware_becomes_part_of_the_release(host, basic, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("version", "drivers", "fits"),
+    [
+        ("7.8.0.7.220", "25.0,25.5", True),
+        ("7.8.0.7.220", "25.5", False),
+        ("7.8.0.9.1", "25.5", False),
+    ],
+)
+def test_an_image_must_have_the_firmware_that_it_declares(host, basic, tmp_path, version, drivers, fits):
+    """By the annotations, the plan has judged."""
+    told = {"npuops.ascend/firmware-version": version, "npuops.ascend/firmware-drivers": drivers}
+    publish(basic, tmp_path, add_firmware, annotations=told)
+    if fits:
+        assert host.stage(basic)
+        return
+    with pytest.raises(NpuError, match="declare the firmware %s for drivers %s, but it has 7.8.0.7.220" % (version, drivers)):
+        host.stage(basic)
+    assert host.stager(basic).layout.releases() == []
+
+
+def test_an_image_that_declares_firmware_and_has_none(host, basic, tmp_path):
+    publish(basic, tmp_path, annotations={"npuops.ascend/firmware-version": "7.8.0.7.220"})
+    with pytest.raises(NpuError, match="declare the firmware 7.8.0.7.220 for drivers any, but it has none for any"):
+        host.stage(basic)
+
+
+@pytest.mark.parametrize(
     ("change", "text"),
     [
         (lambda tree: add_firmware(tree, None), "exactly one firmware package .*, but has none"),

@@ -27,7 +27,7 @@ class FirmwareBench(Bench):
 
     def _queued(self, *_request):
         # The pods are gone, and nothing is being written.
-        assert self.pods.npu == 0 and self.host.written["state"] != "writing"
+        assert self.pods.npu == 0 and (self.host.written or {}).get("state") != "writing"
         self.world.clock.at(1.0, self.host.go_down)
 
     def run(self, run="run-1", until="done", order=None, **policy):
@@ -142,3 +142,21 @@ def test_processes_that_appear_before_the_write_keep_it_from_beginning():
     outcome = bench.run()
     assert bench.last["outcome"] == "rolled-back" and "python x (pid 7, davinci0)" in outcome["reason"]
     assert bench.host.writes == 0 and not bench.cordoned
+
+
+def test_a_rollback_that_takes_over_writes_no_firmware():
+    for at in itertools.count(1):
+        bench = FirmwareOnly()
+        bench.world.fate = Fate(at, "kill", "before")
+        try:
+            bench.run()
+        except Killed:
+            pass
+        if not bench.world.fate.met:
+            break
+        before = bench.host.writes
+        bench.world.fate = Fate()
+        bench.wait(3000)
+        back = {"version": OLD.split("-")[0], "release": OLD}
+        Bench.run(bench, "run-2", "done", {"target": back, "reason": "rollback"})
+        assert bench.host.writes == before, at

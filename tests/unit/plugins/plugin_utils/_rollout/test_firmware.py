@@ -166,3 +166,11 @@ def test_a_rollback_leaves_the_firmware():
     previous = dict(staged(brings={"version": BROUGHT, "drivers": []}), previous=NEW_RELEASE)
     entry = only(runs(upgrade=previous), reason="rollback")
     assert entry.result()["firmware"] is None
+
+
+def test_a_trial_that_is_adopted_gets_no_firmware_that_nobody_has_checked():
+    adopted = runs(upgrade=dict(staged(["7.0.0", "7.8.0.6"]), trial=NEW_RELEASE))
+    adopted["facts"]["driver"]["good"] = OLD_RELEASE
+    entry = only(adopted, **image(drivers=["99.9"]))
+    assert entry.verdict == "on-trial" and "firmware" not in entry.target
+    assert any("the firmware of its chips stays for now" in note and "99.9" in note for note in entry.notes)
