@@ -47,6 +47,11 @@ FAULTS = {
     "flash-fails": Fault("writing firmware to the flash of a chip fails; what it had stays", (("CHIP", CHIP, "0"),)),
     "slow-flash": Fault("writing the flash of each chip takes SECONDS", (("SECONDS", NUMBER, "30"),)),
     "flash-ignored": Fault("a chip does not take the firmware in its flash when it is switched on", (("CHIP", CHIP, "0"),)),
+    "vnpu-create-fails": Fault(
+        "creating a virtual NPU on a chip fails; with LEFT leftover, it is there and holds its cores all the same",
+        (("CHIP", CHIP, "0"), ("LEFT", "clean|leftover", "clean")),
+    ),
+    "vnpu-held": Fault("a container uses these virtual NPUs: they cannot be destroyed", (("IDS", r"\d+(,\d+)*", "100"),)),
     "slow-boot": Fault("the next boots take SECONDS longer", (("SECONDS", NUMBER, "60"),)),
     "hang": Fault("loading the driver freezes the node, until lab/power cycles it"),
     "no-return": Fault("the node does not come back from its next reboot, until it is cleared"),

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define PORT "6629"
@@ -193,6 +194,62 @@ static void read_chip(struct hal_state *state, char *line)
     }
 }
 
+static void read_parts(struct hal_parts *parts, const char *line)
+{
+    const char *from = strstr(line, "cores=");
+
+    if (from) {
+        sscanf(from, "cores=%d memory=%d aicpu=%d vpc=%d venc=%d vdec=%d jpegd=%d jpege=%d", &parts->cores, &parts->memory,
+               &parts->aicpu, &parts->vpc, &parts->venc, &parts->vdec, &parts->jpegd, &parts->jpege);
+    }
+}
+
+static void read_template(struct hal_state *state, const char *line)
+{
+    struct hal_template *template = &state->templates[state->template_count++];
+
+    sscanf(line, "name=%23s", template->name);
+    read_parts(&template->parts, line);
+}
+
+static void read_vnpu(struct hal_state *state, const char *line)
+{
+    struct hal_vnpu *vnpu = &state->vnpus[state->vnpu_count++];
+
+    sscanf(line, "id=%d phy=%d template=%23s group=%d used=%d", &vnpu->id, &vnpu->phy, vnpu->name, &vnpu->group, &vnpu->used);
+}
+
+int hal_control(const char *request, char *error, int size)
+{
+    const char *path = getenv("NPUSIM_CONTROL"); /* for tests */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[1024], *found;
+    size_t length = 0;
+    ssize_t got;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(error, size, "no answer");
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path ? path : "/run/npusim/control.sock");
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+        close(fd);
+        return -1;
+    }
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request)) {
+        while (length < sizeof(text) - 1 && (got = recv(fd, text + length, sizeof(text) - 1 - length, 0)) > 0) {
+            length += got;
+        }
+    }
+    close(fd);
+    text[length] = '\0';
+    found = strstr(text, "\"Error\":\"");
+    if (!found) {
+        return -1;
+    }
+    found += strlen("\"Error\":\"");
+    snprintf(error, size, "%.*s", (int)strcspn(found, "\""), found);
+    return error[0] ? -1 : 0;
+}
+
 int hal_read(const char *program, struct hal_state *state)
 {
     static char text[TEXT_SIZE];
@@ -222,6 +279,14 @@ int hal_read(const char *program, struct hal_state *state)
             strcpy_s(state->firmware, sizeof(state->firmware), value);
         } else if (strcmp(line, "chip") == 0 && state->count < HAL_MAX_CHIPS) {
             read_chip(state, value);
+        } else if (strcmp(line, "parts") == 0) {
+            read_parts(&state->parts, value);
+        } else if (strcmp(line, "template") == 0 && state->template_count < HAL_MAX_TEMPLATES) {
+            read_template(state, value);
+        } else if (strcmp(line, "vnpu") == 0 && state->vnpu_count < HAL_MAX_VNPUS) {
+            read_vnpu(state, value);
+        } else if (strcmp(line, "vnpu_recover") == 0) {
+            state->vnpu_recover = atoi(value);
         }
     }
     return state->result;

@@ -20,6 +20,7 @@ static int usage(void)
     printf("\t%-12s  %s\n", "--help", "This command's help information");
     printf("\t%-12s  %s\n", "-v", "Show npu-smi version information");
     printf("\t%-12s  %s\n", "info", "Show hardware details");
+    printf("\t%-12s  %s\n", "set", "Change the settings of the device");
     return 0;
 }
 
@@ -51,7 +52,7 @@ static int bad(const char *option)
 
 static int info(const struct hal_state *state, int argc, char **argv)
 {
-    struct question question = {NULL, -1, -1};
+    struct question question = {NULL, -1, -1, -1};
     int count;
 
     if (argc == 0) {
@@ -73,9 +74,10 @@ static int info(const struct hal_state *state, int argc, char **argv)
     for (int i = 0; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
 
-        if (strcmp(argv[i], "-t") == 0 && known_type(value)) {
+        if (strcmp(argv[i], "-t") == 0 && (known_type(value) || known_vnpu_type(value))) {
             question.type = value;
-        } else if ((strcmp(argv[i], "-i") == 0 && number(value, &question.card)) ||
+        } else if ((strcmp(argv[i], "-p") == 0 && number(value, &question.phy)) ||
+                   (strcmp(argv[i], "-i") == 0 && number(value, &question.card)) ||
                    (strcmp(argv[i], "-c") == 0 && number(value, &question.chip))) {
             continue;
         } else {
@@ -87,6 +89,9 @@ static int info(const struct hal_state *state, int argc, char **argv)
         info_usage();
         return BAD_PARAMETER;
     }
+    if (known_vnpu_type(question.type)) {
+        return print_vnpu_type(state, &question);
+    }
     if (question.card < 0) {
         printf("\nThis command must input card id.\n\n");
         return BAD_PARAMETER;
@@ -95,6 +100,37 @@ static int info(const struct hal_state *state, int argc, char **argv)
         return bad("-i");
     }
     return print_type(state, &question);
+}
+
+static int set(const struct hal_state *state, int argc, char **argv)
+{
+    struct change change = {{"", -1, -1, -1}, 0, -1, ""};
+    static const char *const known[] = {"create-vnpu", "destroy-vnpu", "vnpu-mode", "vnpu-cfg-recover"};
+
+    for (int i = 0; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+        if (strcmp(argv[i], "-t") == 0) {
+            change.of.type = value;
+        } else if (strcmp(argv[i], "-f") == 0) {
+            change.template = value;
+        } else if ((strcmp(argv[i], "-i") == 0 && number(value, &change.of.card)) ||
+                   (strcmp(argv[i], "-c") == 0 && number(value, &change.of.chip)) ||
+                   (strcmp(argv[i], "-v") == 0 && number(value, &change.vnpu)) ||
+                   (strcmp(argv[i], "-d") == 0 && number(value, &change.value))) {
+            continue;
+        } else {
+            printf("Error parameter of %s\n", argv[i]);
+            return BAD_PARAMETER;
+        }
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i], change.of.type) == 0) {
+            return set_vnpu(state, &change);
+        }
+    }
+    printf("Error parameter of -t\n");
+    return BAD_PARAMETER;
 }
 
 static int failed(int result)
@@ -118,7 +154,7 @@ static int run(int argc, char **argv)
         usage();
         return BAD_PARAMETER;
     }
-    known = strcmp(argv[1], "info") == 0 || strcmp(argv[1], "-v") == 0;
+    known = strcmp(argv[1], "info") == 0 || strcmp(argv[1], "set") == 0 || strcmp(argv[1], "-v") == 0;
     if (!known && strcmp(argv[1], "-h") != 0 && strcmp(argv[1], "--help") != 0) {
         printf("Command or option is not found.\n");
         usage();
@@ -146,6 +182,9 @@ static int run(int argc, char **argv)
     if (strcmp(argv[1], "-v") == 0) {
         printf("%s version: %s\n", TOOL_NAME, TOOL_VERSION);
         return 0;
+    }
+    if (strcmp(argv[1], "set") == 0) {
+        return set(state, argc - 2, argv + 2);
     }
     return known ? info(state, argc - 2, argv + 2) : usage();
 }

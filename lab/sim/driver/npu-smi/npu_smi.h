@@ -22,6 +22,15 @@ struct question {
     const char *type;
     int card;
     int chip;
+    int phy; /* of phyid-remap */
+};
+
+/* What `npu-smi set -t TYPE` does about virtual NPUs. */
+struct change {
+    struct question of;
+    int vnpu;             /* 0: none was named */
+    int value;            /* of -d; -1: none */
+    const char *template; /* "" without one */
 };
 
 const char *health_text(int health);
@@ -32,6 +41,9 @@ void print_list(const struct hal_state *state);
 void print_mapping(const struct hal_state *state);
 int print_type(const struct hal_state *state, const struct question *question);
 int known_type(const char *type);
+int print_vnpu_type(const struct hal_state *state, const struct question *question);
+int known_vnpu_type(const char *type);
+int set_vnpu(const struct hal_state *state, const struct change *change);
 
 /* "name : value", as all lists of npu-smi are laid out. */
 void line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));

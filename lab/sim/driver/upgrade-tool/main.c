@@ -3,16 +3,12 @@
  * SPDX-License-Identifier: GPL-3.0-or-later
  */
 /* upgrade-tool: which firmware the chips run, and writing images to their flash, one chip after the other. */
-#define _GNU_SOURCE
 #include "dcmi.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #define SYSTEM_VERSION "22.0.3" /* of the one capture; what it counts is unknown */
 
@@ -67,38 +63,10 @@ static int image_version(const char *directory, const struct hal_chip *chip, con
 /* One chip's flash. The silicon answers when it is written. Only root reaches its socket. */
 static int write_flash(int phy, const char *version)
 {
-    const char *path = getenv("NPUSIM_CONTROL"); /* for tests */
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char text[1024], *error;
-    size_t length = 0;
-    ssize_t got;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char request[128], error[128];
 
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path ? path : "/run/npusim/control.sock");
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-        perror("driver");
-        return 1;
-    }
-    length = snprintf(text, sizeof(text), "{\"Operation\":\"flash\",\"Chip\":%d,\"Version\":\"%s\"}\n", phy, version);
-    if (send(fd, text, length, MSG_NOSIGNAL) != (ssize_t)length) {
-        perror("driver");
-        close(fd);
-        return 1;
-    }
-    length = 0;
-    while (length < sizeof(text) - 1 && (got = recv(fd, text + length, sizeof(text) - 1 - length, 0)) > 0) {
-        length += got;
-    }
-    close(fd);
-    text[length] = '\0';
-    error = strstr(text, "\"Error\":\"");
-    if (!error) {
-        printf("Upgrade failed for deviceId(%d): no answer.\n", phy);
-        return 1;
-    }
-    error += strlen("\"Error\":\"");
-    *strchrnul(error, '"') = '\0';
-    if (*error) {
+    snprintf(request, sizeof(request), "{\"Operation\":\"flash\",\"Chip\":%d,\"Version\":\"%s\"}\n", phy, version);
+    if (hal_control(request, error, sizeof(error)) != 0) {
         printf("Upgrade failed for deviceId(%d): %s.\n", phy, error);
         return 1;
     }

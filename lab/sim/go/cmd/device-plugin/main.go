@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,13 +53,13 @@ func main() {
 
 func run(options options) error {
 	nodeName, hostIP := os.Getenv("NODE_NAME"), os.Getenv("HOST_IP")
-	var chips []query.Chip
+	var found query.Reply
 	var kind deviceplugin.Kind
 	limit := time.Duration(options.deviceResetTimeout) * time.Second
 	err := release.Try(limit, func() error {
 		err := library.Check()
 		if err == nil {
-			chips, kind, err = deviceplugin.Find(limit)
+			found, kind, err = deviceplugin.Find(limit)
 		}
 		if err != nil {
 			logging.Error("%v", err)
@@ -76,27 +77,41 @@ func run(options options) error {
 		return err
 	}
 	node := deviceplugin.NewNode(api, nodeName, kind)
-	var ids []string
-	for _, chip := range chips {
-		ids = append(ids, kind.IDs(chip, options.shareDevCount)...)
-	}
-	if err := node.Label(chips, ids); err != nil {
+	offers, err := kind.Offers(found, options.shareDevCount)
+	if err != nil {
 		return err
 	}
-	logging.Info("init device manager success: %d chips %s", len(chips), kind.Type)
+	var ids []string
+	for _, offer := range offers {
+		ids = append(ids, offer.IDs...)
+	}
+	if err := node.Label(found.Chips, ids); err != nil {
+		return err
+	}
+	logging.Info("init device manager success: %d chips %s", len(found.Chips), kind.Type)
 
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
 	defer cancel()
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
 
-	server := deviceplugin.NewServer(kind, ids)
+	var servers []*deviceplugin.Server
+	var serving sync.WaitGroup
+	for _, offer := range offers {
+		server := deviceplugin.NewServer(offer.Kind, offer.IDs)
+		servers = append(servers, server)
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP)
+		serving.Add(1)
+		go func() {
+			defer serving.Done()
+			server.Serve(stop, hangup, directory)
+		}()
+	}
 	pods := deviceplugin.NewPods(api, hostIP, kind)
 	if options.checkCachedPods {
 		go pods.Watch(nodeName)
 	}
-	go deviceplugin.Listen(server, node, pods, ids, time.Duration(options.listWatchPeriod)*time.Second)
-	server.Serve(stop, hangup, directory)
+	go deviceplugin.Listen(servers, node, pods, time.Duration(options.listWatchPeriod)*time.Second)
+	serving.Wait()
 	logging.Info("stop all server done")
 	return nil
 }

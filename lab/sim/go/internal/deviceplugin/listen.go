@@ -15,41 +15,54 @@ import (
 )
 
 // Find waits for chips; a driver that answers with an error is given up at once.
-func Find(limit time.Duration) ([]query.Chip, Kind, error) {
+func Find(limit time.Duration) (query.Reply, Kind, error) {
 	for waited := time.Duration(0); ; waited += 10 * time.Second {
-		chips, err := discover()
+		reply, err := discover()
 		if err != nil {
-			return nil, Kind{}, err
+			return reply, Kind{}, err
 		}
-		if len(chips) > 0 {
+		if chips := reply.Chips; len(chips) > 0 {
 			kind, known := kinds[chips[0]["family"]]
 			if !known {
-				return nil, Kind{}, fmt.Errorf("no simulation of %s", chips[0]["family"])
+				return reply, Kind{}, fmt.Errorf("no simulation of %s", chips[0]["family"])
 			}
-			return chips, kind, nil
+			return reply, kind, nil
 		}
 		if waited >= limit {
-			return nil, Kind{}, errors.New("no cards found")
+			return reply, Kind{}, errors.New("no cards found")
 		}
 		time.Sleep(10 * time.Second)
 	}
 }
 
-// Listen follows chips and pods. It does not return.
-func Listen(server *Server, node *Node, pods *Pods, ids []string, period time.Duration) {
-	health := NewHealth(server.Kind, ids)
+// Listen follows chips and pods. It does not return. What others read about the node has its whole chips only.
+func Listen(servers []*Server, node *Node, pods *Pods, period time.Duration) {
+	health := map[*Server]*Health{}
+	var ids, unhealthy []string
+	for _, server := range servers {
+		health[server] = NewHealth(server.Kind, server.ids)
+		if server.Kind.Type == node.kind.Type {
+			ids = server.ids
+		}
+	}
 	node.api.Get("/api/v1/namespaces/kube-system/configmaps/mindx-dl-fault-config") //nolint:errcheck // rarely there
 	time.Sleep(time.Second)
 	for ; ; time.Sleep(period) {
-		before := server.Unhealthy()
-		if server.SetHealth(health.Look(query.Ask(program))) {
-			report(node, before, server.Unhealthy())
+		reply := query.Ask(program)
+		for _, server := range servers {
+			before := server.Unhealthy()
+			if server.SetHealth(health[server].Look(reply)) {
+				report(node, before, server.Unhealthy())
+			}
+			if server.Kind.Type == node.kind.Type {
+				unhealthy = server.Unhealthy()
+			}
 		}
 		used, err := pods.Look()
 		if err != nil {
 			logging.Error("get pod resource failed, err: %v", err)
 		}
-		if err := node.Report(ids, server.Unhealthy(), used); err != nil {
+		if err := node.Report(ids, unhealthy, used); err != nil {
 			logging.Error("update device info failed, err: %v", err)
 		}
 	}

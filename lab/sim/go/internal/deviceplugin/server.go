@@ -162,6 +162,9 @@ func (s *Server) Allocate(_ context.Context, request *v1beta1.AllocateRequest) (
 			if !slices.Contains(s.ids, id) {
 				return nil, fmt.Errorf("plugin doesn't have device %s", id)
 			}
+			if isVirtual(id) && len(container.DevicesIds) > 1 {
+				return nil, fmt.Errorf("request more than 1 virtual device, current is %d", len(container.DevicesIds))
+			}
 		}
 	}
 	if _, err := discover(); err != nil {
@@ -179,25 +182,37 @@ func (s *Server) Allocate(_ context.Context, request *v1beta1.AllocateRequest) (
 func (s *Server) answer(ids []string) *v1beta1.ContainerAllocateResponse {
 	numbers := make([]int, 0, len(ids))
 	for _, id := range ids {
-		numbers = append(numbers, number(id))
+		numbers = append(numbers, nodeNumber(id))
 	}
 	slices.Sort(numbers)
+	virtual := len(ids) > 0 && isVirtual(ids[0])
 	if s.runtime {
 		words := make([]string, 0, len(numbers))
 		for _, n := range numbers {
 			words = append(words, strconv.Itoa(n))
 		}
+		options := ""
+		if virtual {
+			options = "VIRTUAL"
+		}
 		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{
-			"ASCEND_VISIBLE_DEVICES": strings.Join(words, ","), "ASCEND_RUNTIME_OPTIONS": ""}}
+			"ASCEND_VISIBLE_DEVICES": strings.Join(words, ","), "ASCEND_RUNTIME_OPTIONS": options}}
 	}
 	response := &v1beta1.ContainerAllocateResponse{}
-	paths := slices.Clone(s.common)
-	for _, n := range numbers {
-		paths = append(paths, "/dev/davinci"+strconv.Itoa(n))
-	}
-	for _, path := range paths {
-		spec := &v1beta1.DeviceSpec{HostPath: path, ContainerPath: path, Permissions: "rw"}
+	add := func(host, container string) {
+		spec := &v1beta1.DeviceSpec{HostPath: host, ContainerPath: container, Permissions: "rw"}
 		response.Devices = append(response.Devices, spec)
+	}
+	for _, path := range s.common {
+		add(path, path)
+	}
+	for _, n := range numbers {
+		container := "/dev/davinci" + strconv.Itoa(n)
+		host := container
+		if virtual {
+			host = "/dev/vdavinci" + strconv.Itoa(n)
+		}
+		add(host, container)
 	}
 	return response
 }

@@ -43,6 +43,9 @@ type Model struct {
 	DDR     [2]int
 	Board   string
 	AICores int
+	// What virtual NPUs are made of.
+	Parts     Parts
+	Templates []Template
 }
 
 // Chip is one chip with all its numbers: no two of them are the same thing.
@@ -55,9 +58,9 @@ type Chip struct {
 }
 
 var (
-	model910B    = &Model{"910B", "910B3", "IT21HMDC_Bin5", 1, 65536, [2]int{}, "0x60", 20}
-	model310PDuo = &Model{"310P", "310P3", "Atlas 300I Duo", 2, 0, [2]int{44278, 43693}, "0x1f", 8}
-	model310P    = &Model{"310P", "310P3", "Atlas 300I Pro", 1, 0, [2]int{21525}, "0x1e", 8}
+	model910B    = &Model{"910B", "910B3", "IT21HMDC_Bin5", 1, 65536, [2]int{}, "0x60", 20, parts910B, templates910B}
+	model310PDuo = &Model{"310P", "310P3", "Atlas 300I Duo", 2, 0, [2]int{44278, 43693}, "0x1f", 8, parts310P48G, templates310P48G}
+	model310P    = &Model{"310P", "310P3", "Atlas 300I Pro", 1, 0, [2]int{21525}, "0x1e", 8, parts310P24G, templates310P24G}
 )
 
 // ModelOf says what is on a function; an unknown device is an error of the lab.

@@ -34,6 +34,7 @@ type Reply struct {
 	Firmware string
 	Values   map[string]string
 	Chips    []Chip
+	VNPUs    []Chip // the virtual NPUs of all chips; see silicon.vnpuLines
 }
 
 // Chip is one chip's values by name; see silicon.chipLine.
@@ -75,6 +76,8 @@ func parse(text string) Reply {
 			reply.Firmware = rest
 		case "chip":
 			reply.Chips = append(reply.Chips, fields(rest))
+		case "vnpu":
+			reply.VNPUs = append(reply.VNPUs, fields(rest))
 		case "end":
 			complete = true
 		default:

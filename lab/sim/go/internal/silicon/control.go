@@ -18,11 +18,16 @@ import (
 const Socket = Run + "/control.sock"
 
 type request struct {
-	Operation string // load, unload, modules, flash or factory
+	Operation string // load, unload, modules, flash, factory, create-vnpu, destroy-vnpu or vnpu-cfg-recover
 	Module    kmod.Info
 	// Of flash: which chip's. Of flash and factory: the firmware.
 	Chip    int
 	Version string
+	// Of create-vnpu and destroy-vnpu, whose chip is Chip.
+	VNPU     int
+	Template string
+	// Of vnpu-cfg-recover.
+	On bool
 }
 
 type response struct {
@@ -71,6 +76,12 @@ func (s *Silicon) control(connection net.Conn) {
 		connection.SetDeadline(time.Now().Add(10 * time.Second))
 	case "factory":
 		err = s.Factory(r.Version)
+	case "create-vnpu":
+		err = s.CreateVNPU(r.Chip, r.Template, r.VNPU)
+	case "destroy-vnpu":
+		err = s.DestroyVNPU(r.Chip, r.VNPU)
+	case "vnpu-cfg-recover":
+		err = s.SetRecover(r.On)
 	}
 	if err != nil {
 		answer.Error = err.Error()

@@ -33,6 +33,8 @@ const ownerAfter = time.Second
 func (s *Silicon) showDevices(broken faults.Set) {
 	wanted := s.wantedDevices(broken)
 	old, _ := filepath.Glob(filepath.Join(s.dev, "davinci[0-9]*"))
+	virtual, _ := filepath.Glob(filepath.Join(s.dev, "vdavinci[0-9]*"))
+	old = append(old, virtual...)
 	for _, name := range shared {
 		old = append(old, filepath.Join(s.dev, name))
 	}
@@ -65,6 +67,11 @@ func (s *Silicon) wantedDevices(broken faults.Set) map[string]int {
 			wanted["davinci"+strconv.Itoa(chip.Phy)] = numbers[0]<<8 | chip.Phy
 		}
 	}
+	if !s.dead() {
+		for name, minor := range s.vnpuDevices() {
+			wanted[name] = numbers[len(shared)+1]<<8 | minor
+		}
+	}
 	return wanted
 }
 
@@ -79,7 +86,7 @@ func (s *Silicon) devicesAfter(broken faults.Set) time.Duration {
 // numbersOf is /proc/devices with the driver's lines: the major of davinciN is devdrv-cdev's. The names of the others are made up.
 func numbersOf(kernel string, numbers []int) string {
 	var own strings.Builder
-	for i, name := range append([]string{"devdrv-cdev"}, shared...) {
+	for i, name := range slices.Concat([]string{"devdrv-cdev"}, shared, []string{"vdavinci"}) {
 		fmt.Fprintf(&own, "%3d %s\n", numbers[i], name)
 	}
 	characters, blocks, _ := strings.Cut(kernel, "\n\n")
@@ -134,7 +141,7 @@ func handOver(path string) {
 	}
 }
 
-// majors are numbers no driver of this machine has, so that open() ends in ENXIO: davinciN, then shared.
+// majors are numbers no driver of this machine has, so that open() ends in ENXIO: davinciN, then shared, then vdavinciN.
 var majors = sync.OnceValue(func() []int {
 	taken := map[int]bool{}
 	file, err := os.Open(filepath.Join(Run, "devices-of-kernel"))
@@ -160,5 +167,5 @@ var majors = sync.OnceValue(func() []int {
 			free = append(free, number)
 		}
 	}
-	return free[:len(shared)+1]
+	return free[:len(shared)+2]
 })

@@ -79,6 +79,9 @@ func (s *Silicon) Reply(program string) string {
 			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running))
 		}
 	}
+	if s.result(broken) == 0 {
+		out.WriteString(s.vnpuLines(broken))
+	}
 	out.WriteString("end\n")
 	return out.String()
 }

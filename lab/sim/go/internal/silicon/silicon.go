@@ -50,6 +50,8 @@ type state struct {
 	Up time.Time
 	// Wedged: a driver was removed from under running chips. They answer to nobody until the next reboot.
 	Wedged bool
+	// VNPUs are the virtual NPUs of all chips.
+	VNPUs []VNPU
 }
 
 // New makes the silicon of a node; delay is the time from the driver's last module to its device nodes.
@@ -69,6 +71,7 @@ func New(node hardware.Node, delay time.Duration, run, dev, flash string) (*Sili
 		if err := s.powerOn(); err != nil {
 			return nil, err
 		}
+		s.recoverVNPUs()
 		return s, s.keep()
 	}
 	if err == nil {
