@@ -13,10 +13,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import r
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import declared_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
@@ -72,7 +72,9 @@ class ActionModule(HostsAction):
         found = None
         if settings.park:
             # What is parked needs no eviction, and no room elsewhere.
-            found = workload_search.find(cluster, _resources(params["hosts"]), params["namespace"], settings.policy.jobs)
+            declared, policy = declared_kinds.parse(given["workload_kinds"]), settings.policy
+            resources = _resources(params["hosts"])
+            found = workload_search.find(cluster, resources, params["namespace"], policy.jobs, declared, policy.dra_drivers)
             missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
         lookups = _lookups(cluster, snapshot, may_evict)

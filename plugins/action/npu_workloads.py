@@ -7,12 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import declared_kinds, workload_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds, workload_search
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import Key, Stop
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
@@ -41,7 +43,7 @@ class ActionModule(ClusterAction):
         if params["state"] == "parked":
             waiting = self._park(cluster, parking, life, params, settings, clock)
         else:
-            drain_parking.restore_all(cluster, parking, life, params["run"], settings["heartbeat_limit"], _display.display)
+            self._restore(cluster, parking, life, params, settings)
         return self._result(parking.outcome, waiting)
 
     def _park(
@@ -55,16 +57,45 @@ class ActionModule(ClusterAction):
     ) -> list[workload_kinds.Workload]:
         """The workloads that still have pods at the limit."""
         timeout = settings["pod_deletion"]["timeout"]
-        spared = kube_selectors.parse(settings["wait_for_jobs"]["selector"], "npu_upgrade_wait_for_jobs.selector")
-        found = workload_search.find(cluster, params["resources"], params["namespace"], spared)
+        declared = declared_kinds.parse(settings["workload_kinds"])
+        policy = DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])
+        found = workload_search.find(cluster, params["resources"], params["namespace"], policy.jobs, declared, policy.dra_drivers)
         workload_search.require_permissions(cluster, found.workloads)
         parking.outcome.unseen += found.unseen
         if found.workloads and not self.check_mode:
             life.begin()
+            keys = {(workload.kind.group, workload.kind.name) for workload in found.workloads}
+            declared_kinds.remember(cluster, params["namespace"], declared, keys)
         parking.park(found.workloads)
+        parking.outcome.left += [
+            {"object": label, "reason": "it cannot be parked: " + why, "repair": False, "command": None}
+            for label, why in found.unstoppable(params["resources"])
+        ]
         if self.check_mode:
             return []
         return drain_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
+
+    def _restore(
+        self,
+        cluster: kube_retry.RetryingCluster,
+        parking: drain_parking.Parking,
+        life: run_liveness.Life,
+        params: dict[str, Any],
+        settings: dict[str, Any],
+    ) -> None:
+        declared = declared_kinds.parse(settings["workload_kinds"])
+        outcome = parking.outcome
+        remembered: dict[Key, Stop] = {}
+        try:
+            remembered = declared_kinds.remembered(cluster, params["namespace"])
+            declared.update(remembered)
+        except NpuError as exc:
+            (outcome.unlisted if exc.details.get("missing") is None else outcome.forbidden).append(exc.message)
+        limit = settings["heartbeat_limit"]
+        drain_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display, declared)
+        doubts = outcome.left or outcome.unseen or outcome.forbidden or outcome.unlisted
+        if remembered and not self.check_mode and not doubts:
+            declared_kinds.forget(cluster, params["namespace"])
 
     def _result(self, outcome: drain_parking.Outcome, waiting: list[workload_kinds.Workload]) -> dict[str, Any]:
         lines = outcome.lines()

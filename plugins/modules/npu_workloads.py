@@ -12,19 +12,24 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Parks every workload whose pods request one of O(resources). Deployments, StatefulSets, ReplicaSets, ReplicationControllers and
-    custom resources with a C(scale) subresource are set to zero replicas; Jobs and CronJobs are suspended.
+  - Parks every workload whose pods request one of O(resources), or hold a ResourceClaim of an NPU driver.
+  - Deployments, StatefulSets, ReplicaSets, ReplicationControllers and custom resources with a C(scale) subresource are set to zero
+    replicas. Jobs, CronJobs and the jobs of Kubeflow, KubeRay and JobSet are suspended. KServe's services get the annotation
+    C(serving.kserve.io/stop). Volcano's Jobs are aborted, and resumed, by C(Command) objects.
   - A custom resource is recognised by a pod template in its specification, or by the pods that it owns, directly or through other
     objects. Of objects that own each other the topmost is parked. A CronJob is parked, and its running Jobs as well.
-  - DaemonSets, pods without a controller and custom resources without a C(scale) subresource are not parked, nor are workloads
-    without replicas or already suspended.
+  - DaemonSets and pods without a controller are not parked, nor are workloads without replicas or already suspended. Others
+    that cannot be stopped, such as MindCluster's AscendJobs, are in RV(left), with the reason and what to do.
   - The previous state of a workload is stored on the workload, in the annotation C(npuops.ascend/parked), with a label of the
     same name. It is set by the same request that stops the workload, and removed by the request that restores it. So it can be
     restored from anywhere, even if the controller that parked it is gone.
   - Each request names the version of the object that was read. On a conflict, the object is read and evaluated again.
   - If a parked workload is neither at zero (or suspended) nor in its previous state, it was changed in the meantime. Then it is not
     restored, the label and the annotation are removed, and RV(left) lists it.
-  - Of O(settings), it uses C(wait_for_jobs.selector) (workloads with such pods are not parked), C(pod_deletion.timeout) (seconds to
+  - Of kinds in C(workload_kinds) of O(settings), the field or annotation that is named there is set. Which of them have parked
+    workloads is stored on the Lease C(npu-maintenance), so that they are restored whatever the settings say then.
+  - Of O(settings), it uses C(workload_kinds), C(pod_deletion.dra_drivers) (the drivers whose ResourceClaims are NPUs),
+    C(wait_for_jobs.selector) (workloads with such pods are not parked), C(pod_deletion.timeout) (seconds to
     wait for the pods of parked workloads; RV(waiting) lists the workloads that still have pods afterwards, which is not a failure)
     and C(heartbeat_limit) (seconds without a heartbeat after which another run that has parked workloads is considered dead, and
     its workloads are restored).
@@ -58,6 +63,7 @@ options:
     type: str
     default: npu-operator
 notes:
+  - Volcano counts each resume as a restart. A Job that would fail at the resume, by its C(spec.maxRetry), is not parked.
   - A HorizontalPodAutoscaler ignores a workload with zero replicas, and resumes when it is restored, see
     U(https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/).
   - A Job that is suspended loses its pods and starts over when it is restored; so does its deadline, see
@@ -101,7 +107,8 @@ parked:
       type: str
       sample: Deployment train/web
     was:
-      description: The number of replicas, or whether it was suspended, before; null if that was not set.
+      description:
+        - The number of replicas, whether it was suspended, or the value of the field or annotation, before. Null if it was not set.
       type: raw
       sample: 3
 restored:

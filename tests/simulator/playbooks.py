@@ -138,7 +138,7 @@ class Playbook:
         snapshot = rollout_snapshot.FleetSnapshot.read(self._cluster, (), NAMESPACE)
         slots = self._slots.view()
         if settings.park:
-            found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs)
+            found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs, {})
             snapshot = snapshot.without(found.takes_away)
         lookups = rollout_settings.Lookups(
             resolve=lambda _reference, _config, _machine: asked_hosts.digest_of(NEW),
@@ -249,7 +249,7 @@ class Playbook:
     def _park(self, resources: list[str]) -> bool:
         parking, life = self._parking()
         try:
-            found = workload_search.find(self._cluster, resources, NAMESPACE, _drain_policy().jobs)
+            found = workload_search.find(self._cluster, resources, NAMESPACE, _drain_policy().jobs, {})
             if found.workloads:
                 life.begin()
             parking.park(found.workloads)
@@ -262,7 +262,8 @@ class Playbook:
     def _restore(self) -> None:
         parking, life = self._parking()
         try:
-            drain_parking.restore_all(self._cluster, parking, life, self._run.name, self._settings["heartbeat_limit"], self._say)
+            limit = self._settings["heartbeat_limit"]
+            drain_parking.restore_all(self._cluster, parking, life, self._run.name, limit, self._say, {})
             told = {entry["object"].rpartition("/")[2] for entry in parking.outcome.left}
             if not parking.outcome.unlisted:
                 self._watch.restored(self._run, told)

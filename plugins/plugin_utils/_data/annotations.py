@@ -128,5 +128,6 @@ def mark(text: str | None, off: object) -> dict[str, Any]:
             raise Misfit("%s has %d fields, not one" % (path, len(value)))
         ((name, value),) = value.items()
         path = "%s.%s" % (path, name)
-    optional(flag if isinstance(off, bool) else number(0, 2**31 - 1))(value, path)
+    shape = flag if isinstance(off, bool) else schema.text(LIMIT) if isinstance(off, str) else number(0, 2**31 - 1)
+    optional(shape)(value, path)
     return told

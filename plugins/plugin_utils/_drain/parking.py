@@ -4,26 +4,29 @@
 """Workloads parked, scaled to zero or suspended, and restored to exactly what they were.
 
 What a workload was is written on it in the same request that stops it, and taken off in the one that starts it: whenever a
-controller dies, any other can restore.
+controller dies, any other can restore. Of those that Commands stop, it is written before the first one and taken off when the
+last one has worked.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import workload_kinds
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.parking_mark import MARK, Mark, Unreadable, nested
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Path, Workload
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import volcano, workload_kinds
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import Key, Path, Stop
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.parking_mark import MARK, Mark, Unreadable, nested, patch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Workload
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_search import Found
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
 _POLL_SECONDS = 1.0
+_SHOWN = 3  # workloads in a sentence
 
 # Seconds before what failed is tried again, after all others.
 _ROUNDS = (5.0, 10.0, 20.0)
@@ -81,9 +84,11 @@ def by_hand(workload: Workload) -> str | None:
         mark = None
     if mark is None:
         return None
-    patch = dict(mark.restore, metadata={"labels": {MARK: None}, "annotations": {MARK: None}})
+    if workload.kind.by_command:
+        return volcano.by_hand(workload, MARK)
+    body = patch(mark.restore, {"labels": {MARK: None}, "annotations": {MARK: None}})
     where = ["-n", workload.namespace] if workload.namespace else []
-    what = ["patch", workload.kind.resource, workload.name, "--type=merge", "-p", json.dumps(patch, separators=(",", ":"))]
+    what = ["patch", workload.kind.resource, workload.name, "--type=merge", "-p", json.dumps(body, separators=(",", ":"))]
     return shlex.join(["kubectl", *where, *what])
 
 
@@ -91,6 +96,8 @@ def shown(was: Any) -> str:
     """What a workload was, for people."""
     if isinstance(was, bool):
         return "suspended" if was else "running"
+    if isinstance(was, str):
+        return json.dumps(was)
     return "unset" if was is None else "1 replica" if was == 1 else "%d replicas" % was
 
 
@@ -166,6 +173,9 @@ class Parking:
                 return
 
     def _park(self, workload: Workload) -> None:
+        if workload.kind.by_command:
+            self._by_command(workload)
+            return
         mark = Mark.read(workload)
         if mark is None and workload.stopped:
             return
@@ -178,12 +188,43 @@ class Parking:
             self._write(workload, mark.path, workload.kind.off, mark)
         self.outcome.parked.append({"object": workload.label, "was": mark.was})
 
+    def _by_command(self, workload: Workload) -> None:
+        """Park a workload that a Command stops."""
+        mark = Mark.read(workload)
+        if workload.over or (mark is None and workload.stopped):
+            return
+        if mark is None:
+            mark = Mark.of(workload, self._run, self._now)
+            self._write_marks(workload, mark)
+        if not self.dry and not workload.stopped:
+            volcano.abort(self._cluster, workload)
+        self.outcome.parked.append({"object": workload.label, "was": mark.was})
+
+    def _resume(self, workload: Workload, mark: Mark) -> None:
+        if workload.over:
+            self._write_marks(workload, None)
+            self.outcome.leave(workload, "it has ended: its phase is %s" % workload.phase)
+            return
+        entry = {"object": workload.label, "was": mark.was}
+        first = workload.path not in self._tried
+        self._tried[workload.path] = entry
+        if not self.dry:
+            now = volcano.resume(self._cluster, workload, first)
+            if now is None:
+                return
+            workload = now
+        self._write_marks(workload, None)
+        self.outcome.restored.append(entry)
+
     def _restore(self, workload: Workload) -> None:
         mark = Mark.read(workload)
         if mark is None:
             # Repeated because its answer was lost, a write finds its own effect.
             if workload.path in self._tried:
                 self.outcome.restored.append(self._tried[workload.path])
+            return
+        if workload.kind.by_command:
+            self._resume(workload, mark)
             return
         value = workload.value(mark.path)
         if value not in (workload.kind.off, mark.was):
@@ -210,25 +251,40 @@ class Parking:
     def _write(self, workload: Workload, path: Path, value: Any, mark: Mark | None) -> None:
         """Patch the value and the marks at once, if nobody has changed the object since it was read."""
         before = workload.value(path)
-        if not self.dry:
-            metadata = {
-                "resourceVersion": workload.item["metadata"]["resourceVersion"],
-                "labels": {MARK: "true" if mark else None},
-                "annotations": {MARK: mark.text() if mark else None},
-            }
-            patch = dict({} if value == before else nested(path, value), metadata=metadata)
-            self._cluster.merge_patch(workload.path, patch, field_manager=kube_client.FIELD_MANAGER)
+        self._patch(workload, {} if value == before else nested(path, value), mark)
         self.outcome.changes.append({"object": workload.label, "before": before, "after": value})
+
+    def _write_marks(self, workload: Workload, mark: Mark | None) -> None:
+        self._patch(workload, {}, mark)
+        self.outcome.changes.append({"object": workload.label, "before": mark is None, "after": mark is not None})
+
+    def _patch(self, workload: Workload, body: dict[str, Any], mark: Mark | None) -> None:
+        if self.dry:
+            return
+        metadata = {
+            "resourceVersion": workload.item["metadata"]["resourceVersion"],
+            "labels": {MARK: "true" if mark else None},
+            "annotations": {MARK: mark.text() if mark else None},
+        }
+        self._cluster.merge_patch(workload.path, patch(body, metadata), field_manager=kube_client.FIELD_MANAGER)
 
 
 def notes(found: Found, resources: Iterable[str]) -> list[str]:
-    """What a plan tells of the _drain.workload_search.Found that are parked for ``resources``: a list of one sentence, or none."""
-    workloads = found.asking(resources)
-    if not workloads:
-        return []
-    names = ", ".join(workload.label for workload in workloads[:3]) + (", ..." if len(workloads) > 3 else "")
-    count = "1 workload" if len(workloads) == 1 else "%d workloads" % len(workloads)
-    return ["%s will be parked, and restored at the end: %s" % (count, names)]
+    """What a plan tells of the _drain.workload_search.Found that are parked for ``resources``: sentences."""
+    resources = list(resources)
+    workloads, told = found.asking(resources), []
+    if workloads:
+        names = ", ".join(workload.label for workload in workloads[:_SHOWN]) + (", ..." if len(workloads) > _SHOWN else "")
+        told.append("%s will be parked, and restored at the end: %s" % (_count(workloads), names))
+    left = found.unstoppable(resources)
+    if left:
+        names = "; ".join("%s: %s" % entry for entry in left[:_SHOWN]) + ("; ..." if len(left) > _SHOWN else "")
+        told.append("%s cannot be parked, and the pods will be evicted: %s" % (_count(left), names))
+    return told
+
+
+def _count(found: Sequence[Any]) -> str:
+    return "1 workload" if len(found) == 1 else "%d workloads" % len(found)
 
 
 def restore_all(
@@ -238,6 +294,7 @@ def restore_all(
     run: str,
     heartbeat_limit: float,
     say: Callable[[str], None],
+    declared: Mapping[Key, Stop],
 ) -> None:
     """Restore whatever is parked, by whichever run, unless that run is another than ``run`` and at work: shows within
     ``heartbeat_limit`` seconds that it lives. ``life``: the _maintenance.run_liveness.Life of ``run``.
@@ -245,7 +302,7 @@ def restore_all(
     A list by label for each kind that stops, and what is parked costs a request each. That a user may not look at workloads
     is no failure: an upgrade that does not park needs no such right.
     """
-    found = _all_parked(cluster, parking.outcome)
+    found = _all_parked(cluster, parking.outcome, declared)
     runs = {name for name in map(run_of, found) if name is not None} - {run}
     busy = run_liveness.living(cluster, runs, life, heartbeat_limit, cluster.clock, say) if runs else ()
     free = []
@@ -276,9 +333,9 @@ def run_of(workload: Workload) -> str | None:
     return mark.run if mark else None
 
 
-def _all_parked(cluster: RetryingCluster, outcome: Outcome) -> list[Workload]:
+def _all_parked(cluster: RetryingCluster, outcome: Outcome, declared: Mapping[Key, Stop]) -> list[Workload]:
     found = []
-    for kind in workload_kinds.stopping(_kinds(cluster, outcome)):
+    for kind in workload_kinds.stopping(_kinds(cluster, outcome, declared)):
         try:
             items = list(workload_kinds.each(cluster, kind, label_selector=MARK + "=true"))
         except kube_client.Unreachable as exc:
@@ -299,10 +356,10 @@ def _all_parked(cluster: RetryingCluster, outcome: Outcome) -> list[Workload]:
     return found
 
 
-def _kinds(cluster: RetryingCluster, outcome: Outcome) -> dict[tuple[str, str], workload_kinds.Kind]:
+def _kinds(cluster: RetryingCluster, outcome: Outcome, declared: Mapping[Key, Stop]) -> dict[Key, workload_kinds.Kind]:
     """All kinds; those that Kubernetes itself has, when no more can be learnt."""
     try:
-        return workload_kinds.discover(cluster)
+        return workload_kinds.discover(cluster, declared)
     except kube_client.Refused as exc:
         outcome.unlisted.append("/apis: the custom resources cannot be listed: %s" % exc.message.rstrip("."))
         return {}
@@ -341,6 +398,7 @@ def _still_running(cluster: RetryingCluster, workloads: Sequence[Workload]) -> l
     for kind, paths in wanted.items():
         for item in workload_kinds.each(cluster, kind, label_selector=MARK + "=true"):
             workload = workload_kinds.Workload(kind, item)
-            if workload.path in paths and workload.stopped and workload.still_running():
+            stopped = workload.stopped or kind.by_command  # which takes a moment
+            if workload.path in paths and stopped and workload.still_running():
                 found.append(workload)
     return found

@@ -6,26 +6,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import KNOWN, SUSPEND, Key, Path, Stop
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
-REPLICAS, SUSPEND = ("spec", "replicas"), ("spec", "suspend")
-_RUN_POLICY = ("spec", "runPolicy", "suspend")
-# Custom resources whose controllers end all pods when this is true, by (group, kind). Some can be scaled as well, but then only
-# one of their roles stops. From the API references of Kubeflow Trainer and Training Operator 1.7, KubeRay 1.1 and JobSet.
-_SUSPENDED = {
-    **{("kubeflow.org", kind): _RUN_POLICY for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")},
-    ("trainer.kubeflow.org", "TrainJob"): SUSPEND,
-    ("ray.io", "RayCluster"): SUSPEND,
-    ("ray.io", "RayJob"): SUSPEND,
-    ("jobset.x-k8s.io", "JobSet"): SUSPEND,
-}
+REPLICAS = ("spec", "replicas")
 # Of Jobs of any kind: the conditions that say that they have ended.
 _ENDED = ("Complete", "Completed", "Failed", "Succeeded")
+# Of a Volcano Job: the phases after an AbortJob, and those that a Job does not leave any more.
+_ABORTED = ("Aborting", "Aborted")
+_OVER = ("Completing", "Completed", "Terminating", "Terminated", "Failed")
 
 # All groups with all they serve in one answer; servers before 1.27 give the plain list of groups instead.
 _ALL_AT_ONCE = ",".join(
@@ -35,14 +29,13 @@ _ALL_AT_ONCE = ",".join(
 # What is parked carries this label, and an annotation of the same name (_drain/parking.py).
 PARKED = "npuops.ascend/parked"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-Path = tuple[str, ...]  # to a field, such as ("spec", "replicas")
 Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """A kind of object. ``field``: what is set to ``off`` to stop it, None where that is not known (yet); ``running``:
-    where it says how many pods it still has."""
+    where it says how many pods it still has; ``by_command``, ``never``, ``beside``: as in _drain.kind_table.Stop."""
 
     group: str
     version: str
@@ -52,8 +45,11 @@ class Kind:
     stops: bool = True
     built_in: bool = False
     field: Path | None = None
-    off: int | bool = 0
+    off: int | bool | str = 0
     running: Path | None = None
+    by_command: bool = False
+    never: str = ""
+    beside: bool = False
 
     @property
     def root(self) -> str:
@@ -77,7 +73,7 @@ def _scaled(group: str, plural: str, name: str) -> Kind:
     return Kind(group, "v1", plural, name, built_in=True, field=REPLICAS, running=("status", "replicas"))
 
 
-CRON_JOB = Kind("batch", "v1", "cronjobs", "CronJob", built_in=True, field=SUSPEND, off=True)
+CRON_JOB = Kind("batch", "v1", "cronjobs", "CronJob", built_in=True, field=SUSPEND, off=True, beside=True)
 JOB = Kind("batch", "v1", "jobs", "Job", built_in=True, field=SUSPEND, off=True, running=("status", "active"))
 
 # CronJobs first: one must not begin a Job when those have been looked at.
@@ -91,20 +87,22 @@ BUILT_IN = (
 )
 
 
-def discover(cluster: RetryingCluster) -> dict[tuple[str, str], Kind]:
-    """All kinds of the cluster, as {(group, name): Kind}; of those that are not built in, what has a scale subresource
-    ``stops``. ``cluster``: _kube.retry.RetryingCluster. One request, on servers before 1.27 one for each group."""
-    kinds: dict[tuple[str, str], Kind] = {}
+def discover(cluster: RetryingCluster, declared: Mapping[Key, Stop]) -> dict[Key, Kind]:
+    """All kinds of the cluster, as {(group, name): Kind}; of those that are not built in, what stands in the table or is
+    ``declared`` by the user (_drain.declared_kinds) or has a scale subresource ``stops``. ``cluster``:
+    _kube.retry.RetryingCluster. One request, on servers before 1.27 one for each group."""
+    table = {**KNOWN, **declared}
+    kinds: dict[Key, Kind] = {}
     found = cluster.request("get", "/apis", header_params={"Accept": _ALL_AT_ONCE + ",application/json"})
     if found.get("kind") == "APIGroupDiscoveryList":
         for group in found["items"]:
             for version in group.get("versions") or []:  # the preferred one first
                 for kind in _described(group["metadata"]["name"], version):
-                    kinds.setdefault((kind.group, kind.name), kind)
+                    kinds.setdefault((kind.group, kind.name), _stopped_as(kind, table))
     else:
         for group in found.get("groups") or []:
             for kind in _listed(cluster, group):
-                kinds.setdefault((kind.group, kind.name), kind)
+                kinds.setdefault((kind.group, kind.name), _stopped_as(kind, table))
     kinds.update({(kind.group, kind.name): kind for kind in BUILT_IN})
     return kinds
 
@@ -115,7 +113,7 @@ def _described(group: str, version: Object) -> Iterator[Kind]:
         name = (entry.get("responseKind") or {}).get("kind")
         if name and "list" in (entry.get("verbs") or ()):
             namespaced = entry.get("scope") == "Namespaced"
-            yield _custom(group, version["version"], entry["resource"], name, namespaced, "scale" in subresources)
+            yield Kind(group, version["version"], entry["resource"], name, namespaced, "scale" in subresources)
 
 
 def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
@@ -129,17 +127,17 @@ def _listed(cluster: AnyCluster, group: Object) -> Iterator[Kind]:
     for entry in found.get("resources") or []:
         if "/" not in entry["name"] and "list" in (entry.get("verbs") or ()):
             scales = entry["name"] + "/scale" in names
-            yield _custom(group["name"], preferred["version"], entry["name"], entry["kind"], entry["namespaced"], scales)
+            yield Kind(group["name"], preferred["version"], entry["name"], entry["kind"], entry["namespaced"], scales)
 
 
-def _custom(group: str, version: str, plural: str, name: str, namespaced: bool, scales: bool) -> Kind:
-    field = _SUSPENDED.get((group, name))
-    if field is None:
-        return Kind(group, version, plural, name, namespaced, scales)
-    return Kind(group, version, plural, name, namespaced, field=field, off=True)
+def _stopped_as(kind: Kind, table: Mapping[Key, Stop]) -> Kind:
+    stop = table.get((kind.group, kind.name))
+    if stop is None:
+        return kind
+    return dataclasses.replace(kind, stops=not stop.never, **dataclasses.asdict(stop))
 
 
-def stopping(kinds: dict[tuple[str, str], Kind]) -> list[Kind]:
+def stopping(kinds: Mapping[Key, Kind]) -> list[Kind]:
     """Those of ``kinds`` that can be stopped, the built-in ones first."""
     return list(BUILT_IN) + sorted(
         (kind for kind in kinds.values() if kind.stops and not kind.built_in), key=lambda kind: kind.list_path
@@ -148,7 +146,7 @@ def stopping(kinds: dict[tuple[str, str], Kind]) -> list[Kind]:
 
 def completed(cluster: AnyCluster, kind: Kind) -> Kind:
     """The Kind with its field, as its CustomResourceDefinition names it."""
-    if kind.built_in or kind.field:
+    if kind.built_in or kind.field or kind.by_command:
         return kind
     definition = cluster.get(_CRDS + kind.resource)
     if definition is None:  # served by an API server of its own; all that are known have it there
@@ -196,18 +194,42 @@ class Workload:
         return any(owner.get("controller") for owner in self.item["metadata"].get("ownerReferences") or [])
 
     @property
-    def stopped(self) -> bool:
-        return self.value() == self.kind.off
+    def phase(self) -> str:
+        """Of a Volcano Job."""
+        return str(dig(self.item, ("status", "state", "phase")) or "")
 
     @property
-    def has_room_for_field(self) -> bool:
-        """Whether there is what the field is in: of a training job's roles, a custom resource may scale one that is left out."""
-        return isinstance(dig(self.item, (self.kind.field or ())[:-1]), dict)
+    def stopped(self) -> bool:
+        return self.phase in _ABORTED if self.kind.by_command else self.value() == self.kind.off
+
+    @property
+    def objection(self) -> str:
+        """Why it cannot be stopped although others of its kind can, a clause; "" when it can."""
+        if self.kind.by_command:
+            return "" if self.marked else self._no_restart_left()
+        # Of a training job's roles, a custom resource may scale one that is left out. Annotations there may always be.
+        path = self.kind.field or ()
+        if path[:1] == ("spec",) and not isinstance(dig(self.item, path[:-1]), dict):
+            return "it has no %s, in which %s would stop it" % (".".join(path[:-1]), path[-1])
+        return ""
+
+    def _no_restart_left(self) -> str:
+        """Volcano counts a resume as a restart, and fails a Job that has had as many as spec.maxRetry, 3 by default."""
+        had, most = dig(self.item, ("status", "retryCount")), dig(self.item, ("spec", "maxRetry"))
+        had, most = (number if isinstance(number, int) else default for number, default in ((had, 0), (most, 3)))
+        if had + 1 < most:
+            return ""
+        return (
+            "Volcano would fail it when it is resumed, because it has been restarted %d times and its spec.maxRetry is %d; wait"
+            " until it has ended, or have its pods evicted" % (had, most)
+        )
 
     @property
     def over(self) -> bool:
         """Whether it is a Job of some kind that has ended."""
-        if self.kind.off is not True or self.kind == CRON_JOB:
+        if self.kind.by_command:
+            return self.phase in _OVER
+        if self.kind.off is not True or self.kind.beside:
             return False
         status = self.item.get("status") or {}
         if status.get("jobDeploymentStatus") in ("Complete", "Failed"):  # of a RayJob
@@ -216,6 +238,8 @@ class Workload:
 
     def still_running(self) -> int:
         """How many pods it says it has, as far as it has noticed its last change; 0 where it says nothing."""
+        if self.kind.by_command:
+            return 0 if self.over or self.phase == "Aborted" else 1
         status = self.item.get("status") or {}
         seen = status.get("observedGeneration")
         if seen is not None and seen < self.item["metadata"].get("generation", 0):

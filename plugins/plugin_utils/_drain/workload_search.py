@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import volcano
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import Key, Stop
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import (
-    CRON_JOB,
     Kind,
     Workload,
     completed,
@@ -28,14 +30,23 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 Owner = tuple[str | None, str, str]  # namespace, kind, name
 
+# What a pod asks for that has NPUs by a ResourceClaim: nobody knows of which kind they are.
+_CLAIM = "a ResourceClaim"
+_CLAIMS = ("resource.k8s.io", "ResourceClaim")
+_UNKNOWN_KIND = (
+    "its kind has no scale subresource; if a field or an annotation of it stops its pods, name that in npu_upgrade_workload_kinds"
+)
+
 
 class Found:
-    """``workloads``: what is to be stopped, each with the resources in ``asks[workload.path]``."""
+    """``workloads``: what is to be stopped, each with the resources in ``asks[workload.path]``; ``unseen``: what could not be
+    looked at, and why."""
 
     def __init__(self) -> None:
         self.workloads: list[Workload] = []
         self.asks: dict[str, set[str]] = {}
         self.unseen: list[str] = []
+        self._unstoppable: dict[str, tuple[str, set[str]]] = {}  # label: why, resources
         self._owners: set[Owner] = set()  # of all whose pods go
 
     def add(self, workload: Workload, owners: Iterable[Owner], resources: Iterable[str]) -> None:
@@ -44,29 +55,47 @@ class Found:
         self.asks.setdefault(workload.path, set()).update(resources)
         self._owners.update(owners)
 
+    def cannot_stop(self, label: str, why: str, resources: Iterable[str]) -> None:
+        self._unstoppable.setdefault(label, (why, set()))[1].update(resources)
+
     def takes_away(self, pod: drain_pod.Pod) -> bool:
         """Whether an _drain.pod.Pod ends with one of these workloads."""
         return pod.owner is not None and (pod.namespace,) + pod.owner in self._owners
 
     def asking(self, resources: Iterable[str]) -> list[Workload]:
         """The workloads that ask for one of the ``resources``."""
-        return [workload for workload in self.workloads if self.asks[workload.path] & set(resources)]
+        wanted = {_CLAIM, *resources}
+        return [workload for workload in self.workloads if self.asks[workload.path] & wanted]
+
+    def unstoppable(self, resources: Iterable[str]) -> list[tuple[str, str]]:
+        """(label, why) of what asks for one of the ``resources`` and cannot be stopped."""
+        wanted = {_CLAIM, *resources}
+        return sorted((label, why) for label, (why, asked) in self._unstoppable.items() if asked & wanted)
 
 
-def find(cluster: RetryingCluster, resources: Iterable[str], namespace: str, spared: Selector) -> Found:
-    """The Found: what runs and asks for one of ``resources`` (names). ``namespace``: ours, left out; ``spared``: a Selector
-    of pods that may finish, whose workloads are left alone.
+def find(
+    cluster: RetryingCluster,
+    resources: Iterable[str],
+    namespace: str,
+    spared: Selector,
+    declared: Mapping[Key, Stop],
+    dra_drivers: Collection[str] = (),
+) -> Found:
+    """The Found: what runs and asks for one of ``resources`` (names), or holds a claim of one of ``dra_drivers``.
+    ``namespace``: ours, left out; ``spared``: a Selector of pods that may finish, whose workloads are left alone;
+    ``declared``: kinds of the user's (_drain.declared_kinds).
 
     Of what owns each other it is the topmost: whoever owns a Deployment would scale it up again. A CronJob goes beside its
-    Jobs, which run on without it. Requests: discovery, a list for each kind that stops, with custom ones a list of pods as
-    well, and one for each owner in between. Raises NpuError for what may not be read.
+    Jobs, which run on without it. Requests: discovery, a list for each kind that stops, with custom ones or ResourceClaims a
+    list of pods as well, and one for each owner in between. Raises NpuError for what may not be read.
     """
-    search = _Search(cluster, discover(cluster), set(resources), namespace, spared)
+    search = _Search(cluster, discover(cluster, declared), set(resources), namespace, spared)
     kinds = stopping(search.kinds)
     for kind in kinds:
         search.look_at(kind)
-    if not all(kind.built_in for kind in kinds):
-        search.look_at_pods()
+    claims = bool(dra_drivers) and _CLAIMS in search.kinds
+    if claims or any(kind for kind in search.kinds.values() if not kind.built_in):
+        search.look_at_pods(dra_drivers if claims else ())
     return search.found
 
 
@@ -91,14 +120,24 @@ class _Search:
                 raise
             self.found.unseen.append("%s: %s" % (kind.list_path, exc.message))
 
-    def look_at_pods(self) -> None:
-        """Custom resources that do not have the pods' template in them are known by the pods they own."""
+    def look_at_pods(self, dra_drivers: Collection[str]) -> None:
+        """Custom resources that do not have the pods' template in them are known by the pods they own, and so is what has
+        NPUs by a ResourceClaim: which devices it gets, a template of one does not tell."""
+        holders: list[Object] = []
         for item in self._cluster.each("/api/v1/pods", field_selector=_RUNNING):
-            pod = drain_pod.Pod(item)
-            if not pod.owner or pod.namespace == self._namespace or self.found.takes_away(pod):
-                continue
-            asked = self._asked([item])
-            owner = self._owner_of(item) if asked else None
+            self._look_at_pod(item, self._asked([item]))
+            if dra_drivers and drain_pod.Pod(item).claims:
+                holders.append(item)
+        users, unknown = drain_claims.npu_users(self._cluster, holders, dra_drivers)
+        self.found.unseen += sorted(set(unknown.values()))
+        for item in holders:
+            if drain_pod.Pod(item).label in users and not self._is_spared(item):
+                self._look_at_pod(item, {_CLAIM})
+
+    def _look_at_pod(self, item: Object, asked: set[str]) -> None:
+        pod = drain_pod.Pod(item)
+        if asked and pod.owner and pod.namespace != self._namespace and not self.found.takes_away(pod):
+            owner = self._owner_of(item)
             if owner:
                 self._climb(owner[0], owner[1], asked, pod.namespace)
 
@@ -106,35 +145,57 @@ class _Search:
         """Of the resources those that the pods or _templates ask for; none if they may finish."""
         asked: set[str] = set()
         for pod in pods:
-            if self._spared.matches((pod.get("metadata") or {}).get("labels") or {}):
+            if self._is_spared(pod):
                 return set()
             asked |= _requested(pod["spec"]) & self._resources
         return asked
 
+    def _is_spared(self, pod: Object) -> bool:
+        return self._spared.matches((pod.get("metadata") or {}).get("labels") or {})
+
     def _climb(self, kind: Kind, item: Object, asked: set[str], namespace: str | None) -> None:
         """Add the topmost workload at or above an object. ``namespace``: of the pods, their owner may have none."""
         passed: list[Owner] = []
-        top = None
+        top, why = None, ""
         while True:
             workload = self._workload(kind, item)
-            if workload is not None:
-                if not passed and (workload.over or workload.stopped) and not workload.marked:
-                    return  # such as an old revision's ReplicaSet
+            if workload is not None and not passed and (workload.over or workload.stopped) and not workload.marked:
+                return  # such as an old revision's ReplicaSet
+            if workload is not None and not workload.objection:
                 top = workload
+            elif kind.never:
+                top, why = None, kind.never  # whatever is below, it would make again
+            elif workload is not None:
+                why = why or workload.objection
             passed.append((namespace, kind.name, item["metadata"]["name"]))
             owner = self._owner_of(item)
-            if owner is None or owner[0] == CRON_JOB:
+            if owner is None or owner[0].beside:
                 break
             kind, item = owner
-        if top is not None and (top.marked or not top.stopped):
+        if top is None:
+            self._tell_unstoppable(kind, item, why, asked)
+        elif top.marked or not top.stopped:
             self.found.add(top, passed, asked)
+        if owner is not None and _CLAIM in asked:
+            self._add_starter(*owner)
+
+    def _add_starter(self, kind: Kind, item: Object) -> None:
+        """What starts Jobs whose pods have claims: its template does not tell that they are of NPUs."""
+        workload = self._workload(kind, item)
+        if workload is not None and (workload.marked or not workload.stopped):
+            self.found.add(workload, (), {_CLAIM})
+
+    def _tell_unstoppable(self, kind: Kind, item: Object, why: str, asked: set[str]) -> None:
+        if not why and kind.group in ("", "apps"):
+            return  # DaemonSets, which the plan tells of
+        label = Workload(kind, item).label
+        self.found.cannot_stop(label, why or _UNKNOWN_KIND, asked)
 
     def _workload(self, kind: Kind, item: Object) -> Workload | None:
         if not kind.stops:
             return None
         kind = self.kinds[kind.group, kind.name] = completed(self._cluster, self.kinds[kind.group, kind.name])
-        workload = Workload(kind, item) if kind.field else None
-        return workload if workload and workload.has_room_for_field else None
+        return Workload(kind, item) if kind.field or kind.by_command else None
 
     def _owner_of(self, item: Object) -> tuple[Kind, Object] | None:
         """(Kind, object) of an object's controller; None without one, or one that cannot be known."""
@@ -188,8 +249,11 @@ def _requested(pod_spec: Object) -> set[str]:
 
 def missing_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> list[tuple[str, str, str, None]]:
     """What the Kubernetes user may not do but would have to, to stop the ``workloads`` and start them: [(verb, ...)]."""
-    kinds = {(workload.kind.plural, workload.kind.group) for workload in workloads}
-    needed = [("patch", plural, group, None) for plural, group in sorted(kinds)]
+    kinds = {workload.kind for workload in workloads}
+    names = sorted({(kind.plural, kind.group) for kind in kinds})
+    needed: list[tuple[str, str, str, None]] = [("patch", plural, group, None) for plural, group in names]
+    if any(kind.by_command for kind in kinds):
+        needed += volcano.PERMISSIONS
     return [entry for entry in needed if not cluster.may(*entry)]
 
 

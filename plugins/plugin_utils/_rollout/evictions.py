@@ -37,7 +37,7 @@ def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, se
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
         open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]
-        _note_claims(entry, leaving, snapshot, settings)
+        _note_claims(entry, leaving, snapshot)
         # What asks for a resource that is a claim (KEP-5004) need not find one that a kubelet offers.
         _note_homeless(entry, room, [pod for pod in leaving if pod.requests and pod.owner and not pod.npu_claims])
     for blocker in lookups.confirm(open_pods):
@@ -51,16 +51,13 @@ def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, se
             entry.blocker_text = drain_blocker.told(blockers)
 
 
-def _note_claims(entry: PlannedNode, leaving: Sequence[drain_pod.Pod], snapshot: FleetSnapshot, settings: RolloutSettings) -> None:
+def _note_claims(entry: PlannedNode, leaving: Sequence[drain_pod.Pod], snapshot: FleetSnapshot) -> None:
     holders = drain_claims.holders(leaving, snapshot.claims)
     if not holders:
         return
     using = [pod for pod in leaving if pod.npu_claims]
     unknown = "; whether those that use NPUs fit on another node was not checked"
     entry.notes.append(holders + (unknown if using else ""))
-    stay = [pod for pod in using if not pod.requests]
-    if stay and settings.park:
-        entry.notes.append("use NPUs only by ResourceClaims, so they are evicted and not parked: %s" % _names(stay))
 
 
 def _note_homeless(entry: PlannedNode, room: Room, pods: Sequence[drain_pod.Pod]) -> None:

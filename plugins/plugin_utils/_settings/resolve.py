@@ -9,8 +9,9 @@ place that reads them. What makes no sense raises an NpuError that names the var
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
@@ -44,6 +45,10 @@ def _value(name: str, option: specs.Option, value: Any) -> Any:
     kind = option["type"]
     if kind == "dict":
         return _dictionary(name, option, value)
+    if kind == "list":
+        return _list(name, option, value)
+    if kind == "raw":
+        return value
     try:
         if kind == "bool":
             return check_type_bool(value)
@@ -75,6 +80,17 @@ def _dictionary(name: str, option: specs.Option, value: Any) -> dict[str, Any]:
         raise NpuError("%s is %r; it must be a mapping with %s" % (name, value, ", ".join(option["options"])))
     _check_names(name, list(option["options"]), given)
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
+
+
+def _list(name: str, option: specs.Option, value: Any) -> list[dict[str, Any]]:
+    """Of dictionaries; as JSON text from a command line."""
+    try:
+        entries = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        entries = None
+    if isinstance(entries, str) or not isinstance(entries, Sequence):
+        raise NpuError("%s is %r; it must be a list of mappings with %s" % (name, value, ", ".join(option["options"])))
+    return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
 
 
 def _meaning(name: str, option: specs.Option) -> str:

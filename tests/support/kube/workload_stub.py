@@ -20,6 +20,15 @@ CUSTOM = (
 )
 # Custom resources that are suspended; the first can be scaled as well.
 SUSPENDED = (("kubeflow.org", "pytorchjobs", "PyTorchJob", True), ("ray.io", "rayjobs", "RayJob", False))
+# Of the field: stopped by Commands, by an annotation, and not at all.
+FIELD = (
+    ("batch.volcano.sh", "jobs", "VolcanoJob", False),
+    ("serving.kserve.io", "inferenceservices", "InferenceService", False),
+    ("mindxdl.gitee.com", "ascendjobs", "AscendJob", False),
+    ("leaderworkerset.x-k8s.io", "leaderworkersets", "LeaderWorkerSet", True),
+    ("resource.k8s.io", "resourceclaims", "ResourceClaim", False),
+)
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/train/commands"
 BUILT_IN = {
     "Deployment": "/apis/apps/v1/%s/deployments",
     "StatefulSet": "/apis/apps/v1/%s/statefulsets",
@@ -33,10 +42,18 @@ BUILT_IN = {
     "Set": "/apis/ml.example/v1/%s/sets",
     "PyTorchJob": "/apis/kubeflow.org/v1/%s/pytorchjobs",
     "RayJob": "/apis/ray.io/v1/%s/rayjobs",
+    "VolcanoJob": "/apis/batch.volcano.sh/v1/%s/jobs",
+    "InferenceService": "/apis/serving.kserve.io/v1/%s/inferenceservices",
+    "AscendJob": "/apis/mindxdl.gitee.com/v1/%s/ascendjobs",
+    "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/%s/leaderworkersets",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/%s/resourceclaims",
 }
 _API_VERSION = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1",
                 "CronJob": "batch/v1", "Fleet": "ml.example/v1", "Gang": "ml.example/v1", "Set": "ml.example/v1",
-                "PyTorchJob": "kubeflow.org/v1", "RayJob": "ray.io/v1"}  # fmt: skip
+                "PyTorchJob": "kubeflow.org/v1", "RayJob": "ray.io/v1", "VolcanoJob": "batch.volcano.sh/v1",
+                "InferenceService": "serving.kserve.io/v1", "AscendJob": "mindxdl.gitee.com/v1",
+                "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1"}  # fmt: skip
+_REAL_NAME = {"VolcanoJob": "Job"}  # Kubernetes' own has that name, too
 
 
 def template(npus=1, init=0, labels=None, resource=NPU):
@@ -56,23 +73,50 @@ def made(kind, name="x", owner=None, namespace="train", pods=None, status=None, 
         spec["jobTemplate"] = {"spec": {"template": pods}}
     elif kind == "Pod":
         spec.update(pods["spec"], nodeName="a")
-    elif kind not in ("Gang", "Set", "PyTorchJob", "RayJob"):
+    elif kind == "VolcanoJob":
+        spec["tasks"] = [{"replicas": 2, "template": pods}]
+    elif kind not in ("Gang", "Set", "PyTorchJob", "RayJob", "InferenceService", "AscendJob", "LeaderWorkerSet"):
         spec["template"] = pods
     metadata = {"name": name, "namespace": namespace, "uid": "uid-%s-%s" % (kind, name), "labels": {"team": "t"}}
     if owner:
-        reference = {"apiVersion": _API_VERSION[owner[0]], "kind": owner[0], "name": owner[1], "controller": True}
+        reference = {
+            "apiVersion": _API_VERSION[owner[0]],
+            "kind": _REAL_NAME.get(*[owner[0]] * 2),
+            "name": owner[1],
+            "controller": True,
+        }
         metadata["ownerReferences"] = [reference]
     return {"kind": kind, "metadata": metadata, "spec": spec, "status": status or {}}
 
 
 class WorkloadApi(ApiServer):
     """``add(object)``, ``get(kind, name)``. ``aggregated``: whether discovery comes in one answer; ``custom``: the kinds there
-    are besides Kubernetes' own; ``away``: lists that are answered with 500; ``after_patch``: called after each that worked."""
+    are besides Kubernetes' own; ``away``: lists that are answered with 500; ``after_patch``: called after each that worked;
+    ``volcano``: whether Volcano's controller runs."""
 
     def __init__(self):
         super().__init__()
         self.aggregated, self.custom, self.away = True, CUSTOM, set()
         self.after_patch = lambda: None
+        self.volcano = True
+
+    def start_volcano(self):
+        """It executes what waits, in any order; here the last first, which is the worst."""
+        self.volcano = True
+        for name in sorted(self.objects.get(COMMANDS, {}), reverse=True):
+            self._execute(self.objects[COMMANDS].pop(name))
+
+    def _execute(self, command):
+        """As pkg/controllers/job/state of Volcano does."""
+        job = self.get("VolcanoJob", command["target"]["name"])
+        assert (command["target"]["uid"], command["target"]["kind"]) == (job["metadata"]["uid"], "Job")
+        state, status = job["status"].setdefault("state", {"phase": "Pending"}), job["status"]
+        if command["action"] == "AbortJob" and state["phase"] in ("Pending", "Running"):
+            state["phase"] = "Aborted"
+        elif command["action"] == "ResumeJob" and state["phase"] == "Aborted":
+            status["retryCount"] = status.get("retryCount", 0) + 1
+            state["phase"] = "Running" if status["retryCount"] < job["spec"].get("maxRetry", 3) else "Failed"
+        self.put(BUILT_IN["VolcanoJob"] % "namespaces/train", job)
 
     def add(self, *items):
         for item in items:
@@ -90,7 +134,9 @@ class WorkloadApi(ApiServer):
     def everything(self):
         """All workloads without what every write changes, for comparisons."""
         ours = ("/apis/coordination.k8s.io/",)
-        found = {path: items for path, items in self.objects.items() if "/namespaces/" in path and not path.startswith(ours)}
+        found = {
+            path: items for path, items in self.objects.items() if items and "/namespaces/" in path and not path.startswith(ours)
+        }
         found = copy.deepcopy(found)
         for items in found.values():
             for item in items.values():
@@ -109,7 +155,11 @@ class WorkloadApi(ApiServer):
                 return 500, {"kind": "Status", "message": "conversion webhook failed"}
             if any(path == pattern.replace("/%s", "") for pattern in BUILT_IN.values()):
                 return 200, self._page(self._everywhere(path, query.get("labelSelector")), query)
+        if (method, path) == ("POST", COMMANDS) and body["metadata"]["name"] in self.objects.get(COMMANDS, {}):
+            return 409, {"kind": "Status", "message": "it exists already"}
         status, answer = super().answer(method, path, query, body)
+        if (method, path, status) == ("POST", COMMANDS, 201) and self.volcano:
+            self._execute(self.objects[COMMANDS].pop(body["metadata"]["name"]))
         if method == "PATCH" and status == 200:
             self.after_patch()
         return status, answer
@@ -126,6 +176,7 @@ class WorkloadApi(ApiServer):
     def _groups(self):
         resources = {}
         for group, plural, kind, scale in self.custom:
+            kind = _REAL_NAME.get(kind, kind)
             resources.setdefault(group, []).append(
                 {"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
                  "verbs": ["get", "list", "patch"], "subresources": [{"subresource": "scale"}] if scale else []})  # fmt: skip

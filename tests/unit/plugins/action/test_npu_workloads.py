@@ -9,19 +9,17 @@ import itertools
 import json
 import tempfile
 import time
-import types
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.npuops.ascend.plugins.action.npu_workloads import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
 
+from support.kube.parking import names, park, restore, run
 from support.kube.stub import WEBHOOK_DOWN, node
-from support.kube.workload_stub import BUILT_IN, CUSTOM, NPU, SUSPENDED, WorkloadApi, made, template
+from support.kube.workload_stub import BUILT_IN, CUSTOM, SUSPENDED, WorkloadApi, made, template
 
 MARK = "npuops.ascend/parked"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -49,28 +47,6 @@ def api():
         server.define("fleets", ".spec.replicas")
         server.define("gangs", ".spec.workers.count")
         yield server
-
-
-def run(api, state, check_mode=False, **options):
-    action = ActionModule.__new__(ActionModule)
-    action._task = types.SimpleNamespace(check_mode=check_mode, diff=True)
-    options = dict({"resources": [NPU], "run": "run-1"}, **options)
-    checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
-        dict(options, state=state, host=api.address, api_key="token"))  # fmt: skip
-    assert not checked.error_messages
-    return action.act(checked.validated_parameters)
-
-
-def park(api, **options):
-    return run(api, "parked", **options)
-
-
-def restore(api, **options):
-    return run(api, "restored", **options)
-
-
-def names(entries):
-    return [entry["object"] for entry in entries]
 
 
 def one_of_each(api):
@@ -699,5 +675,6 @@ def test_with_nothing_parked_it_only_looks(api):
     result = restore(api)
     assert not result["changed"] and {method for method, _path in api.requests} == {"GET"}
     lists = [path for _method, path in api.requests if path not in ("/version", "/apis", "/api", "/api/v1")]
+    assert lists.pop(0).startswith(LEASES)  # are there kinds that another run declared?
     assert lists.pop().startswith(LEASES)  # has this run a sign of life to take back?
     assert len(lists) == len(KINDS)

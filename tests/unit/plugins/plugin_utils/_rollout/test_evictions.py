@@ -94,14 +94,6 @@ def test_room_is_not_judged_by_resources_that_are_claims():
     assert "whether those that use NPUs fit on another node was not checked" in a.notes[0]
 
 
-def test_who_is_not_parked_is_told():
-    items = [holding(pod("job"), "mine"), holding(pod("web"), "net")]
-    (a, _b) = plan_with_claims(items, resource_slice(), resource_slice("net.example.com"), workloads="park").entries
-    assert "use NPUs only by ResourceClaims, so they are evicted and not parked: train/job" in a.notes
-    (a, _b) = plan_with_claims(items, resource_slice(), resource_slice("net.example.com")).entries
-    assert not any("parked" in note for note in a.notes)
-
-
 def plan_with_claims(items, *slices, **settings):
     with EvictionApi() as api:
         api.objects.update({PODS: {}, CLAIMS: {}, SLICES: {}})
