@@ -79,6 +79,11 @@ def parse_reference(text):
     return Reference(registry, repository, tag, digest or None)
 
 
+def is_registry(text):
+    """Whether ``text`` can be the registry of a reference: a host name with an optional port."""
+    return isinstance(text, str) and bool(_REGISTRY.match(text)) and parse_reference(text + "/x").registry == text
+
+
 def is_tag(text):
     """Whether ``text`` can be a tag."""
     return isinstance(text, str) and bool(_TAG.match(text))

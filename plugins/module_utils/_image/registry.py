@@ -49,6 +49,13 @@ class RegistryClient:
 
     def resolve(self, repository, reference):
         """The ``Descriptor`` of the manifest or index that ``reference`` (tag or digest) names now."""
+        found = self.find(repository, reference)
+        if found is None:
+            raise self._not_found(repository, reference)
+        return found
+
+    def find(self, repository, reference):
+        """The same, or None if the registry does not have it."""
         path = "/v2/%s/manifests/%s" % (repository, reference)
         try:
             with self._request("HEAD", path, repository, headers={"Accept": _ACCEPT}) as response:
@@ -58,10 +65,13 @@ class RegistryClient:
             if is_digest(digest) and size is not None and (not is_digest(reference) or digest == reference):
                 return Descriptor(digest, media_type, size)
         except ImageNotFound:
-            raise self._not_found(repository, reference) from None
+            return None
         except MethodRefused:
             pass
-        return self.manifest(repository, reference)[0]
+        try:
+            return self._manifest(repository, reference)[0]
+        except ImageNotFound:
+            return None
 
     def for_machine(self, repository, named, machine):
         """The ``Descriptor`` of the image for Linux on ``machine`` in the index that the ``Descriptor`` ``named`` is of.
@@ -97,13 +107,21 @@ class RegistryClient:
 
     def manifest(self, repository, reference):
         """Descriptor and content (dict) of the manifest or index that ``reference`` names."""
-        path = "/v2/%s/manifests/%s" % (repository, reference)
+        descriptor, content = self.manifest_content(repository, reference)
+        return descriptor, manifests.parse(content)
+
+    def manifest_content(self, repository, reference):
+        """Descriptor and content of the manifest or index that ``reference`` names, as the bytes that its digest is of."""
         try:
-            with self._request("GET", path, repository, headers={"Accept": _ACCEPT}) as response:
-                content = self._connection.read(response)
-                media_type = (response.headers.get("Content-Type") or "").partition(";")[0]
+            return self._manifest(repository, reference)
         except ImageNotFound:
             raise self._not_found(repository, reference) from None
+
+    def _manifest(self, repository, reference):
+        path = "/v2/%s/manifests/%s" % (repository, reference)
+        with self._request("GET", path, repository, headers={"Accept": _ACCEPT}) as response:
+            content = self._connection.read(response)
+            media_type = (response.headers.get("Content-Type") or "").partition(";")[0]
         digest = sha256(content)
         if is_digest(reference) and digest != reference:
             raise RegistryError(
@@ -118,7 +136,7 @@ class RegistryClient:
                 "%s is not an image that this collection can read (media type %s): %s"
                 % (self._spell(repository, reference), printable(media_type) or "unknown", problem)
             )
-        return Descriptor(digest, media_type, len(content)), document
+        return Descriptor(digest, media_type, len(content)), content
 
     def blob(self, repository, digest):
         """The content (bytes) of a small blob, such as an image's configuration. Verifies the digest."""
@@ -128,12 +146,20 @@ class RegistryClient:
             raise self._mismatch(digest)
         return content
 
-    def download(self, repository, digest, path):
-        """Write the blob ``digest``, of any size, to the file ``path``. Verifies the digest."""
+    def download(self, repository, digest, path, size=None, seconds=None):
+        """Write the blob ``digest`` to the file ``path``. Verifies the digest.
+
+        ``size``: the bytes that it has at most; ``seconds``: how long it may take. None: no limit.
+        """
         found = hashlib.sha256()
+        left = size
         url = "/v2/%s/blobs/%s" % (repository, digest)
-        with self._request("GET", url, repository, limited=False) as response, open(path, "wb") as target:
+        with self._request("GET", url, repository, limited=False, seconds=seconds) as response, open(path, "wb") as target:
             for chunk in self._connection.chunks(response):
+                if left is not None:
+                    left -= len(chunk)
+                    if left < 0:
+                        raise self._mismatch(digest)
                 found.update(chunk)
                 target.write(chunk)
         if "sha256:" + found.hexdigest() != digest:
@@ -178,8 +204,11 @@ class RegistryClient:
         except ImageNotFound:
             return False
 
-    def push_blob(self, repository, digest, size, stream):
-        """Upload the ``size`` bytes of the file ``stream`` as blob ``digest``; False if the registry already has it."""
+    def push_blob(self, repository, digest, size, stream, seconds=None):
+        """Upload the ``size`` bytes of the file ``stream`` as blob ``digest``; False if the registry already has it.
+
+        ``seconds``: how long the upload may take. None: no limit.
+        """
         if self.has_blob(repository, digest):
             return False
         path = "/v2/%s/blobs/uploads/" % repository
@@ -193,7 +222,7 @@ class RegistryClient:
         except ValueError:
             raise RegistryError("Registry %s accepted an upload with an invalid URL" % self.registry) from None
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
-        with self._request("PUT", url, repository, headers=headers, actions="pull,push", data=stream):
+        with self._request("PUT", url, repository, headers=headers, actions="pull,push", data=stream, seconds=seconds):
             return True
 
     def push_manifest(self, repository, reference, content, media_type=manifests.OCI_MANIFEST):
@@ -234,12 +263,13 @@ class RegistryClient:
         return "%s/%s%s%s" % (self.registry, repository, "@" if is_digest(reference) else ":", reference)
 
     @contextlib.contextmanager
-    def _request(self, method, path, repository, headers=None, actions="pull", data=None, limited=True):
+    def _request(self, method, path, repository, headers=None, actions="pull", data=None, limited=True, seconds=None):
         """The open response to one request. Answers at most one authentication challenge.
 
-        ``limited``: whether the whole of it has a time limit. Uploads have none.
+        ``limited``: whether the whole of it has the time limit of small requests. If not, or with ``data``, it
+        may take ``seconds``, None for no limit.
         """
-        with self._connection.watch(limited=limited and not data) as watch:
+        with self._connection.watch(limited and not data, seconds) as watch:
             with self._response(watch, method, path, repository, headers or {}, actions, data) as response:
                 yield response
 

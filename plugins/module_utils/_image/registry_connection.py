@@ -42,9 +42,9 @@ class Connection:
         self._opener = registry_http.Opener(self._tls_context, plain_http)
 
     @staticmethod
-    def watch(limited=True):
-        """The time limit for one request; a context manager."""
-        return registry_http.Watch(_MAX_SECONDS if limited else None)
+    def watch(limited=True, seconds=None):
+        """The time limit for one request; a context manager. ``seconds``: that of one that is not ``limited``, None for none."""
+        return registry_http.Watch(_MAX_SECONDS if limited else seconds)
 
     def is_own(self, url):
         """Whether ``url`` is on the registry itself, not on its token service or blob store."""

@@ -48,7 +48,13 @@ def train(name: str | None = None) -> dict[str, Any]:
     known = rows["trains"][name]
     plugin = known["device_plugin"]
     families = {family: dict(rows["families"][family], flags=[], **row) for family, row in plugin["families"].items()}
-    return dict(known, name=name, device_plugin=dict(plugin, families=families))
+    return dict(known, name=name, images=rows["images"], device_plugin=dict(plugin, families=families))
+
+
+def image(name: str | None, part: str, version: str | None = None) -> str:
+    """Upstream's image of ``part``, device_plugin or exporter, in that release or the one that the train installs."""
+    row = train(name)
+    return "%s:%s" % (row["images"][part], version or row["version"])
 
 
 def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class Registry:
         self.uploads = {}
         self.started = 0
         self.faults = []
+        # Whether to close the connection instead of answering the request that has just come.
+        self.interrupt = lambda: False
         self.requests = []
         self.list_tags = True
         self.head = True
@@ -128,6 +130,9 @@ def _handler(registry):
         def handle_one(self, method):
             header = self.headers.get("Authorization")
             registry.requests.append((method, self.path, header))
+            if registry.interrupt():
+                self.close_connection = True
+                return None
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length) if length else b""
             url = urllib.parse.urlsplit(self.path)

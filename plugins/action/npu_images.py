@@ -1,0 +1,59 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
+
+
+class ActionModule(ActionBase):
+    """See the documentation of the module npu_images."""
+
+    ARGUMENTS: dict[str, Any] = {
+        "hosts": HOSTS,
+        "driver_versions": {"type": "list", "elements": "str", "default": []},
+        "device_plugin": {"type": "bool", "default": True},
+        "device_plugin_version": {"type": "str"},
+        "device_plugin_image": {"type": "str"},
+        "exporter": {"type": "bool", "default": True},
+        "exporter_version": {"type": "str"},
+        "exporter_image": {"type": "str"},
+        "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
+        "node_agent": {"type": "bool", "default": True},
+        "node_agent_image": {"type": "str"},
+        "execution_environment_image": {"type": "str"},
+        "extra": {"type": "list", "elements": "str", "default": []},
+    }
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _validation, params = self.validate_argument_spec(self.ARGUMENTS)
+        try:
+            result.update(self.act(params))
+        except NpuError as exc:
+            result.update(exc.details, failed=True, msg=exc.message)
+        return result
+
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        # A misspelt npu_mirror_images would be the fleet's images.
+        misspelt = unknown_variables(name for host in params["hosts"] for name in host["variables"])
+        if misspelt:
+            raise NpuError("; ".join(misspelt))
+        found = ImageList()
+        found.add_drivers(params["hosts"], params["driver_versions"])
+        found.add_components(params)
+        if params["execution_environment_image"]:
+            found.add(params["execution_environment_image"], "AWX")
+        for image in params["extra"]:
+            found.add(image, "npu_mirror_extra_images")
+        return {"changed": False, "images": found.images, "needed_by": found.result(), "table": found.table()}

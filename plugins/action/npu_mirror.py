@@ -1,0 +1,140 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, places, table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored import mirrored
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
+    Registries,
+    RegistryDestination,
+    RegistrySource,
+)
+
+_display = Display()
+show_lines_at_once()
+
+
+class ActionModule(ActionBase):
+    """See the documentation of the module npu_mirror."""
+
+    ARGUMENTS: dict[str, Any] = {
+        "images": {"type": "list", "elements": "str", "default": []},
+        "from": {"type": "path"},
+        "to": {"type": "raw"},
+        "checksum": {"type": "str"},
+        "registries": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "registry": {"type": "str", "required": True},
+                "username": {"type": "str"},
+                "password": {"type": "str", "no_log": True},
+                "plain_http": {"type": "bool", "default": False},
+                "ca_file": {"type": "path"},
+            },
+        },
+        "registry_mirror": {"type": "raw"},
+        "credentials_of": {"type": "str"},
+        **registry_options.ARGUMENTS,
+    }
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _validation, params = self.validate_argument_spec(
+            self.ARGUMENTS, required_together=[("registry_username", "registry_password")], mutually_exclusive=[("images", "from")]
+        )
+        try:
+            result.update(self.act(params))
+        except NpuError as exc:
+            result.update(exc.details, failed=True, msg=exc.message)
+        return result
+
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        registries = Registries(_access(params))
+        source, checksum = _source(params, registries)
+        destination = _destination(params, registries)
+        copy = copying.Copy(source, destination, _display.display)
+        copy.plan()
+        if copy.is_needed and not self._task.check_mode:
+            copy.run()
+        if isinstance(destination, Bundle) and destination.is_complete():
+            checksum = destination.checksum()
+        return {
+            "changed": copy.is_needed,
+            "images": [step.result() for step in copy.steps],
+            "missing": copy.size,
+            "checksum": checksum,
+            "table": table.table(copy.steps),
+            "msg": table.summary(copy.steps),
+        }
+
+
+def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Source, str | None]:
+    """Where the images come from, and the checksum of the bundle if it is one."""
+    if params["from"]:
+        bundle = Bundle(params["from"])
+        return bundle, bundle.verify(params["checksum"])
+    if not params["images"]:
+        raise NpuError("There is nothing to copy: name images (npu_mirror_images), or a bundle (npu_mirror_from)")
+    references = dict.fromkeys(parse_reference(text.strip()) for text in params["images"])
+    return RegistrySource(registries, list(references)), None
+
+
+def _destination(params: dict[str, Any], registries: Registries) -> Bundle | RegistryDestination:
+    to = params["to"] or params["registry_mirror"]
+    if not to:
+        raise NpuError(
+            "npu_mirror_to is not set: a directory for a bundle, such as /media/usb/npuops, or a registry with a prefix, such as"
+            " registry.example.com/mirror"
+        )
+    path = places.directory(to)
+    if path is None:
+        places.check_prefix(to)
+
+        def target(reference: Reference) -> Reference:
+            return places.name_in(to, reference)
+
+        return RegistryDestination(registries, target)
+    if params["from"]:
+        raise NpuError("npu_mirror_from and npu_mirror_to both name a directory: copy it with another tool, such as cp -r")
+    bundle = Bundle(path)
+    bundle.check()
+    return bundle
+
+
+def _access(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The arguments of RegistryClient by registry: each gets its own credentials, and no others."""
+    found: dict[str, dict[str, Any]] = {}
+    own = _own_registry(params)
+    if own:
+        found[own] = registry_options.access(params)
+    for entry in params["registries"]:
+        registry = entry["registry"]
+        if not is_registry(registry):
+            raise NpuError("npu_mirror_registries names the registry %r; it must be a host name with an optional port" % registry)
+        if bool(entry["username"]) != bool(entry["password"]):
+            raise NpuError("npu_mirror_registries has only one of username and password for %s" % registry)
+        found[registry] = {name: value for name, value in entry.items() if name != "registry"}
+    return found
+
+
+def _own_registry(params: dict[str, Any]) -> str | None:
+    """The registry that the fleet pulls from: the one for which npu_registry_username and the like are."""
+    mirror, text = params["registry_mirror"], params["credentials_of"]
+    if text:
+        return parse_reference(mirrored(text, mirror)).registry
+    return parse_reference(mirror.rstrip("/") + "/x").registry if mirror and isinstance(mirror, str) else None

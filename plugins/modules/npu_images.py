@@ -1,0 +1,111 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_images
+short_description: List the images that the fleet needs
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Lists the driver image of each host, by its chips, kernel and operating system, and the images of the components that
+    C(npuops.ascend.install) deploys.
+  - The names are those upstream, not those in a registry mirror.
+  - Fails if the driver image of a host is not known, for example because the host could not be reached.
+  - Uses neither a registry nor the cluster. Runs inside Ansible on the controller, whatever host the task is for.
+extends_documentation_fragment:
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.info_module
+  - npuops.ascend.hosts
+requirements:
+  - python >= 3.11
+options:
+  driver_versions:
+    description:
+      - The versions of the driver to list for each host. By default, it is the version that the configuration of the host has.
+    type: list
+    elements: str
+    default: []
+  device_plugin:
+    description: Whether the device plugin is deployed.
+    type: bool
+    default: true
+  device_plugin_version:
+    description: Release of the device plugin. By default, it is the one that O(mindcluster_train) installs.
+    type: str
+  device_plugin_image:
+    description: Image of the device plugin, instead of upstream's.
+    type: str
+  exporter:
+    description: Whether the exporter is deployed.
+    type: bool
+    default: true
+  exporter_version:
+    description: Release of the exporter. By default, it is the one that O(mindcluster_train) installs.
+    type: str
+  exporter_image:
+    description: Image of the exporter, instead of upstream's.
+    type: str
+  mindcluster_train:
+    description: The train of MindCluster.
+    type: str
+    choices: ["7.3", "26.1"]
+    default: "26.1"
+  node_agent:
+    description: Whether the node agent is deployed.
+    type: bool
+    default: true
+  node_agent_image:
+    description: Image of the node agent. Required if it is deployed.
+    type: str
+  execution_environment_image:
+    description: Image of the execution environment of AWX, if it is to be listed.
+    type: str
+  extra:
+    description: Further images to list.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: npuops.ascend.npu_mirror
+"""
+
+EXAMPLES = r"""
+- name: List the images of the fleet, for the present driver and the next one
+  npuops.ascend.npu_images:
+    hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+    driver_versions: [25.5.0, 25.5.1]
+    node_agent_image: registry.example.com/npuops/node-agent:0.1.0
+  run_once: true
+"""
+
+RETURN = r"""
+images:
+  description: The images, each once.
+  type: list
+  elements: str
+  returned: success
+needed_by:
+  description: The same images with what needs them.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    image:
+      description: Reference of the image.
+      type: str
+    needed_by:
+      description: What needs it.
+      type: list
+      elements: str
+      sample: ["driver of npu-a", "driver of npu-b"]
+table:
+  description: The images as lines for people.
+  type: list
+  elements: str
+  returned: success
+"""

@@ -1,0 +1,162 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Copies images from a source to a destination: what is missing there, whole, and nothing twice.
+
+Both are registries or a bundle. A destination has an image when its name stands for the image's digest; the name is written last,
+so whoever interrupts a copy finds the image of before, or none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import IO, Any, Protocol
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
+
+# Layers at once. More do not make a registry faster, and each may need its size on the controller's disk.
+_AT_ONCE = 4
+
+PRESENT, MISSING, DIFFERENT, KEPT = "present", "missing", "different", "kept"
+
+
+class Source(Protocol):
+    def images(self) -> Iterator[Image]: ...
+    def opened(self, image: Image, blob: Descriptor) -> AbstractContextManager[IO[bytes]]: ...
+
+
+class Destination(Protocol):
+    def name(self, image: Image) -> str: ...
+    def digest(self, image: Image) -> str | None: ...
+    def manifest(self, image: Image) -> dict[str, Any]: ...
+    def has(self, image: Image, blob: Descriptor) -> bool: ...
+    def place(self, image: Image, blob: Descriptor) -> tuple[str, ...]: ...
+    def begin(self, size: int) -> None: ...
+    def add(self, image: Image, blob: Descriptor, source: Any) -> None: ...
+    def complete(self, image: Image) -> None: ...
+    def is_complete(self) -> bool: ...
+    def end(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class Step:
+    """What is to be done with one image. ``state``: whether its name is at the destination, and with which digest."""
+
+    image: Image
+    name: str
+    state: str
+    missing: list[Descriptor] = field(default_factory=list)
+
+    @property
+    def is_due(self) -> bool:
+        return self.state in (MISSING, DIFFERENT)
+
+    @property
+    def bytes_missing(self) -> int:
+        return sum(blob.size for blob in self.missing)
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "image": str(self.image.reference),
+            "name": self.name,
+            "digest": self.image.digest,
+            "size": self.image.size,
+            "missing": self.bytes_missing,
+            "state": self.state,
+            "signature": self.image.signature,
+        }
+
+
+class Copy:
+    """The copy of all images of ``source`` to ``destination``. Nothing is changed before ``run``."""
+
+    def __init__(self, source: Source, destination: Destination, say: Callable[[str], None]) -> None:
+        self._source = source
+        self._destination = destination
+        self._say = say
+        self.steps: list[Step] = []
+
+    def plan(self) -> None:
+        """Look at the source and the destination. Raises NpuError."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            # Two names of one image have the same signatures.
+            images = list({str(image.reference): image for image in self._source.images()}.values())
+            _check_names(self._destination, images)
+            self.steps = list(pool.map(self._step, images))
+        # What several images share is added once.
+        seen: set[tuple[str, ...]] = set()
+        for step in self.steps:
+            places = [(self._destination.place(step.image, blob), blob) for blob in step.missing]
+            step.missing = [blob for place, blob in places if place not in seen]
+            seen.update(place for place, _blob in places)
+
+    def _step(self, image: Image) -> Step:
+        there = self._destination.digest(image)
+        step = Step(image, self._destination.name(image), _state(image, there, self._destination))
+        if step.is_due:
+            step.missing = [blob for blob in image.blobs if not self._destination.has(image, blob)]
+        return step
+
+    @property
+    def size(self) -> int:
+        """Bytes that have to be copied."""
+        return sum(step.bytes_missing for step in self.steps)
+
+    @property
+    def is_needed(self) -> bool:
+        return any(step.is_due for step in self.steps) or not self._destination.is_complete()
+
+    def run(self) -> None:
+        """Carry out the plan. A run that ends in between is continued by the next one. Raises NpuError."""
+        try:
+            self._destination.begin(self.size)
+            for step in filter(lambda one: one.is_due, self.steps):
+                self._say(f"{step.name}: {step.bytes_missing >> 20} MiB to copy")
+                self._add(step)
+                self._destination.complete(step.image)
+            self._destination.end()
+        finally:
+            self._destination.close()
+
+    def _add(self, step: Step) -> None:
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        try:
+            # list: for the exceptions.
+            list(pool.map(lambda blob: self._destination.add(step.image, blob, self._source), step.missing))
+        finally:
+            # The first failure ends it; what is under way still ends within its limit.
+            pool.shutdown(cancel_futures=True)
+
+
+def _check_names(destination: Destination, images: Iterable[Image]) -> None:
+    """Raise NpuError if two images would get one name: a mirror of two registries may have two images of the same path."""
+    found: dict[str, Image] = {}
+    for image in images:
+        other = found.setdefault(destination.name(image), image)
+        if other.digest != image.digest:
+            raise NpuError(
+                f"{other.reference} and {image.reference} are different images, and both would be {destination.name(image)}."
+                " Give their registries different prefixes: npu_mirror_to may be a mapping"
+            )
+
+
+def _state(image: Image, there: str | None, destination: Destination) -> str:
+    if there is None:
+        return MISSING
+    if there == image.digest:
+        return PRESENT
+    # Somebody at the destination may have signed the image as well: that signature is not lost.
+    if image.signature and not _signatures(destination.manifest(image)) <= _signatures(image.top.document):
+        return KEPT
+    return DIFFERENT
+
+
+def _signatures(document: dict[str, Any]) -> set[str]:
+    return {json.dumps([layer["digest"], layer.get("annotations")], sort_keys=True) for layer in document.get("layers", [])}

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which images a fleet needs: the drivers of its hosts, and the components that install deploys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+
+
+class ImageList:
+    """Images by their names upstream, each with what needs it."""
+
+    def __init__(self) -> None:
+        self._needed_by: dict[str, list[str]] = {}
+        self._reasons: list[str] = []
+
+    @property
+    def images(self) -> list[str]:
+        return list(self._needed_by)
+
+    def add(self, image: str, needed_by: str) -> None:
+        """Raises NpuError for what is no reference."""
+        self._needed_by.setdefault(str(parse_reference(image)), []).append(needed_by)
+
+    def add_drivers(self, hosts: Iterable[AskedHost], versions: Sequence[str] = ()) -> None:
+        """The driver image of each host, in its version or in all of ``versions``. Raises NpuError if it cannot be told of one."""
+        for host in hosts:
+            problem = host.get("error") or host.get("pending") or ("it cannot be reached" if host.get("unreachable") else None)
+            if problem is None and not host.get("facts"):
+                problem = "its facts were not read"
+            if problem:
+                self._reasons.append("%s: %s" % (host["name"], one_line(problem)))
+                continue
+            checked = CheckedHost(host)
+            if not checked.has_chips or checked.config["driver_source"] != "image":
+                continue
+            for version in versions or [checked.config["driver_version"]]:
+                self._add_driver(checked, version)
+        if self._reasons:
+            raise NpuError(
+                "The driver images of these hosts are not known. Correct that, or leave the hosts out with --limit: "
+                + "; ".join(self._reasons)
+            )
+
+    def _add_driver(self, checked: CheckedHost, version: str) -> None:
+        digest = checked.config["driver_digest"] if version == checked.config["driver_version"] else None
+        try:
+            image, _profile = driver_image.reference_of(dict(checked.config, driver_version=version), checked.facts)
+            reference = parse_reference(image)
+            self.add(image + ("@" + digest if digest and not reference.digest else ""), "driver of " + checked.name)
+        except NpuError as exc:
+            self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
+
+    def add_components(self, params: Mapping[str, Any]) -> None:
+        """What install deploys, by the options of npu_images. Raises NpuError."""
+        for part, name in (("device_plugin", "device plugin"), ("exporter", "exporter")):
+            if params[part]:
+                version, image = params[part + "_version"], params[part + "_image"]
+                reasons = fleet_mindcluster.mismatches(params["mindcluster_train"], "npu_" + part, version, image)
+                if reasons:
+                    raise NpuError("; ".join(reasons))
+                self.add(image or fleet_mindcluster.image(params["mindcluster_train"], part, version), name)
+        if params["node_agent"]:
+            if not params["node_agent_image"]:
+                raise NpuError(
+                    "npu_node_agent_image is not set: the image of the node agent, which the playbook"
+                    " npuops.ascend.build_node_agent_image builds and pushes to your registry; or set npu_node_agent_enabled: false"
+                )
+            self.add(params["node_agent_image"], "node agent")
+
+    def result(self) -> list[dict[str, Any]]:
+        return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]
+
+    def table(self) -> list[str]:
+        """The list for people."""
+        rows = [["IMAGE", "NEEDED BY"]]
+        return aligned(rows + [[image, ", ".join(needed_by)] for image, needed_by in self._needed_by.items()])

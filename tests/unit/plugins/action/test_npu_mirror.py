@@ -1,0 +1,366 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module with two registries that know nothing of each other, and with bundles between them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import types
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action.npu_mirror import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+from support.host import registry_server, stored_images
+
+AGENT, DRIVER, COMMON = b"the agent's own layer", b"a driver" * 1000, b"a layer of several images"
+
+
+@pytest.fixture
+def outside():
+    with registry_server.Registry(auth="basic") as server:
+        yield server
+
+
+@pytest.fixture
+def inside():
+    with registry_server.Registry(auth="token", username="pusher", password="another one") as server:
+        yield server
+
+
+@pytest.fixture
+def images(outside):
+    """name -> digest."""
+    agent = stored_images.put_index(outside, "npuops/agent", "1", {"amd64": [COMMON, AGENT], "arm64": [b"arm64", AGENT]})
+    driver = stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", COMMON, DRIVER)
+    return {outside.address + "/npuops/agent:1": agent, outside.address + "/mlops/driver:25.5.0-910b": driver}
+
+
+def run(check_mode=False, **options):
+    action = ActionModule.__new__(ActionModule)
+    action._task = types.SimpleNamespace(check_mode=check_mode)
+    checked = ArgumentSpecValidator(ActionModule.ARGUMENTS).validate(options)
+    assert not checked.error_messages
+    return action.act(checked.validated_parameters)
+
+
+def access(*registries):
+    return [{"registry": one.address, "username": one.username, "password": one.password, "plain_http": True} for one in registries]
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return str(tmp_path / "bundle")
+
+
+@pytest.fixture
+def save(outside, images, bundle):
+    """Make the bundle."""
+
+    def act(**options):
+        return run(**{"images": list(images), "to": bundle, "registries": access(outside), **options})
+
+    return act
+
+
+@pytest.fixture
+def load(inside, bundle):
+    """Load it into the other registry."""
+
+    def act(**options):
+        return run(**{"from": bundle, "to": inside.address + "/site", "registries": access(inside), **options})
+
+    return act
+
+
+def writes(registry):
+    return [(method, path) for method, path, _header in registry.requests if method in ("PUT", "POST", "PATCH")]
+
+
+def is_there(registry, repository, tag, digest):
+    """Whether the name stands for that image there, and everything that belongs to it is there."""
+    content, _type = registry.manifests[(repository, tag)]
+    assert registry_server.sha256(content) == digest
+    source = [stored for (name, key), (stored, _kind) in registry.manifests.items() if name == repository]
+    assert content in source
+    import json
+
+    document = json.loads(content)
+    for entry in document.get("manifests", []):
+        is_there(registry, repository, entry["digest"], entry["digest"])
+    for entry in [*document.get("layers", []), *([document["config"]] if "config" in document else [])]:
+        assert entry["digest"] in registry.blobs
+    return True
+
+
+def test_through_a_bundle_to_the_other_side(save, load, outside, inside, images, bundle):
+    made = save()
+    assert made["changed"] and made["msg"].startswith("2 of 2 images are new")
+    again = save()
+    assert not again["changed"] and again["checksum"] == made["checksum"], again["msg"]
+    outside.requests.clear()
+    planned = load(check_mode=True)
+    assert planned["changed"] and not writes(inside)
+    loaded = load(checksum="sha256:" + made["checksum"])
+    assert [one["state"] for one in loaded["images"]] == ["missing", "missing"]
+    for name, digest in images.items():
+        repository, _, tag = name.partition("/")[2].partition(":")
+        assert is_there(inside, "site/" + repository, tag, digest)
+    # The registry of the other side was asked nothing, and nothing is copied a second time.
+    assert not outside.requests
+    inside.requests.clear()
+    assert not load()["changed"] and not writes(inside)
+
+
+def test_what_a_bundle_is(save, bundle):
+    """Other tools read it: an OCI image layout, and what sha256sum reads."""
+    made = save()
+    assert (pathlib.Path(bundle) / "oci-layout").read_text() == '{"imageLayoutVersion":"1.0.0"}'
+    checked = subprocess.run(
+        ["sha256sum", "--strict", "--check", "SHA256SUMS"], cwd=bundle, capture_output=True, text=True, check=True
+    )
+    files = [os.path.relpath(os.path.join(top, name), bundle) for top, _, names in os.walk(bundle) for name in names]
+    assert len(checked.stdout.splitlines()) == len(files) - 1, files
+    own = subprocess.run(["sha256sum", "SHA256SUMS"], cwd=bundle, capture_output=True, text=True, check=True)
+    assert own.stdout.split()[0] == made["checksum"]
+
+
+def test_from_registry_to_registry(outside, inside, images):
+    wanted = {"images": list(images), "to": {outside.address: inside.address + "/a/b"}, "registries": access(outside, inside)}
+    planned = run(check_mode=True, **wanted)
+    shared = len(COMMON) + len(DRIVER) + 2 * len(AGENT)
+    assert planned["changed"] and planned["missing"] > shared and not writes(inside)
+    done = run(**wanted)
+    assert {one["name"]: one["digest"] for one in done["images"]} == {
+        name.replace(outside.address, inside.address + "/a/b"): digest for name, digest in images.items()
+    }
+    for name, digest in images.items():
+        repository, _, tag = name.partition("/")[2].partition(":")
+        assert is_there(inside, "a/b/" + repository, tag, digest)
+    # The tag of an image comes after everything else of it.
+    assert [path for _method, path in writes(inside) if "agent/manifests" in path][-1] == "/v2/a/b/npuops/agent/manifests/1"
+    assert not run(**wanted)["changed"]
+
+
+def test_no_registry_sees_the_credentials_of_another(save, load, outside, inside):
+    save()
+    load(registries=[], credentials_of="x.example/y", registry_mirror=inside.address + "/site", to=None,
+         registry_username="pusher", registry_password="another one", registry_plain_http=True)  # fmt: skip
+    sent = {
+        registry.address: {header for _m, _p, header in registry.requests if header and header.startswith("Basic")}
+        for registry in (outside, inside)
+    }
+    assert all(len(headers) == 1 for headers in sent.values()) and not sent[outside.address] & sent[inside.address]
+
+
+def test_signatures_come_along(save, load, outside, inside, images):
+    signed = {}
+    for name, digest in images.items():
+        repository = name.partition("/")[2].partition(":")[0]
+        signed[repository, digest] = stored_images.put_signature(outside, repository, digest, "by us")
+    assert sum(one["signature"] for one in save()["images"]) == 2
+    loaded = load()
+    for (repository, digest), signature in signed.items():
+        assert is_there(inside, "site/" + repository, digest.replace(":", "-") + ".sig", signature)
+        # Nobody who requires signatures sees the image without them.
+        order = [one["digest"] for one in loaded["images"]]
+        assert order.index(signature) < order.index(digest)
+    # The site signs one as well: that is not lost. What is signed outside once more comes along to the other one.
+    (first, first_digest), (second, second_digest) = signed
+    theirs = stored_images.put_signature(inside, "site/" + first, first_digest, "by the site")
+    stored_images.put_signature(outside, first, first_digest, "by us", "again")
+    more = stored_images.put_signature(outside, second, second_digest, "by us", "again")
+    save()
+    assert sorted(one["state"] for one in load()["images"]) == ["different", "kept", "present", "present"]
+    assert is_there(inside, "site/" + first, first_digest.replace(":", "-") + ".sig", theirs)
+    assert is_there(inside, "site/" + second, second_digest.replace(":", "-") + ".sig", more)
+
+
+def test_a_tag_that_moved(save, load, outside, inside, images, bundle):
+    save()
+    load()
+    new = stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", COMMON, b"a newer driver")
+    save()
+    # The blobs that nothing names any more are gone.
+    assert not (pathlib.Path(bundle) / "blobs/sha256" / registry_server.sha256(DRIVER).partition(":")[2]).exists()
+    assert sorted(one["state"] for one in load()["images"]) == ["different", "present"]
+    assert is_there(inside, "site/mlops/driver", "25.5.0-910b", new)
+
+
+def test_images_are_added_to_a_bundle(save, load, outside, inside, images):
+    first, second = images
+    save(images=[first])
+    save(images=[second])
+    load()
+    assert len({repository for repository, _tag in inside.manifests}) == 2
+
+
+@pytest.mark.parametrize("registry", ["outside", "inside"])
+def test_interrupted_at_each_request(request, registry, save, load, outside, inside, images, bundle):
+    """Whatever request fails, the next run ends where an uninterrupted one would, and copies nothing twice."""
+    broken = request.getfixturevalue(registry)
+    name = "mlops/driver:25.5.0-910b"
+    repository, tag = name.split(":")
+    place = repository if registry == "outside" else "site/" + repository
+    step = save if registry == "outside" else load
+    if registry == "inside":
+        save()
+    at = 0
+    while True:
+        at += 1
+        shutil.rmtree(bundle, ignore_errors=True) if registry == "outside" else (inside.manifests.clear(), inside.blobs.clear())
+        broken.requests.clear()
+        count = iter(range(1, 10**6))
+        broken.interrupt = lambda: next(count) == at  # noqa: B023
+        try:
+            step()
+            interrupted = False
+        except NpuError as exc:
+            interrupted = True
+            assert broken.address in exc.message
+            # The name is there with all of the image, or not at all.
+            if registry == "inside" and (place, tag) in inside.manifests:
+                assert is_there(inside, place, tag, images[f"{outside.address}/{name}"])
+        broken.interrupt = lambda: False
+        if not interrupted:
+            break
+        uploaded = {path for method, path in writes(broken) if method == "PUT" and "manifests" not in path}
+        stored = set(inside.blobs)
+        broken.requests.clear()
+        assert step()["changed"]
+        again = [path for method, path in writes(broken) if method == "PUT" and "digest=" in path]
+        assert not [path for path in again if any(digest.replace(":", "%3A") in path for digest in stored)], (at, uploaded)
+        assert not step()["changed"]
+        if registry == "outside":
+            load(check_mode=True)
+        else:
+            assert is_there(inside, place, tag, images[f"{outside.address}/{name}"])
+    assert at > 8
+
+
+def every_file(bundle):
+    return sorted(os.path.relpath(os.path.join(top, name), bundle) for top, _, names in os.walk(bundle) for name in names)
+
+
+def damage(kind, path):
+    content = path.read_bytes()
+    if kind == "changed":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif kind == "cut off":
+        path.write_bytes(content[:-1])
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "missing":
+        path.unlink()
+    elif kind == "a link":
+        path.rename(path.with_name("elsewhere"))
+        path.symlink_to("elsewhere")
+    elif kind == "a pipe":
+        path.unlink()
+        os.mkfifo(path)
+
+
+@pytest.mark.parametrize("kind", ["changed", "cut off", "empty", "missing", "a link", "a pipe"])
+def test_each_damaged_file_is_found(save, load, inside, bundle, kind, tmp_path):
+    save()
+    whole = tmp_path / "whole"
+    shutil.copytree(bundle, whole)
+    files = every_file(bundle)
+    for file in files:
+        shutil.rmtree(bundle)
+        shutil.copytree(whole, bundle)
+        damage(kind, pathlib.Path(bundle) / file)
+        with pytest.raises(NpuError) as failure:
+            load()
+        assert file in failure.value.message, (file, failure.value.message)
+        assert not writes(inside)
+    assert len(files) > 8
+
+
+def test_a_damaged_bundle_is_repaired_where_it_was_made(save, load, bundle):
+    made = save()
+    blobs = pathlib.Path(bundle) / "blobs/sha256"
+    for path in blobs.iterdir():
+        path.write_bytes(b"rot")
+    (blobs / ".partial-of-a-killed-run").write_bytes(b"x")
+    assert save()["checksum"] == made["checksum"]
+    assert not list(blobs.glob(".partial*"))
+    assert load()["changed"]
+
+
+def test_a_bundle_that_somebody_changed_with_its_checksums(save, load, outside, inside, bundle):
+    made = save()
+    stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", b"evil")
+    save()
+    with pytest.raises(NpuError, match="it is another bundle"):
+        load(checksum=made["checksum"])
+    assert not writes(inside)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%s  ../../etc/passwd" % ("a" * 64),
+        "%s  /etc/passwd" % ("a" * 64),
+        "%s  blobs/sha256/../../index.json" % ("a" * 64),
+        "%s *index.json" % ("a" * 64),
+        "x" * 3000,
+    ],
+)
+def test_names_that_lead_out_of_a_bundle(save, load, bundle, line):
+    save()
+    with open(os.path.join(bundle, "SHA256SUMS"), "a") as file:
+        file.write(line + "\n")
+    with pytest.raises(NpuError, match="is not a checksum of a file of a bundle"):
+        load()
+
+
+def test_a_blob_of_another_size_than_promised(outside, bundle):
+    """A registry that sends more than it promises fills no disk."""
+    stored_images.put_image(outside, "x", "1", b"layer")
+    outside.faults.append(("GET", "/blobs/", lambda body: body + b"more" if body == b"layer" else body))
+    with pytest.raises(NpuError, match="does not match the digest"):
+        run(images=[outside.address + "/x:1"], to=bundle, registries=access(outside))
+    assert not list(pathlib.Path(bundle).glob("blobs/sha256/.partial*"))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"images": [], "to": "/b"}, "nothing to copy"),
+        ({"images": ["r.example/x:1"]}, "npu_mirror_to is not set"),
+        ({"images": ["r.example/x:1"], "to": "https://r.example"}, "no https://, no tag"),
+        ({"images": ["r.example/x:1"], "to": ["a"]}, "must be a prefix"),
+        ({"images": ["r.example/X:1"], "to": "r.example/y"}, "not a valid image reference"),
+        ({"from": "/nowhere", "to": "r.example/y"}, "/nowhere .* is not a complete bundle"),
+        ({"images": ["r.example/x"], "to": "/b", "registries": [{"registry": "https://r.example"}]}, "npu_mirror_registries names"),
+        (
+            {"images": ["r.example/x"], "to": "/b", "registries": [{"registry": "r.example", "username": "u"}]},
+            "only one of username",
+        ),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(NpuError, match=message):
+        run(**options)
+
+
+def test_places_that_do_not_fit(save, load, outside, inside, images, bundle, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat").write_text("x")
+    with pytest.raises(NpuError, match="neither empty nor a bundle"):
+        save(to=str(tmp_path / "photos"))
+    with pytest.raises(NpuError, match="gives no other name"):
+        save(to=outside.address)
+    stored_images.put_image(inside, "npuops/agent", "1", b"another image of that name")
+    both = [outside.address + "/npuops/agent:1", inside.address + "/npuops/agent:1"]
+    with pytest.raises(NpuError, match="different images, and both would be r.example/x/npuops/agent:1"):
+        run(images=both, to="r.example/x", registries=access(outside, inside))
+    save()
+    with pytest.raises(NpuError, match="both name a directory"):
+        load(to=str(tmp_path / "elsewhere"))

@@ -1,0 +1,81 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which images a fleet needs."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
+
+from support.fleet.preflight import DIGEST, REPOSITORY, facts, host
+
+TAG = "%s-%s-6.6.0-145.0.4.135-oe2403sp3"
+
+
+def drivers(*hosts, versions=()):
+    found = ImageList()
+    found.add_drivers(hosts, versions)
+    return {entry["image"]: entry["needed_by"] for entry in found.result()}
+
+
+def test_each_profile_once():
+    found = drivers(
+        host("a", driver_version="25.5.0"),
+        host("b", driver_version="25.5.0"),
+        host("c", facts("d500"), driver_version="25.5.1"),
+        host("d", facts(chip_count=0)),
+        host("e", driver_source="preinstalled"),
+    )
+    assert found == {
+        f"{REPOSITORY}:{TAG % ('25.5.0', '910b')}": ["driver of a", "driver of b"],
+        f"{REPOSITORY}:{TAG % ('25.5.1', '310p')}": ["driver of c"],
+    }
+
+
+def test_several_versions():
+    found = drivers(host("a", driver_version="25.5.0", driver_digest=DIGEST), versions=["25.5.0", "25.5.1"])
+    # The tag that is pinned is copied with what it stood for when it was pinned.
+    assert list(found) == [f"{REPOSITORY}:{TAG % ('25.5.0', '910b')}@{DIGEST}", f"{REPOSITORY}:{TAG % ('25.5.1', '910b')}"]
+
+
+def test_an_image_of_its_own():
+    assert list(drivers(host("a", driver_image="r.example/x:1"), versions=["1", "2"])) == ["r.example/x:1"]
+
+
+@pytest.mark.parametrize(
+    "one, reason",
+    [
+        ({**host("a"), "error": "no route to it"}, "a: no route to it"),
+        ({**host("a"), "facts": None, "pending": "has no Python: it is brought"}, "a: has no Python"),
+        ({**host("a"), "unreachable": True}, "a: it cannot be reached"),
+        ({**host("a"), "facts": None}, "a: its facts were not read"),
+        (host("a", driver_repository=None), "a: npu_driver_repository is not set"),
+        (host("a", driver_image="R.example/X"), "a: 'R.example/X' is not a valid image reference"),
+    ],
+)
+def test_a_host_whose_image_is_not_known(one, reason):
+    with pytest.raises(NpuError, match="not known. Correct that, or leave the hosts out with --limit: " + reason):
+        drivers(host("z"), one)
+
+
+def test_components():
+    found = ImageList()
+    options = dict.fromkeys(
+        ("device_plugin_version", "device_plugin_image", "exporter_version", "exporter_image", "node_agent_image")
+    )
+    everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
+    with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
+        ImageList().add_components({**options, **everything})
+    found.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "exporter_image": "r.example/e:7"})
+    assert found.images == [
+        "swr.cn-south-1.myhuaweicloud.com/ascendhub/ascend-k8sdeviceplugin:v7.3.2",
+        "r.example/e:7",
+        "r.example/agent:1",
+    ]
+    nothing = ImageList()
+    nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_train": "7.3"})
+    assert nothing.images == []
+    with pytest.raises(NpuError, match="npu_exporter_version is v26.1.0, of MindCluster 26.1"):
+        ImageList().add_components({**options, **everything, "exporter_version": "v26.1.0"})
