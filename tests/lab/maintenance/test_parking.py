@@ -125,12 +125,83 @@ class Workloads(Team):
         return [f"{key} is {specs[key]}" for key, (field, value) in STOPPED.items() if specs[key].get(field) != value]
 
 
-def granted(name: str) -> list[dict]:
+class FieldKinds(Team):
+    """Custom resources that are stopped in their own ways, each with a pod. The definitions have only what parking needs."""
+
+    KINDS = (
+        ("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
+        ("bus.volcano.sh", "v1alpha1", "commands", "Command"),
+        ("serving.kserve.io", "v1beta1", "inferenceservices", "InferenceService"),
+        ("mindxdl.gitee.com", "v1", "ascendjobs", "AscendJob"),
+        (GROUP, "v1", "runs", "Run"),
+    )
+
+    def create(self) -> None:
+        for group, version, plural, kind in self.KINDS:
+            self.apply(definition(plural, kind, group=group, version=version))
+            self.lab.kubectl("wait", "--for=condition=Established", "crd", f"{plural}.{group}", f"--timeout={PATIENCE}s")
+        rules = [
+            {"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "create", "delete"]}
+            for group, _version, plural, _kind in self.KINDS
+        ]
+        self.apply(*granted(self.name, rules))
+        super().create()
+
+    def remove(self) -> None:
+        super().remove()
+        self.lab.kubectl("delete", "clusterrole,clusterrolebinding", self.name, "--ignore-not-found")
+        definitions = [f"{plural}.{group}" for group, _version, plural, _kind in self.KINDS]
+        self.lab.kubectl("delete", "crd", *definitions, "--ignore-not-found")
+
+    def fill(self) -> None:
+        for group, version, plural, kind in self.KINDS:
+            if kind == "Command":
+                continue
+            api_version, name = f"{group}/{version}", kind.lower()
+            self.apply({"apiVersion": api_version, "kind": kind, "metadata": self.named(name), "spec": {"maxRetry": 3}})
+            uid = self.lab.get(f"{plural}.{group}", name, "-n", self.name)["metadata"]["uid"]
+            owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+            containers = [{"name": "main", "image": self.image, "resources": {"limits": {A2: "1"}}}]
+            # None of them starts: parking looks at what they ask for.
+            spec = {"nodeSelector": {"none": "such"}, "containers": containers}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**self.named(name), "ownerReferences": [owner]}, "spec": spec}
+            self.apply(pod)
+        self.phase("Running")
+
+    def named(self, name: str) -> dict:
+        return {"name": name, "namespace": self.name}
+
+    def phase(self, phase: str) -> None:
+        """As Volcano's controller writes it."""
+        patch = json.dumps({"status": {"state": {"phase": phase}}})
+        self.lab.kubectl("patch", "jobs.batch.volcano.sh", "job", "-n", self.name, "--type=merge", "-p", patch)
+
+    def take_command(self) -> tuple[str, str]:
+        """As Volcano's controller does: delete the Command, then execute it. Returns its action and the uid of its target."""
+        (command,) = self.lab.get("commands.bus.volcano.sh", "-n", self.name)["items"]
+        self.lab.kubectl("delete", "commands.bus.volcano.sh", command["metadata"]["name"], "-n", self.name)
+        self.phase({"AbortJob": "Aborted", "ResumeJob": "Running"}[command["action"]])
+        return command["action"], command["target"]["uid"]
+
+    def commands(self) -> list[dict]:
+        return self.lab.get("commands.bus.volcano.sh", "-n", self.name)["items"]
+
+    def now(self) -> dict:
+        found = {}
+        for group, _version, plural, kind in self.KINDS:
+            if kind != "Command":
+                item = self.lab.get(f"{plural}.{group}", kind.lower(), "-n", self.name)
+                metadata = {key: item["metadata"].get(key) or {} for key in ("labels", "annotations")}
+                found[kind] = {"spec": item["spec"], "status": item.get("status"), **metadata}
+        return found
+
+
+def granted(name: str, rules: list[dict] | None = None) -> list[dict]:
     """What docs/access.md asks an administrator for who has kinds of his own."""
     api = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": [GROUP], "resources": ["fleets", "gangs"], "verbs": ["get", "list", "patch"]}
+    rules = rules or [{"apiGroups": [GROUP], "resources": ["fleets", "gangs"], "verbs": ["get", "list", "patch"]}]
     return [
-        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
         {
             "apiVersion": f"{api}/v1",
             "kind": "ClusterRoleBinding",
@@ -141,23 +212,25 @@ def granted(name: str) -> list[dict]:
     ]
 
 
-def definition(plural: str, kind: str, replicas: str) -> dict:
+def definition(plural: str, kind: str, replicas: str | None = None, group: str = GROUP, version: str = "v1") -> dict:
+    """With a scale subresource if ``replicas`` says where it is."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": GROUP,
+            "group": group,
             "scope": "Namespaced",
             "names": {"plural": plural, "kind": kind},
             "versions": [
                 {
-                    "name": "v1",
+                    "name": version,
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": anything},
-                    "subresources": {"scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}},
+                    "subresources": {"scale": scale} if replicas else {},
                 }
             ],
         },
@@ -195,13 +268,37 @@ def module(lab, gate: Gate, **options: object):
             controller.kill()
 
 
-def act(lab, state: str, gate: Gate | None = None) -> Gate:
+def act(lab, state: str, gate: Gate | None = None, **options: object) -> Gate:
     """Park or restore, to the end unless the gate kills it."""
     gate = gate or Gate()
-    with module(lab, gate, state=state, resources=[A2], run="run-1") as one:
+    with module(lab, gate, state=state, resources=[A2], run="run-1", **options) as one:
         status = one.wait(PATIENCE)
         assert gate.dead or status == 0, one.text
     return gate
+
+
+def test_kinds_that_are_stopped_in_their_own_ways(idle):
+    """A Volcano Job by a Command, of which the controller dies; a service by an annotation; a declared kind by a field."""
+    declared = [{"group": GROUP, "kind": "Run", "field": "spec.paused"}]
+    settings = {"workload_kinds": declared, "pod_deletion": {"timeout": 1}}
+    with FieldKinds(idle, "parking-kinds") as team:
+        team.fill()
+        before = team.now()
+        gate = act(idle, "parked", Gate("POST .*/commands", Fate.KILL_AFTER), settings=settings)
+        assert gate.dead and team.now()["Job"]["annotations"]
+        act(idle, "parked", settings=settings)
+        uid = idle.get("jobs.batch.volcano.sh", "job", "-n", team.name)["metadata"]["uid"]
+        assert team.take_command() == ("AbortJob", uid)
+        now = team.now()
+        assert now["InferenceService"]["annotations"]["serving.kserve.io/stop"] == "true"
+        assert now["Run"]["spec"] == {"maxRetry": 3, "paused": True} and now["AscendJob"] == before["AscendJob"]
+
+        # With other settings, and while Volcano looks on.
+        with module(idle, Gate(), state="restored", run="run-1") as one:
+            idle.wait_for(team.commands, PATIENCE, "the Command that resumes the Job")
+            assert team.take_command() == ("ResumeJob", uid)
+            assert one.wait(PATIENCE) == 0, one.text
+        assert team.now() == before and not team.commands()
 
 
 @pytest.mark.core
