@@ -10,11 +10,11 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, places, table
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
     Registries,
     RegistryDestination,

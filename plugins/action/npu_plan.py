@@ -10,6 +10,7 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
@@ -114,7 +115,7 @@ def _registries(hosts: list[AskedHost]) -> list[str]:
         text = config["driver_image"] or config["driver_repository"]
         if text and config["driver_source"] == "image":
             try:
-                found.add(parse_reference(text).registry)
+                found.add(parse_reference(mirrored(text, config["registry_mirror"])).registry)
             except NpuError:
                 pass  # told with the host's verdict
     return sorted(found)

@@ -11,6 +11,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import INTERPRETER
 
@@ -21,6 +22,7 @@ _ARGUMENTS = {
     "image": {"type": "str"},
     "only_with": {"type": "list", "elements": "str", "default": []},
     "credentials_of": {"type": "str"},
+    "registry_mirror": {"type": "raw"},
     **registry_options.ARGUMENTS,
 }
 
@@ -34,6 +36,8 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(_ARGUMENTS)
         try:
+            for name in ("image", "credentials_of"):
+                params[name] = mirrored(params[name], params["registry_mirror"])
             result.update({"changed": False}, **self._act(params))
         except NpuError as exc:
             result.update(exc.details, failed=True, msg=exc.message)

@@ -91,6 +91,9 @@ options:
           firmware_version:
             description: Version of the firmware that the driver image must have.
             type: str
+          registry_mirror:
+            description: Where images are pulled from instead of their own registries, a prefix or a dictionary of prefixes.
+            type: raw
           registry_username:
             description: User name for the registry.
             type: str

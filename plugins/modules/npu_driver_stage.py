@@ -73,6 +73,12 @@ options:
     description:
       - Path of the driver tree in the image. By default the directory with C(version.info) and C(lib64).
     type: str
+  registry_mirror:
+    description:
+      - Where the image is pulled from instead of the registry that O(image) names. A prefix such as V(registry.example.com/mirror),
+        which takes the place of the registry, or a dictionary of such prefixes by registry.
+      - It also applies to the image that O(release) was extracted from.
+    type: raw
   registry_password:
     description:
       - Password for the registry. It is passed to C(ctr) in a file below C(/run) that only root can read, and that is removed after
@@ -168,6 +174,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 
 
 def of_release(options):
@@ -185,7 +192,7 @@ def of_release(options):
 def present(module):
     options = of_release(module.params) if module.params["release"] else module.params
     stager = Stager(
-        options["image"],
+        mirrored(options["image"], options["registry_mirror"]),
         digest=options["digest"],
         version=options["version"],
         root=options["root"],
@@ -267,6 +274,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "kernel": {"type": "str"},
             "path": {"type": "str"},
+            "registry_mirror": {"type": "raw"},
             **registry_options.ARGUMENTS,
             "containerd_address": {"type": "path"},
             "ctr": {"type": "path"},

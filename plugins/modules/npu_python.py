@@ -54,6 +54,11 @@ options:
     description:
       - The image or repository that the registry options are meant for. If O(image) is in another registry, they are not used.
     type: str
+  registry_mirror:
+    description:
+      - Where O(image) and O(credentials_of) are instead of in the registries that they name. A prefix such as
+        V(registry.example.com/mirror), which takes the place of the registry, or a dictionary of such prefixes by registry.
+    type: raw
   registry_ca_file:
     description:
       - PEM file with the certificate authorities to trust for the registry, at the same path on the controller and on the host.

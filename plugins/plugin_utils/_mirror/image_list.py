@@ -55,7 +55,9 @@ class ImageList:
     def _add_driver(self, checked: CheckedHost, version: str) -> None:
         digest = checked.config["driver_digest"] if version == checked.config["driver_version"] else None
         try:
-            image, _profile = driver_image.reference_of(dict(checked.config, driver_version=version), checked.facts)
+            image, _profile = driver_image.reference_of(
+                dict(checked.config, driver_version=version, registry_mirror=None), checked.facts
+            )
             reference = parse_reference(image)
             self.add(image + ("@" + digest if digest and not reference.digest else ""), "driver of " + checked.name)
         except NpuError as exc:

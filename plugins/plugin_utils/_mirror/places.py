@@ -9,8 +9,8 @@ import os
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored import mirrored
 
 VARIABLE = "npu_mirror_to"
 

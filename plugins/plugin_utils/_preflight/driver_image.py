@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware imp
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
@@ -33,7 +34,12 @@ _OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
 
 
 def reference_of(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
-    """(reference text, profile or None) of the driver image for a host. Raises NpuError when it cannot be told."""
+    """(reference text, profile or None) of the driver image for a host, in the mirror. Raises NpuError when it cannot be told."""
+    image, profile = _upstream(config, facts)
+    return mirrored(image, config["registry_mirror"]), profile
+
+
+def _upstream(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
     if config["driver_image"]:
         return config["driver_image"], config["driver_profile"]
     if not config["driver_repository"]:

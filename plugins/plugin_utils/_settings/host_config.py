@@ -26,6 +26,7 @@ NAMES = (
     "device_plugin_share_count",
     "firmware_policy",
     "firmware_version",
+    "registry_mirror",
     "registry_username",
     "registry_password",
     "registry_plain_http",

@@ -10,6 +10,7 @@ import os
 
 import jinja2
 import yaml
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 from support.paths import CHECKOUT
@@ -17,6 +18,7 @@ from support.paths import CHECKOUT
 ROLES = CHECKOUT / "roles"
 SHARED = {
     "npu_namespace": "npu-operator",
+    "npu_registry_mirror": "",
     "npu_image_pull_policy": "IfNotPresent",
     "npu_image_pull_secrets": ["one", "two"],
     "npu_rollout_max_unavailable": "10%",
@@ -74,7 +76,7 @@ def render_all(role, template, variables):
     """The objects of a role's template."""
     loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
     environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
-    environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname)
+    environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname, **{"npuops.ascend.npu_mirrored": mirrored})
     with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
         constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
     text = environment.get_template(template).render(constants, **variables)

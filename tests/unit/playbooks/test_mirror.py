@@ -100,9 +100,10 @@ def test_three_commands(site, upstream, outside, inside, tmp_path):
     """The list where the hosts are, the bundle where the Internet is, the registry where the hosts are."""
     listing, bundle = tmp_path / "images.yml", str(tmp_path / "bundle")
     versions = ["25.5.0", "25.5.1"]
+    mirror = {"npu_registry_mirror": inside.address + "/site/"}
     printed = site("--check", npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions)
     assert not listing.exists() and "driver of npu-a, driver of npu-b" in printed
-    site(npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions)
+    site(npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions, **mirror)
     assert not outside.requests
     names = yaml.safe_load(listing.read_text())["npu_mirror_images"]
     assert sorted(names) == sorted(f"{outside.address}/{repository}:{name}" for repository, name in upstream)
@@ -110,9 +111,10 @@ def test_three_commands(site, upstream, outside, inside, tmp_path):
     checksum = made.rpartition("checksum of the bundle: ")[2][:64]
     outside.requests.clear()
     load = {
+        **mirror,
         "npu_mirror_from": bundle,
-        "npu_mirror_to": inside.address + "/site/",
-        "npu_mirror_registries": access(inside),
+        "npu_registry_username": inside.username,
+        "npu_registry_password": inside.password,
         "npu_mirror_checksum": checksum,
     }
     assert "changed=1" in site("--check", **load) and not stored(inside, "")

@@ -10,15 +10,13 @@ the place of the registry, as a proxy cache of Harbor and the ``override_path`` 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 
 VARIABLE = "npu_registry_mirror"
 
 
-def mirrored(text: str, mirror: Any, variable: str = VARIABLE) -> str:
+def mirrored(text, mirror, variable=VARIABLE):
     """The reference ``text`` as it is in the ``mirror``: a prefix, a dict of prefixes, or nothing. Raises NpuError.
 
     An image that is in the mirror already keeps its name, so a second call changes nothing. ``variable``: for messages.
@@ -38,7 +36,7 @@ def mirrored(text: str, mirror: Any, variable: str = VARIABLE) -> str:
     return text
 
 
-def _rules(mirror: Any, variable: str) -> list[tuple[str | None, str]]:
+def _rules(mirror, variable):
     """(prefix of names or None for all, prefix in the mirror), the longest first."""
     if not mirror:
         return []
@@ -49,13 +47,11 @@ def _rules(mirror: Any, variable: str) -> list[tuple[str | None, str]]:
             "%s is %r; it must be a prefix, such as registry.example.com/mirror, or a mapping of prefixes to prefixes"
             % (variable, mirror)
         )
-    rules: list[tuple[str | None, str]] = [
-        (_prefix(upstream, variable), _prefix(prefix, variable)) for upstream, prefix in mirror.items()
-    ]
-    return sorted(rules, key=lambda rule: (-len(rule[0] or ""), rule[0] or ""))
+    rules = [(_prefix(upstream, variable), _prefix(prefix, variable)) for upstream, prefix in mirror.items()]
+    return sorted(rules, key=lambda rule: (-len(rule[0]), rule[0]))
 
 
-def _prefix(text: Any, variable: str) -> str:
+def _prefix(text, variable):
     """A registry, perhaps with the beginning of a repository's name, without the last slash."""
     problem = NpuError(
         "%s names %r; a prefix is a registry, perhaps with a path, such as registry.example.com/mirror: no https://, no tag"
@@ -76,6 +72,6 @@ def _prefix(text: Any, variable: str) -> str:
     return prefix
 
 
-def _below(name: str, prefix: str) -> str | None:
+def _below(name, prefix):
     """What follows the prefix in the name of a repository, or None if it does not begin with it."""
     return name[len(prefix) + 1 :] if name.startswith(prefix + "/") else None
