@@ -52,6 +52,10 @@ options:
       - Generation of the calling run. The host refuses a smaller generation than it has already seen.
     type: int
     required: true
+  version:
+    description:
+      - The version that the firmware of the release must have. The module fails if it differs. By default, any version is accepted.
+    type: str
   again:
     description:
       - Whether to repeat a write that failed or was interrupted. Check the chips first.
@@ -116,6 +120,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "boot_id": {"type": "str", "required": True},
             "generation": {"type": "int", "required": True},
+            "version": {"type": "str"},
             "again": {"type": "bool", "default": False},
             "wait": {"type": "int", "default": 30},
         },
@@ -128,7 +133,14 @@ def main():
 
 
 def run(params, check_mode):
-    flash = firmware_flash.Flash(params["root"], params["release"], params["boot_id"], params["generation"], params["again"])
+    flash = firmware_flash.Flash(
+        params["root"],
+        params["release"],
+        params["boot_id"],
+        params["generation"],
+        params["again"],
+        version=params.get("version"),
+    )
     version = flash.firmware.version
     if check_mode:
         reason = flash.reason()

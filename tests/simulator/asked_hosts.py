@@ -22,13 +22,13 @@ def digest_of(release: str) -> str:
     return str(_STAGED[release]["digest"])
 
 
-def ask(name: str, port: HostPort) -> Any:
-    """One host. Raises HostUnreachable."""
+def ask(name: str, port: HostPort, policy: str) -> Any:
+    """One host; ``policy``: npu_firmware_policy. Raises HostUnreachable."""
     view, validation, brings = port.facts()
     asked = fleet_hosts.host(
         name,
         validation=_checked(validation),
-        config={"driver_version": NEW.partition("-")[0], "firmware_policy": "match"},
+        config={"driver_version": NEW.partition("-")[0], "firmware_policy": policy},
         boot_id=view["boot_id"],
         kernel=_KERNEL,
         uptime=view["uptime"],

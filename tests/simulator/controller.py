@@ -278,9 +278,9 @@ class HostPort:
         what = "reboot out of %s (generation %d, release %s)" % (boot_id, generation, release)
         return self._call(what, lambda host: host.reboot(boot_id, generation, release, refuse_held))
 
-    def firmware_written(self, boot_id: str, generation: int, release: str, again: bool) -> Any:
+    def firmware_written(self, boot_id: str, generation: int, release: str, version: str, again: bool) -> Any:
         what = "write the firmware of %s (generation %d, %s)" % (release, generation, boot_id)
-        return self._call(what, lambda host: host.write_firmware(boot_id, generation, release, again))
+        return self._call(what, lambda host: host.write_firmware(boot_id, generation, release, version, again))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         what = "confirm %s (generation %d, %s)" % (release, generation, boot_id)

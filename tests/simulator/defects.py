@@ -238,6 +238,13 @@ DEFECTS = (
         'return known if pool and known and known.split(" ")[-1] == pool.split(" ")[-1] else pool',
         "return pool",
     ),
+    Defect(
+        "firmware-as-the-record-says",
+        "A run writes the firmware that a record asks for, though its own settings keep that of the chips.",
+        "_maintenance/cycle.py",
+        'if (release, wanted) != (self._request.release, self._request.target.get("firmware")):',
+        "if False:",
+    ),
 )
 
 

@@ -206,7 +206,8 @@ class Invariants:
                 aside = slots.get("holders", {}).get(other["metadata"]["name"], {}).get("aside")
                 if other["metadata"]["name"] == name or record is None or record["boot_id"] is None or aside:
                     continue
-                if record["to"].get("release") == release and other["metadata"]["name"] not in self.tainted:
+                same = all(record["to"].get(key) == has["to"].get(key) for key in ("release", "firmware"))
+                if same and other["metadata"]["name"] not in self.tainted:
                     raise Violation("second before the first", "%s tries %s like %s" % (name, release, other["metadata"]["name"]))
 
     def _within_slots(self, name: str, has: dict[str, Any], holders: dict[str, Any]) -> None:
@@ -263,6 +264,10 @@ class Invariants:
             raise Violation("reboot under pods", "%s %s under %s" % (host.name, does, ", ".join(left)))
 
     def writes_firmware(self, host: Host) -> None:
+        acting = self.runs.get(self._api.acting)
+        if acting is not None and (acting.keep_firmware or acting.kind != "upgrade"):
+            # Whatever the record says, and whoever has written it.
+            raise Violation("firmware nobody asked for", "%s has %s write firmware" % (acting.name, host.name))
         node = self._api.peek(node_path(host.name))
         if node is None or host.name in self.tainted:
             return
@@ -313,8 +318,9 @@ class Invariants:
         wanted = self._wanted.get((run.name, name)) if name not in self.replaced else None
         if outcome == maintenance_outcome.DONE and wanted and host.good != wanted:
             raise Violation("told wrongly", "%s calls %s done, and %s is good, not %s" % (run.name, name, host.good, wanted))
-        new = wanted == NEW and run.kind == "upgrade" and self._schedule.firmware
-        if outcome == maintenance_outcome.DONE and new and host.firmware != FIRMWARE:
+        # A maintenance that was begun without firmware ends without.
+        brought = bool(ended) and (ended[-1].get("to") or {}).get("firmware")
+        if outcome == maintenance_outcome.DONE and brought and host.firmware != brought:
             raise Violation("told wrongly", "%s calls %s done, and its chips run %s" % (run.name, name, host.firmware))
         if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW and name not in self.replaced:
             raise Violation("told wrongly", "%s calls %s up to date, and %s is good" % (run.name, name, host.good))

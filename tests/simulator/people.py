@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from simulator.api_server import LEASE, Object, node_path
-from simulator.host import Host
+from simulator.host import FIRMWARE, NEW, Host
 from simulator.schedule import Incident
 
 if TYPE_CHECKING:
@@ -93,6 +94,17 @@ def _remove_record(simulation: Simulation, node: str, _seconds: float) -> None:
         _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_RECORD: None})
 
 
+def _forge_firmware(simulation: Simulation, node: str, _seconds: float) -> None:
+    """Whoever may write to the Node has its record ask for firmware, as if its reboot were certain."""
+    found, host = simulation.api.peek(node_path(node)), simulation.hosts[node]
+    text = found and found["metadata"]["annotations"].get(maintenance_record.ANNOTATION_RECORD)
+    if text:
+        record = json.loads(text)
+        record.update(step=maintenance_record.REBOOT, boot_id=host.boot_id, to={"version": "25.5.0", "release": NEW})
+        record["to"]["firmware"] = FIRMWARE
+        _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_RECORD: json.dumps(record)})
+
+
 def _power(simulation: Simulation, node: str, _seconds: float) -> None:
     host = simulation.hosts[node]
     simulation.invariants.lost_power(host)
@@ -172,6 +184,7 @@ _HAPPENINGS: dict[str, Any] = {
     "late-return": _late_return,
     "replace": _replace,
     "crossed": _crossed,
+    "forge-firmware": _forge_firmware,
 }
 
 

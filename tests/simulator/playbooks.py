@@ -155,7 +155,7 @@ class Playbook:
 
     def _ask(self, name: str) -> Any:
         try:
-            return asked_hosts.ask(name, self._port(name))
+            return asked_hosts.ask(name, self._port(name), "keep" if self._run.keep_firmware else "match")
         except HostUnreachable:
             return asked_hosts.unreachable(name)
 

@@ -29,9 +29,12 @@ CALL_FAULTS = (
 )
 # What happens on a node at a time, whoever is at work there.
 PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
-MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components", "replace", "crossed")
+MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components", "replace", "crossed", "forge-firmware")
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
+# Where the new driver brings firmware: not drawn among the others.
+_OF_FIRMWARE = "forge-firmware"
 INCIDENTS = PERSON + MISHAPS + HARDWARE
+_ANY = tuple(kind for kind in INCIDENTS if kind != _OF_FIRMWARE)
 
 KINDS = ("upgrade", "upgrade", "upgrade", "upgrade", "rollback", "rollback", "heal", "heal", "install", "uninstall")
 
@@ -55,6 +58,7 @@ class Run:
     hook_fails: bool = False
     defer: bool = True  # npu_upgrade_on_blocked
     canary: bool = False
+    keep_firmware: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +139,14 @@ def make(seed: int) -> Schedule:
     # Drawn last: what came before firmware is the same schedule that it was.
     if dice.random() >= 0.15:
         return schedule
-    return dataclasses.replace(schedule, firmware=True, flash_fails=tuple(name for name in schedule.names if dice.random() < 0.2))
+    schedule = dataclasses.replace(
+        schedule, firmware=True, flash_fails=tuple(name for name in schedule.names if dice.random() < 0.2)
+    )
+    runs = tuple(dataclasses.replace(run, keep_firmware=dice.random() < 0.3) for run in schedule.runs)
+    forged = ()
+    if dice.random() < 0.2:
+        forged = (Incident(round(dice.uniform(0, 90), 1), _OF_FIRMWARE, dice.choice(schedule.names)),)
+    return dataclasses.replace(schedule, runs=runs, incidents=schedule.incidents + forged)
 
 
 def _anything(dice: random.Random, seed: int) -> Schedule:
@@ -273,7 +284,7 @@ def _fault(dice: random.Random, runs: tuple[Run, ...]) -> Fault:
 
 def _incident(dice: random.Random, names: tuple[str, ...]) -> Incident:
     kind = dice.choice(
-        INCIDENTS if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return")
+        _ANY if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return")
     )
     time = dice.choice((dice.uniform(0, 15), dice.uniform(0, 90), dice.uniform(0, 400)))
     seconds = {

@@ -26,15 +26,17 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_text, remove_file
 
 _LOOK = 0.5  # seconds
+_SCHEDULED = "/run/systemd/shutdown/scheduled"  # exists while a shutdown at a later time is planned
 
 
 class Flash:
     """The write of the firmware of ``release`` (below ``root``) by a run with this ``generation``, in the boot ``boot_id``.
 
-    ``again``: whether to repeat a write that failed. ``fs``: the host's / (empty: this machine's).
+    ``version``: the one that the firmware must have, None for any; ``again``: whether to repeat a write that failed; ``fs``: the
+    host's / (empty: this machine's).
     """
 
-    def __init__(self, root, release, boot_id, generation, again=False, fs=""):
+    def __init__(self, root, release, boot_id, generation, again=False, fs="", version=None):
         self.root, self.fs, self.release = root, fs, release
         self.boot_id, self.generation, self.again = boot_id, generation, again
         layout = Layout(fs + root)
@@ -42,6 +44,11 @@ class Flash:
         found = firmware.find(path) if layout.is_complete(release) else None
         if found is None:
             raise NpuError("Release %s on this host has no firmware. Run npuops.ascend.upgrade, which stages it" % release)
+        if version and found.version != version:
+            raise NpuError(
+                "Release %s on this host has the firmware %s, not %s, so nothing was written. The image and its annotations differ: "
+                "build it again with npuops.ascend.build_driver_image" % (release, found.version, version)
+            )
         self.firmware = found
         self.path = os.path.join(path, firmware.DIRECTORY, found.package)
         manifest = layout.manifest(release) or {}
@@ -75,7 +82,21 @@ class Flash:
                 "The firmware %s is not written again: %s. A write that was cut off may have damaged a chip: check npu-smi info "
                 "and %s on the host. To write it again: -e npu_upgrade_retry=true" % (self.firmware.version, problem, LOG)
             )
+        self._check_stays_up()
         return "write the firmware %s into the chips, which have %s" % (self.firmware.version, ", ".join(running))
+
+    def _check_stays_up(self):
+        """Raise NpuError if a reboot or a shutdown could cut the write off."""
+        if trial_boot.is_going_down():
+            raise NpuError(
+                "The firmware %s is not written, because this host is about to reboot or shut down. Try again after that"
+                % self.firmware.version
+            )
+        if os.path.lexists(self.fs + _SCHEDULED):
+            raise NpuError(
+                "The firmware %s is not written, because a shutdown of this host is scheduled. Cancel it (shutdown -c), or try again "
+                "after it" % self.firmware.version
+            )
 
     def _problem(self, last, here):
         """Why the last write of this firmware did not succeed, as a clause, or None."""

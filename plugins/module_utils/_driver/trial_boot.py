@@ -70,7 +70,7 @@ def view(root, fs=""):
         "unit": _state(DRIVER_UNIT),
         "uptime": host_facts.uptime(fs),
         "kernel": os.uname().release,
-        "going_down": _reboot_is_queued(),
+        "going_down": is_going_down(),
         "firmware": flash_state.view(host_facts.boot_id(fs), fs),
     }
 
@@ -94,7 +94,7 @@ def reboot_reason(root, boot_id, generation, release=None, fs=""):
     check_generation(generation, fs)
     if boot_id != current:
         return None
-    if _reboot_is_queued():
+    if is_going_down():
         return None
     flash = flash_state.view(current, fs)
     if flash is not None and flash["state"] == flash_state.WRITING:
@@ -282,8 +282,8 @@ def _state(unit):
     return host_command.run(["systemctl", "is-active", unit], 10).stdout.strip() or "unknown"
 
 
-def _reboot_is_queued():
-    """Whether this boot is about to end. A queued reboot does not outlive its boot."""
+def is_going_down():
+    """Whether this boot is about to end: a reboot of this collection is queued, or systemd shuts the host down."""
     if _state(REBOOT_UNIT + ".service") in ("active", "activating"):
         return True
     return host_command.run(["systemctl", "is-system-running"], 10).stdout.strip() == "stopping"

@@ -57,7 +57,8 @@ class WrongHost(NpuError):
 
 
 class Invalid(NpuError):
-    """The node is not in order with the driver it has now. Detail ``trial_over``: the host was rebooted once more."""
+    """The node is not in order with the driver it has now. Details ``trial_over``: the host was rebooted once more;
+    ``not_written``: it lacks only firmware, which was not written, and its driver is confirmed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -302,11 +302,17 @@ class Cycle:
         wanted = self._log.own["to"].get("firmware")
         if not wanted or not release:
             return None
+        if (release, wanted) != (self._request.release, self._request.target.get("firmware")):
+            return self._leave_firmware(release, wanted)
         try:
-            answer = self._work.host.write_firmware(release, self._policy.retry)
+            answer = self._work.host.write_firmware(release, wanted, self._policy.retry)
         except maintenance_host_side.HostUnreachable:
             raise
         except NpuError as exc:
+            view = self._work.host.view(retry_seconds=self._policy.reboot_timeout)
+            if view["going_down"] or view["boot_id"] != self._log.own["boot_id"]:
+                self._work.say("the host goes down by itself: the firmware %s is written after that" % wanted)
+                return None
             return "the firmware %s was not written: %s" % (wanted, exc.message)
         if answer["held"]:
             return "the firmware %s was not written: %s" % (wanted, maintenance_host_side.held_text(answer["held"]))
@@ -314,6 +320,27 @@ class Cycle:
             return "the firmware %s could not be written: %s" % (wanted, answer["msg"])
         if answer["state"] == "written":
             self._work.say("firmware %s written; the reboot activates it" % wanted)
+        return None
+
+    def _write_after_all(self) -> None:
+        """The host went down between intent and write, and is back on its confirmed driver: it is drained and rebooted again."""
+        attempt = self._log.own["attempt"] + 1
+        self._work.say("the host was rebooted before its firmware was written: once more")
+        self._boot_id, self._asked = None, False
+        self._log.step(maintenance_record.DRAIN, boot_id=None, attempt=attempt)
+
+    def _leave_firmware(self, release: str, wanted: str) -> str | None:
+        """The record asks for firmware for which this run's own plan does not: it begins no write, and one that has begun ends
+        first. Returns why that one failed, as a clause, or None."""
+        record, flash = self._log.own, self._work.host.wait_firmware().get("firmware") or {}
+        if (flash.get("boot_id"), flash.get("release"), flash.get("version")) == (record["boot_id"], release, wanted):
+            if flash.get("state") == "written":
+                self._work.say("firmware %s was written before; the reboot activates it" % wanted)
+                return None
+            return "the firmware %s could not be written: %s" % (wanted, flash.get("reason"))
+        self._work.say("does not write the firmware %s, which the settings of this run do not ask for" % wanted)
+        to = {name: value for name, value in record["to"].items() if name != "firmware"}
+        self._log.step(maintenance_record.REBOOT, to=to)
         return None
 
     def _taken(self, view: View) -> dict[str, Any]:
@@ -383,6 +410,9 @@ class Cycle:
         except Invalid as exc:
             # What another machine says under this one's address is no reason to give up a driver.
             self._work.refuse_another_node()
+            if exc.details.get("not_written") and self._log.own["attempt"] < MOST_ATTEMPTS:
+                self._write_after_all()
+                return None
             return self._to_rollback(exc.message, rebooted=exc.details.get("trial_over", False))
         self._log.step(maintenance_record.UNCORDON)
         return None

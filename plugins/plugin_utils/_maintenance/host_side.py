@@ -51,8 +51,9 @@ class Port(Protocol):
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         """The reboot is on its way, unless somebody holds a chip."""
 
-    def firmware_written(self, boot_id: str, generation: int, release: str, again: bool) -> FirmwareAnswer:
-        """The firmware of the release is being written into the chips, or is written, unless somebody holds a chip."""
+    def firmware_written(self, boot_id: str, generation: int, release: str, version: str, again: bool) -> FirmwareAnswer:
+        """The firmware of the release, which must have that version, is being written into the chips, or is written, unless
+        somebody holds a chip."""
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         """The release is good from now on, unless this is another boot."""
@@ -183,11 +184,13 @@ class HostSide:
                 self._say("waits for the driver")
                 said = True
 
-    def write_firmware(self, release: str, again: bool) -> FirmwareAnswer:
-        """Write the firmware of the release into the chips in the boot that the intent names, and wait until it is written."""
+    def write_firmware(self, release: str, version: str, again: bool) -> FirmwareAnswer:
+        """Write the firmware of the release, which must have that version, into the chips in the boot that the intent names, and wait until it is written."""
         record, deadline, said = self._log.own, self._clock.monotonic() + FIRMWARE_LIMIT, False
         while True:
-            answer = self._try(lambda: self._host.firmware_written(record["boot_id"], record["generation"], release, again))
+            answer = self._try(
+                lambda: self._host.firmware_written(record["boot_id"], record["generation"], release, version, again)
+            )
             if answer["state"] != "writing":
                 return answer
             # What has begun is not begun again.
@@ -195,7 +198,7 @@ class HostSide:
             if self._clock.monotonic() >= deadline:
                 raise NpuError("The firmware was not written within %d s: see /var/lib/npuops/firmware.log there." % FIRMWARE_LIMIT)
             if not said:
-                self._say("writes the firmware %s into the chips" % record["to"].get("firmware"))
+                self._say("writes the firmware %s into the chips" % version)
                 said = True
             self._clock.sleep(POLL)
 

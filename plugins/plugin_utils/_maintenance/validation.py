@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import compon
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable, on_trial
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 
@@ -40,9 +40,12 @@ class Check:
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
         if firmware and result.get("firmware_version") != firmware:
+            flash = view.get("firmware") or {}
+            written = (flash.get("release"), flash.get("version"), flash.get("state")) == (release, firmware, "written")
             raise Invalid(
-                "its chips run the firmware %s, not %s, which was written before the reboot"
-                % (result.get("firmware_version") or "unknown", firmware)
+                "its chips run the firmware %s, not %s, which was %swritten before the reboot"
+                % (result.get("firmware_version") or "unknown", firmware, "" if written else "not "),
+                not_written=not written and not on_trial(view),
             )
         self._wait_allocatable()
 

@@ -111,10 +111,9 @@ def check(entry: PlannedNode, target: dict[str, Any], settings: RolloutSettings)
 
 
 def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
-    """A maintenance that goes on is not blocked; but without the checks of a new one, it gets the driver alone."""
+    """A maintenance that goes on is not blocked, but gets the driver alone if the firmware of a new one would be."""
     target, change = entry.target, entry.firmware
-    # Without an image it is the target of a record, which was checked.
-    if change is None or not target or not target.get("image") or not target.get("firmware"):
+    if change is None or not target or not target.get("firmware"):
         return
     reasons = entry.reasons
     entry.reasons = []

@@ -70,7 +70,8 @@ class PlannedNode:
             kube_client.labels(self.node).get(kube_client.LABEL_CHIP) if self.node else None
         )
         firmware = " with firmware %s" % wanted["firmware"] if wanted.get("firmware") else ""
-        return "%s %s%s" % (family, wanted.get("release"), firmware)
+        # The release comes last: by that, a node that was confirmed proves it for its kind.
+        return "%s%s %s" % (family, firmware, wanted.get("release"))
 
     @property
     def wedged(self) -> bool:

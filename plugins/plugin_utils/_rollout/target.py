@@ -70,7 +70,7 @@ def after_intent(entry: PlannedNode, record: dict[str, Any], settings: RolloutSe
     if settings.reason == maintenance_record.ROLLBACK_REASON:
         return _staged(record.get("to" if same else "from"))
     if same and not turned:
-        return _staged(record.get("to"))
+        return _with_firmware(entry, _staged(record.get("to")), record)
     return wanted_now(entry) or (_staged(record.get("to")) if same else None)
 
 
@@ -88,13 +88,38 @@ def before_intent(
         return None if problem or is_there(entry, settings) else entry.target
     target = wanted_now(entry)
     if target is None:
-        return _staged(record.get("to")) if same else None
+        return _with_firmware(entry, _staged(record.get("to")), record) if same else None
     entry.target = target
     return None if not entry.requested and entry.same_machine and is_there(entry, settings) else target
 
 
 def _staged(driver: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A target of a record's ``to`` or ``from``, which was staged long ago."""
+    """A target of a record's ``to`` or ``from``, which was staged long ago. Without firmware: for that, a record is not enough."""
     if not driver or not driver.get("release"):
         return None
-    return dict({"digest": None}, **driver, image=None)
+    known = {name: value for name, value in driver.items() if name != "firmware"}
+    return dict({"digest": None}, **known, image=None)
+
+
+def _with_firmware(entry: PlannedNode, target: dict[str, Any] | None, record: dict[str, Any]) -> dict[str, Any] | None:
+    """``target`` with the firmware of the record, if what the inventory configures is the same driver with the same firmware."""
+    asked = (record.get("to") or {}).get("firmware")
+    if target is None:
+        return None
+    own = wanted_now(entry) or {}
+    if not asked:
+        if entry.firmware:
+            entry.notes.append("the firmware of its chips stays for now: its maintenance began without; another run writes it")
+            entry.brings = None
+        return target
+    if (own.get("release"), own.get("firmware")) == (target["release"], asked):
+        return dict(target, firmware=asked)
+    if entry.checked.config.get("firmware_policy") == "keep":
+        why = "npu_firmware_policy is keep"
+    elif not own:
+        why = "whether it may be written is not known, because the host or the registry does not answer"
+    else:
+        why = "this run is to install %s with the firmware %s" % (own["release"], own.get("firmware") or "that the chips have")
+    entry.notes.append("its maintenance was to write the firmware %s; a write that has not begun is omitted: %s" % (asked, why))
+    entry.brings = None
+    return target

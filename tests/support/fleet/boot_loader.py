@@ -109,11 +109,13 @@ class BootLoader:
     def queued(self, boot_id: str, generation: int, release: str | None) -> None:
         raise NotImplementedError
 
-    def write_firmware(self, boot_id: str, generation: int, release: str, again: bool) -> dict[str, Any]:
+    def write_firmware(self, boot_id: str, generation: int, release: str, wanted: str, again: bool) -> dict[str, Any]:
         """``flash_begins`` is called when the write begins; ``flash_ends`` ends it."""
         self.fence(generation)
         answer: dict[str, Any] = {"state": None, "held": [], "msg": "nothing to write"}
         last, version = self.written or {}, self.brings[release]
+        if version != wanted:
+            raise NpuError("Release %s has the firmware %s, not %s" % (release, version, wanted))
         if boot_id != self.boot_id:
             return answer
         if last.get("boot_id") == boot_id and (last["state"] != "failed" or (self.generation == generation and not again)):
@@ -122,6 +124,8 @@ class BootLoader:
             return answer
         if last.get("version") == version and not again:
             raise NpuError("The firmware %s is not written again: %s" % (version, last["reason"] or "the chips do not run it"))
+        if self.going_down:
+            raise NpuError("The firmware %s is not written, because this host is about to reboot" % version)
         if self.holders:
             return dict(answer, held=list(self.holders))
         self.generation = generation

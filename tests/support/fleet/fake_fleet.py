@@ -360,10 +360,10 @@ class Host(BootLoader):
     def queued(self, _boot_id, _generation, _release):
         self._world.clock.at(1.0, self.go_down)
 
-    def firmware_written(self, boot_id, generation, release, again):
+    def firmware_written(self, boot_id, generation, release, version, again):
         self._reach()
         answer = self._world.mutate(
-            "firmware %s" % self.name, lambda: self.write_firmware(boot_id, generation, release, again), False
+            "firmware %s" % self.name, lambda: self.write_firmware(boot_id, generation, release, version, again), False
         )
         if answer["state"] == "failed":
             answer["msg"] = self.written["reason"]

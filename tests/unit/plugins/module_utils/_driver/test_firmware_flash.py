@@ -62,8 +62,8 @@ show)
     esac
     ;;
 stop) rm -f "$FAKE/unit" ;;
-is-active) echo inactive ;;
-is-system-running) echo running ;;
+is-active) [ -e "$FAKE/reboot-queued" ] && echo active || echo inactive ;;
+is-system-running) [ -e "$FAKE/stopping" ] && echo stopping || echo running ;;
 esac
 """
 
@@ -249,6 +249,29 @@ def test_an_older_run_writes_nothing(npu_host):
 def test_another_boot_than_the_intended_one_writes_nothing(npu_host):
     assert flash(npu_host, "boot-0").write(20)["state"] is None
     assert not writes(npu_host)
+
+
+@pytest.mark.parametrize("told", ["reboot-queued", "stopping", "scheduled"])
+def test_a_host_that_goes_down_begins_no_write(npu_host, told):
+    if told == "scheduled":
+        npu_host.write("run/systemd/shutdown/scheduled", "USEC=1\nMODE=reboot\n")
+    else:
+        npu_host.set(told)
+    for call in (lambda: flash(npu_host).reason(), lambda: flash(npu_host).write(20)):
+        with pytest.raises(NpuError, match="is not written, because"):
+            call()
+    assert not writes(npu_host) and not npu_host.exists(flash_state.STATE)
+
+
+def test_what_is_written_already_is_told_also_when_the_host_goes_down(npu_host):
+    flash(npu_host).write(20)
+    npu_host.set("stopping")
+    assert flash(npu_host).write(20)["state"] == "written"
+
+
+def test_a_package_of_another_version_is_not_written(npu_host):
+    with pytest.raises(NpuError, match="has the firmware %s, not 7.8.0.9.1, so nothing was written" % NEW):
+        firmware_flash.Flash(ROOT, npu_host.new, "boot-1", 3, fs=npu_host.fs, version="7.8.0.9.1")
 
 
 def test_chips_in_use_are_named_and_not_written(npu_host, monkeypatch):

@@ -9,6 +9,8 @@ import itertools
 
 import pytest
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+
 from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
 from support.fleet.maintenance_bench import STATE, TARGET, Bench
 
@@ -128,6 +130,30 @@ def test_power_loss_while_it_is_written():
     assert not bench.cordoned
 
 
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+@pytest.mark.parametrize("shuts_down", [True, False], ids=["reboot", "power-loss"])
+def test_the_host_goes_down_between_intent_and_write(kind, shuts_down):
+    """Nothing was written, so the node is not given up: the next boot of the host is as good."""
+    bench = kind()
+    mutate, struck = bench.world.mutate, []
+
+    def strike(what, effect, api):
+        if what.startswith("firmware") and not struck:
+            struck.append(what)
+            bench.host.going_down = shuts_down
+            bench.world.clock.at(3.0 if shuts_down else 0.0, bench.host.go_down)
+            if not shuts_down:
+                bench.world.clock.sleep(0.0)
+                raise HostUnreachable("Connection reset")
+        return mutate(what, effect, api)
+
+    bench.world.mutate = strike
+    assert bench.run()["outcome"] == "done", bench.said
+    assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 2)
+    assert bench.last["attempt"] == 2 and bench.host.good == bench.release
+    bench.assert_nothing_left()
+
+
 def test_processes_that_appear_before_the_write_keep_it_from_beginning():
     bench = FirmwareBench()
     holder = {"pid": 7, "command": "python x", "device": "davinci0"}
@@ -142,6 +168,71 @@ def test_processes_that_appear_before_the_write_keep_it_from_beginning():
     outcome = bench.run()
     assert bench.last["outcome"] == "rolled-back" and "python x (pid 7, davinci0)" in outcome["reason"]
     assert bench.host.writes == 0 and not bench.cordoned
+
+
+def killed_at(bench, at, when="before"):
+    """Whether the run was killed at its call number ``at``."""
+    bench.world.fate = Fate(at, "kill", when)
+    try:
+        bench.run()
+    except Killed:
+        pass
+    met, bench.world.fate = bench.world.fate.met, Fate()
+    return met
+
+
+OTHER_WISHES = ({}, {"firmware": "7.8.0.9.1"}, {"firmware": FIRMWARE, "release": "25.5.1-k-cccccccccccc", "version": "25.5.1"})
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+@pytest.mark.parametrize("wish", OTHER_WISHES, ids=["keep", "another-firmware", "another-driver"])
+@pytest.mark.parametrize("pause", [0, 300])
+def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, wish, pause):
+    """What a record says is what whoever may write to the Node has written."""
+    for at in itertools.count(1):
+        bench = kind()
+        if not killed_at(bench, at):
+            break
+        before = bench.host.writes
+        bench.wait(pause)
+        target = {**TARGET, "release": bench.release, "version": bench.release.split("-")[0], **wish}
+        intended = "npuops.ascend/maintenance" in bench.annotations and bench.record["boot_id"] is not None
+        if not intended and wish:
+            continue  # it becomes a maintenance of the run's own
+        Bench.run(bench, "run-2", "done", {"target": target})
+        assert bench.host.writes == before, at
+        # What the host had begun is waited for, and counts.
+        assert bench.host.firmware == (FIRMWARE if before else OLD_FIRMWARE), at
+        if intended and not before:
+            assert any("does not write the firmware %s" % FIRMWARE in sentence for _step, sentence in bench.said), at
+            assert "firmware" not in bench.last["to"]
+        assert (bench.host.driver, bench.host.boots) == (bench.release, 1 if intended else bench.host.boots), at
+        bench.assert_nothing_left()
+    assert at > 13
+
+
+def test_a_write_that_failed_is_told_by_a_run_that_asks_for_none():
+    bench = FirmwareBench()
+    bench.host.flash_fails = True
+    at = next(number for number in itertools.count(1) if killed_at(FirmwareBench(), number) and wrote(number))
+    assert killed_at(bench, at)
+    bench.wait(300)
+    outcome = Bench.run(bench, "run-2", "done", {"target": TARGET})
+    assert "the firmware %s could not be written: the package failed" % FIRMWARE in outcome["reason"]
+    assert bench.last["outcome"] == "rolled-back" and (bench.host.driver, bench.host.writes) == (OLD, 1)
+
+
+def wrote(at):
+    bench = FirmwareBench()
+    return killed_at(bench, at) and bench.host.writes == 1
+
+
+def test_a_package_of_another_version_than_planned_is_not_written():
+    bench = FirmwareBench()
+    bench.host.brings[NEW] = "7.8.0.9.1"
+    outcome = bench.run()
+    assert "has the firmware 7.8.0.9.1, not %s" % FIRMWARE in outcome["reason"] and bench.host.writes == 0
+    assert bench.last["outcome"] == "rolled-back" and not bench.cordoned
 
 
 def test_a_rollback_that_takes_over_writes_no_firmware():

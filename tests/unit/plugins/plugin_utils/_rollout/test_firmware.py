@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
-from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
-from support.fleet.planning import make, only
+from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, unreachable
+from support.fleet.planning import make, only, under_way
 
 RUNNING, BROUGHT = "7.8.0.6.201", "7.8.0.7.220"
 MATCH = {"firmware_policy": "match"}
@@ -72,7 +74,8 @@ def test_whether_the_firmware_works_is_shown_by_the_first_node_of_a_kind(other, 
 
 def test_nodes_that_get_the_same_driver_are_of_one_kind_whatever_their_firmware():
     entries = make([runs(BROUGHT, name="a"), runs(RUNNING, name="b")], **image()).entries
-    assert len({entry.pool for entry in entries}) == 1
+    # The Lease remembers the kinds that end with the release that was confirmed.
+    assert {entry.pool for entry in entries} == {"910B with firmware %s %s" % (BROUGHT, NEW_RELEASE)}
 
 
 def test_what_is_staged_counts_and_nobody_is_asked():
@@ -166,6 +169,63 @@ def test_a_rollback_leaves_the_firmware():
     previous = dict(staged(brings={"version": BROUGHT, "drivers": []}), previous=NEW_RELEASE)
     entry = only(runs(upgrade=previous), reason="rollback")
     assert entry.result()["firmware"] is None
+
+
+def intended(**to):
+    """The Node of a maintenance whose reboot is certain, with firmware in its record."""
+    nodes = under_way("upgrade", "new", boot_id="boot-a", step="reboot-required", times={})
+    annotations = nodes["a"]["metadata"]["annotations"]
+    known = json.loads(annotations["npuops.ascend/maintenance"])
+    known["to"] = {"version": NEW, "release": NEW_RELEASE, "firmware": BROUGHT, **to}
+    annotations["npuops.ascend/maintenance"] = json.dumps(known)
+    return {"nodes": nodes}
+
+
+def test_a_maintenance_that_goes_on_writes_what_the_settings_ask_for():
+    entry = only(runs(), **image(), **intended())
+    assert entry.verdict == "in-flight" and entry.target["firmware"] == BROUGHT
+    assert not any("omitted" in note for note in entry.notes)
+
+
+@pytest.mark.parametrize(
+    ("has", "to", "brought", "why"),
+    [
+        (runs(config={"firmware_policy": "keep"}), {}, image(), "npu_firmware_policy is keep"),
+        (runs(), {"firmware": "7.8.0.9.1"}, image(), "this run is to install %s with the firmware %s" % (NEW_RELEASE, BROUGHT)),
+        (runs(), {"release": OLD_RELEASE, "version": OLD}, image(), "this run is to install %s" % NEW_RELEASE),
+        (dict(unreachable("a"), config=runs()["config"]), {}, image(), "whether it may be written is not known"),
+    ],
+    ids=["keep", "another-firmware", "another-driver", "unreachable"],
+)
+def test_firmware_of_a_record_alone_is_not_written(has, to, brought, why):
+    """Whoever may write to the Node may have written the record."""
+    entry = only(has, **brought, **intended(**to))
+    assert entry.verdict == "in-flight" and entry.target["release"] == to.get("release", NEW_RELEASE)
+    assert "firmware" not in entry.target and entry.result()["firmware"] is None
+    assert any("a write that has not begun is omitted: %s" % why in note for note in entry.notes), entry.notes
+
+
+def test_a_maintenance_that_began_without_firmware_goes_on_without():
+    entry = only(runs(), **image(), **intended(firmware=None))
+    assert entry.verdict == "in-flight" and "firmware" not in entry.target and entry.result()["firmware"] is None
+    assert any("stays for now: its maintenance began without; another run writes it" in note for note in entry.notes)
+
+
+def test_a_maintenance_that_goes_on_is_checked_like_a_new_one():
+    entry = only(runs(upgrade=staged(["7.0.0", "7.8.0.6"])), **image(), **intended())
+    assert entry.verdict == "in-flight" and "firmware" not in entry.target
+    assert any("stays for now: there would be no way back" in note for note in entry.notes)
+
+
+@pytest.mark.parametrize("where", ["to", "from"])
+def test_a_rollback_takes_no_firmware_from_a_record(where):
+    nodes = under_way("rollback" if where == "to" else "upgrade", "old", boot_id="boot-a", step="reboot-required", times={})
+    annotations = nodes["a"]["metadata"]["annotations"]
+    known = json.loads(annotations["npuops.ascend/maintenance"])
+    known[where] = dict(known[where], firmware=BROUGHT)
+    annotations["npuops.ascend/maintenance"] = json.dumps(known)
+    entry = only(runs(), reason="rollback", nodes=nodes)
+    assert entry.verdict == "in-flight" and "firmware" not in entry.target
 
 
 def test_a_trial_that_is_adopted_gets_no_firmware_that_nobody_has_checked():
