@@ -34,7 +34,7 @@ options:
       - V(absent) removes what V(present) created, which are the units and scripts, the links, the releases, the files with the
         location of the driver, and the markers and sockets of the components. This depends on what was installed, not on O(source).
         A driver that was on the host before, the users and the logs are kept. A loaded driver stays loaded until the host is
-        rebooted, and a mounted release is kept. RV(left) lists them.
+        rebooted, and a mounted release is kept, as are the files about a write of firmware that failed. RV(left) lists them.
     type: str
     choices: [present, absent]
     default: present

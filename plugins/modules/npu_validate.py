@@ -114,7 +114,9 @@ version:
   returned: always
   type: str
 firmware_version:
-  description: Firmware version of the chips according to C(npu-smi), V(none) if unknown.
+  description:
+    - Firmware version of the chips according to C(npu-smi), with commas if they differ. V(none) unless every chip of the host
+      reports it.
   returned: always
   type: str
 msg:

@@ -140,9 +140,21 @@ class NpuSmi:
         """The output of ``npu-smi info``, parsed by ``parse_info``."""
         return parse_info(self.run("info"))
 
-    def board(self, npu_id):
-        """The output of ``npu-smi info -t board -i <npu_id>`` as a dict, with "Firmware Version" and "Software Version"."""
-        return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id)))
+    def board(self, npu_id, chip_id=None):
+        """The output of ``npu-smi info -t board -i <npu_id>`` as a dict, with "Firmware Version"; of one chip of the card with
+        ``chip_id``."""
+        chip = [] if chip_id is None else ["-c", str(chip_id)]
+        return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id), *chip))
+
+    def firmware(self, listed):
+        """The versions of the firmware of the chips ``listed`` (as of ``info``), in that order; NA where npu-smi does not know it."""
+        found = []
+        for chip in listed:
+            # The board of a card says nothing of its single chips.
+            alone = sum(other["npu"] == chip["npu"] for other in listed) == 1
+            board = self.board(chip["npu"]) if alone else self.board(chip["npu"], chip["chip"])
+            found.append(board.get("Firmware Version") or "NA")
+        return found
 
     def _lock(self):
         """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""

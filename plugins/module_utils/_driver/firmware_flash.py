@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, releases, trial_boot
@@ -109,11 +110,14 @@ class Flash:
     def running(self):
         """The sorted versions of the firmware that the chips run."""
         npu_smi = NpuSmi(self.fs + self.root + "/driver", lock=self.fs + "/run/npuops/npu-smi.lock")
-        numbers = sorted({chip["npu"] for chip in npu_smi.info()["chips"]})
-        found = {npu_smi.board(number).get("Firmware Version", "NA") for number in numbers}
-        if not found or "NA" in found:
-            raise NpuError("npu-smi does not report the firmware version of each chip, so the firmware is not written")
-        return sorted(found)
+        versions = [version for version in npu_smi.firmware(npu_smi.info()["chips"]) if version != "NA"]
+        chips = pci.chip_count(pci.chip_functions(self.fs + "/sys/bus/pci/devices"))
+        if not chips or len(versions) != chips:
+            raise NpuError(
+                "npu-smi reports the firmware version of %d of %d chips, so the firmware is not written: compare npu-smi info with lspci -d 19e5: there"
+                % (len(versions), chips)
+            )
+        return sorted(set(versions))
 
     def write(self, wait):
         """Start the write unless it was started, and wait at most ``wait`` seconds for its end.

@@ -33,9 +33,9 @@ FILES = (
     HOME + "/bin/npu-driver",
     HOME + "/bin/npu-driver-select",
     HOME + "/maintenance",
-    flash_state.STATE,
-    flash_state.LOG,
 )
+# Of the last write of firmware.
+FIRMWARE_FILES = (flash_state.STATE, flash_state.LOG)
 
 
 class Removal:
@@ -58,14 +58,15 @@ class Removal:
 
     def plan(self):
         """What would change, as a list of phrases. Raises NpuError while firmware is being written."""
-        flash = flash_state.view(host_facts.boot_id(self.fs), self.fs)
-        if flash is not None and flash["state"] == flash_state.WRITING:
+        boot_id = host_facts.boot_id(self.fs)
+        flash = flash_state.view(boot_id, self.fs) or {}
+        if flash.get("state") == flash_state.WRITING:
             raise NpuError(
                 "The firmware %s is being written into the chips of this host with its driver: wait until that ends, and run again"
                 % flash["version"]
             )
         self.changes = list(self._units())
-        for path in FILES:
+        for path in FILES + self._firmware_files(flash, boot_id):
             if os.path.lexists(self.fs + path):
                 self.changes.append(Change("remove %s" % path, functools.partial(_unlink, self.fs + path)))
         if self.source == "image":
@@ -87,6 +88,18 @@ class Removal:
         for change in self.changes:
             change.apply()
         return [change.reason for change in self.changes]
+
+    def _firmware_files(self, flash, boot_id):
+        """Those of FIRMWARE_FILES that are removed: nothing else tells that chips may be damaged, nor keeps a later write away."""
+        if flash.get("state") == flash_state.FAILED:
+            self.left.append(
+                "the firmware %s could not be written into the chips (%s): check npu-smi info. %s and %s are kept; remove them "
+                "after that" % (flash["version"], (flash["reason"] or "unknown").rstrip("."), flash_state.STATE, flash_state.LOG)
+            )
+            return ()
+        if flash.get("state") == flash_state.WRITTEN and flash["boot_id"] == boot_id:
+            self.left.append("the firmware %s is in the chips; they run it after the next boot of this host" % flash["version"])
+        return FIRMWARE_FILES
 
     def _units(self):
         present = False

@@ -218,25 +218,25 @@ class Validation:
             return  # the check driver_version reports this
         if self.info is None:
             return
-        wrong, seen = [], set()
-        for npu in sorted({chip["npu"] for chip in self.info["chips"]}):
-            try:
-                version = self.npu_smi.board(npu).get("Firmware Version", "NA")
-            except NpuError as exc:
-                if bounds:
-                    self._add("firmware", False, "%s to %s" % bounds, "unknown", exc.message)
-                return
-            seen.add(version)
-            if bounds and version != "NA" and not version_info.in_range(version, *bounds):
-                wrong.append(npu)
-        self.firmware = ", ".join(sorted(seen - {"NA"})) or None
+        listed = self.info["chips"]
+        try:
+            versions = self.npu_smi.firmware(listed)
+        except NpuError as exc:
+            if bounds:
+                self._add("firmware", False, "%s to %s" % bounds, "unknown", exc.message)
+            return
+        seen = sorted(set(versions))
+        # What not every chip of the host has told is not what the host runs.
+        self.firmware = ", ".join(seen) if "NA" not in seen and len(versions) == self.host.chips else None
         if bounds is None:
             return
+        told = zip(listed, versions)
+        wrong = sorted({chip["npu"] for chip, version in told if version != "NA" and not version_info.in_range(version, *bounds)})
         self._add(
             "firmware",
             not wrong,
             "%s to %s" % bounds,
-            ", ".join(sorted(seen)) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
+            ", ".join(seen) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
             "The driver declares in version.info which firmware it supports. Upgrade the firmware first, then the driver",
         )
 

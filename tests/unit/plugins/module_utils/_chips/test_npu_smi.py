@@ -339,6 +339,16 @@ def test_place_of_packages(host):
     assert len(smi.info()["chips"]) == 1
 
 
+def test_the_firmware_of_each_chip_of_a_card(smi, host):
+    """As on an Atlas 300I Duo: the board of a card says nothing of its single chips."""
+    host.set("npu-smi.out", sample("info-t-board-c0_910A_23.0.5.txt"))
+    listed = [{"npu": npu, "chip": chip} for npu, chip in ((0, 0), (1, 0), (1, 1))]
+    assert smi.firmware(listed) == ["7.1.0.7.220"] * 3
+    assert [call[len("npu-smi info -t board ") :] for call in host.calls] == ["-i 0", "-i 1 -c 0", "-i 1 -c 1"]
+    host.set("npu-smi.out", "NPU ID : 0\n")
+    assert smi.firmware(listed[:1]) == ["NA"]
+
+
 def test_board(smi, host):
     host.set("npu-smi.out", sample("info-t-board_910B_25.5.1.txt"))
     assert smi.board(0)["Software Version"] == "25.5.1"

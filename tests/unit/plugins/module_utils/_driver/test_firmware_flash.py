@@ -292,8 +292,17 @@ def test_a_package_that_changed_on_disk_is_not_run(npu_host):
 
 def test_chips_whose_firmware_nobody_knows_are_not_written(npu_host):
     run_firmware(npu_host, "NA")
-    with pytest.raises(NpuError, match="npu-smi does not report the firmware version of each chip"):
+    with pytest.raises(NpuError, match="npu-smi reports the firmware version of 0 of 2 chips, so the firmware is not written"):
         flash(npu_host).write(20)
+
+
+def test_chips_that_npu_smi_does_not_list_are_missed(npu_host):
+    npu_host.npu_smi(1)
+    with pytest.raises(NpuError, match="npu-smi reports the firmware version of 1 of 2 chips"):
+        flash(npu_host).write(20)
+    run_firmware(npu_host, NEW)
+    with pytest.raises(NpuError, match="1 of 2 chips"):
+        flash(npu_host).reason()
 
 
 def test_a_release_without_firmware(npu_host):

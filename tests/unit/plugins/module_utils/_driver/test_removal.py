@@ -175,4 +175,21 @@ def test_what_is_known_of_firmware_goes_but_not_while_it_is_written(npu_host, mo
     state["state"] = "written"
     made, _reasons = removal(npu_host)
     made.apply()
+    assert made.left == ["the firmware 7.8.0.7.220 is in the chips; they run it after the next boot of this host"]
     assert not npu_host.exists("var/lib/npuops/firmware") and not npu_host.exists("var/lib/npuops/firmware.log")
+
+
+def test_a_write_of_firmware_that_failed_is_told_and_not_forgotten(npu_host):
+    npu_host.write("var/lib/npuops/firmware.log", "[ERROR]device 1 does not answer\n")
+    told = {"state": "failed", "version": "7.8.0.7.220", "boot_id": "boot-0", "reason": "the package failed with exit status 1."}
+    flash_state.save(told, npu_host.fs)
+    for _run in range(2):
+        made, _reasons = removal(npu_host)
+        made.apply()
+        assert made.left == [
+            "the firmware 7.8.0.7.220 could not be written into the chips (the package failed with exit status 1): check npu-smi"
+            " info. /var/lib/npuops/firmware and /var/lib/npuops/firmware.log are kept; remove them after that"
+        ]
+        assert npu_host.exists("var/lib/npuops/firmware.log")
+    assert flash_state.view("boot-1", npu_host.fs)["state"] == "failed"
+    assert removal(npu_host)[1] == []

@@ -320,6 +320,17 @@ def test_firmware_range(host, version, ok):
 
 
 @pytest.mark.parametrize(
+    "second, chips, known",
+    [("7.8.0.6.201", 2, True), ("NA", 2, False), ("7.8.0.6.201", 1, False)],
+    ids=["all", "one-does-not-tell", "one-is-not-listed"],
+)
+def test_the_firmware_of_a_host_is_that_of_all_its_chips(host, second, chips, known):
+    version = "if [ $5 = 1 ]; then echo 'Firmware Version : %s'; else echo 'Firmware Version : 7.8.0.6.201'; fi" % second
+    host.npu_smi('if [ "$2" = -t ]; then %s; else cat <<E\n%sE\nfi\n' % (version, host.table(chips=["OK"] * chips)))
+    assert host.validate().firmware == ("7.8.0.6.201" if known else None)
+
+
+@pytest.mark.parametrize(
     "path, mode",
     [
         ("var/lib/Ascend/driver/lib64/driver/libdcmi.so", 0o664),
