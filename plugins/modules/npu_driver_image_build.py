@@ -165,12 +165,16 @@ def profile_of(options):
     return "%s-%s-%s" % (options["chip"], kernel_key, os_key)
 
 
-def add_firmware(options, workdir, content, driver):
-    """Put the firmware package into the image's ``content``; returns its ``Firmware``, or None if there is none."""
+def add_firmware(options, workdir, content, driver, chip):
+    """Put the firmware package into the image's ``content``; returns its ``Firmware``, or None if there is none.
+
+    ``driver``: version of the driver, ``chip``: as in image tags.
+    """
     if not options["firmware"]:
         return None
     if os.path.isdir(options["firmware"]):
         raise NpuError("firmware is the directory %s; it must be the .run file" % options["firmware"])
+    driver_firmware.check_chip(os.path.basename(options["firmware"]), chip)
     extracted = run_package.extract(options["firmware"], os.path.join(workdir, "firmware"), options["firmware_sha256"])
     found = driver_firmware.arrange(options["firmware"], extracted, os.path.join(content, driver_firmware.DIRECTORY))
     if not found.supports(driver):
@@ -199,7 +203,7 @@ def build(options, workdir, check_mode):
     os.mkdir(content)
     os.chmod(content, 0o755)
     os.rename(tree, os.path.join(content, "driver"))
-    brings = add_firmware(options, workdir, content, found.version)
+    brings = add_firmware(options, workdir, content, found.version, profile.partition("-")[0])
     layer = oci.write_layer(content, "", os.path.join(workdir, "layer.tar.gz"))
     annotations = {
         "org.opencontainers.image.title": "Ascend driver %s for %s" % (found.version, profile),

@@ -139,15 +139,19 @@ def test_an_image_with_firmware(build, package, registry, tmp_path):
         ({"firmware": "/nowhere.run"}, "/nowhere.run does not exist"),
         ({"firmware": "/tmp"}, "it must be the .run file"),
         ({"firmware": "FIRMWARE", "firmware_sha256": "0" * 64}, "it is a different file, or damaged"),
+        ({"firmware": "310P"}, "is for 310p chips, not for 910b"),
         ({"firmware": "DRIVER"}, "is a driver package, not a firmware package"),
         ({"firmware": "OTHER"}, "works with drivers 24.1, not with 25.5.0: use the firmware package of the same release"),
         ({"firmware_sha256": "0" * 64}, "firmware"),
     ],
 )
 def test_bad_firmware(build, package, registry, tmp_path, more, text):
-    if more.get("firmware") in ("FIRMWARE", "OTHER"):
+    if more.get("firmware") in ("FIRMWARE", "OTHER", "310P"):
         drivers = "[24.1,24.1.]" if more["firmware"] == "OTHER" else "[25.5,25.5.]"
-        more = {**more, "firmware": str(firmware_package(tmp_path, drivers))}
+        found = firmware_package(tmp_path, drivers)
+        if more["firmware"] == "310P":
+            found = found.rename(found.with_name(found.name.replace("910b", "310p")))
+        more = {**more, "firmware": str(found)}
     elif more.get("firmware") == "DRIVER":
         more = {**more, "firmware": str(package)}
     status, printed = build("-vvv", package=str(package), chip="910b", kernel=KERNEL, **more)

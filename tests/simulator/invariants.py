@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path
-from simulator.host import FIRMWARE, NEW, Host
+from simulator.host import NEW, Host
 from simulator.schedule import Run, Schedule
 
 _RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST

@@ -29,7 +29,16 @@ CALL_FAULTS = (
 )
 # What happens on a node at a time, whoever is at work there.
 PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
-MISHAPS = ("delete-node", "delete-lease", "remove-record", "remove-state", "pause-components", "replace", "crossed", "forge-firmware")
+MISHAPS = (
+    "delete-node",
+    "delete-lease",
+    "remove-record",
+    "remove-state",
+    "pause-components",
+    "replace",
+    "crossed",
+    "forge-firmware",
+)
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
 # Where the new driver brings firmware: not drawn among the others.
 _OF_FIRMWARE = "forge-firmware"
@@ -143,7 +152,7 @@ def make(seed: int) -> Schedule:
         schedule, firmware=True, flash_fails=tuple(name for name in schedule.names if dice.random() < 0.2)
     )
     runs = tuple(dataclasses.replace(run, keep_firmware=dice.random() < 0.3) for run in schedule.runs)
-    forged = ()
+    forged: tuple[Incident, ...] = ()
     if dice.random() < 0.2:
         forged = (Incident(round(dice.uniform(0, 90), 1), _OF_FIRMWARE, dice.choice(schedule.names)),)
     return dataclasses.replace(schedule, runs=runs, incidents=schedule.incidents + forged)
@@ -283,9 +292,7 @@ def _fault(dice: random.Random, runs: tuple[Run, ...]) -> Fault:
 
 
 def _incident(dice: random.Random, names: tuple[str, ...]) -> Incident:
-    kind = dice.choice(
-        _ANY if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return")
-    )
+    kind = dice.choice(_ANY if dice.random() < 0.7 else ("remove-record", "remove-state", "delete-node", "recordon", "late-return"))
     time = dice.choice((dice.uniform(0, 15), dice.uniform(0, 90), dice.uniform(0, 400)))
     seconds = {
         "freeze": dice.choice((20, 120, 400)),

@@ -147,7 +147,7 @@ class NpuSmi:
         return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id), *chip))
 
     def firmware(self, listed):
-        """The versions of the firmware of the chips ``listed`` (as of ``info``), in that order; NA where npu-smi does not know it."""
+        """The versions of the firmware of the chips ``listed`` (as of ``info``), in that order; NA where it is unknown."""
         found = []
         for chip in listed:
             # The board of a card says nothing of its single chips.

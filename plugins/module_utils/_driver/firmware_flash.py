@@ -47,9 +47,12 @@ class Flash:
             raise NpuError("Release %s on this host has no firmware. Run npuops.ascend.upgrade, which stages it" % release)
         if version and found.version != version:
             raise NpuError(
-                "Release %s on this host has the firmware %s, not %s, so nothing was written. The image and its annotations differ: "
-                "build it again with npuops.ascend.build_driver_image" % (release, found.version, version)
+                "Release %s on this host has the firmware %s, not %s, so nothing was written. The image and its annotations "
+                "differ: build it again with npuops.ascend.build_driver_image" % (release, found.version, version)
             )
+        family = pci.family_of(pci.chip_functions(fs + "/sys/bus/pci/devices"))
+        if family is not None:
+            found.check_chip(family.key)
         self.firmware = found
         self.path = os.path.join(path, firmware.DIRECTORY, found.package)
         manifest = layout.manifest(release) or {}
@@ -95,8 +98,8 @@ class Flash:
             )
         if os.path.lexists(self.fs + _SCHEDULED):
             raise NpuError(
-                "The firmware %s is not written, because a shutdown of this host is scheduled. Cancel it (shutdown -c), or try again "
-                "after it" % self.firmware.version
+                "The firmware %s is not written, because a shutdown of this host is scheduled. Cancel it (shutdown -c), or try "
+                "again after it" % self.firmware.version
             )
 
     def _problem(self, last, here):
@@ -114,8 +117,8 @@ class Flash:
         chips = pci.chip_count(pci.chip_functions(self.fs + "/sys/bus/pci/devices"))
         if not chips or len(versions) != chips:
             raise NpuError(
-                "npu-smi reports the firmware version of %d of %d chips, so the firmware is not written: compare npu-smi info with lspci -d 19e5: there"
-                % (len(versions), chips)
+                "npu-smi reports the firmware version of %d of %d chips, so the firmware is not written: compare npu-smi info with "
+                "lspci -d 19e5: on this host" % (len(versions), chips)
             )
         return sorted(set(versions))
 

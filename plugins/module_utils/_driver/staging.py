@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
@@ -164,6 +164,9 @@ class Stager:
         found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
         package = firmware.find(top)
         _check_declared(self.reference, self.annotations, package)
+        family = pci.family_of(pci.chip_functions())
+        if package is not None and family is not None:
+            package.check_chip(family.key)
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
         target = os.path.join(directory, "driver")

@@ -47,7 +47,13 @@ class HostPort:
 
     def firmware_written(self, boot_id: str, generation: int, release: str, version: str, again: bool) -> FirmwareAnswer:
         # Short, so that people soon see what the node waits for.
-        arguments: dict[str, Any] = {"boot_id": boot_id, "generation": generation, "release": release, "version": version, "wait": 5}
+        arguments: dict[str, Any] = {
+            "boot_id": boot_id,
+            "generation": generation,
+            "release": release,
+            "version": version,
+            "wait": 5,
+        }
         return host_answers.firmware_answer(self._call("npuops.ascend.npu_firmware", dict(arguments, again=again, root=self._root)))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:

@@ -327,6 +327,13 @@ def firmware_answer(answer: Any) -> FirmwareAnswer:
     return _checked(_FIRMWARE_ANSWER, answer)
 
 
+def waiting_firmware(facts: Facts | dict[str, Any]) -> str | None:
+    """The firmware that was written into the chips in this boot, and that they run after the next one; None without any."""
+    flash = (facts.get("upgrade") or {}).get("flash") or {}
+    boot_id = facts.get("boot_id")
+    return flash.get("version") if boot_id and (flash.get("state"), flash.get("boot_id")) == ("written", boot_id) else None
+
+
 def _checked(shape: Shape, answer: Any) -> Any:
     try:
         shape(answer, "")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
@@ -214,7 +215,19 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
     row["state"], row["reason"] = _state(host, facts, row, view)
+    told = [text for text in (row["reason"], _write_told(facts)) if text]
+    row["reason"] = "; ".join(told) or None
     return row
+
+
+def _write_told(facts: Facts) -> str | None:
+    """What the last write of firmware has left to do, or None."""
+    waiting, flash = host_answers.waiting_firmware(facts), (facts.get("upgrade") or {}).get("flash") or {}
+    if waiting:
+        return "the firmware %s is in its chips already: they run it after the next boot" % waiting
+    if flash.get("state") == "failed":
+        return "the firmware %s could not be written into its chips: %s" % (flash.get("version"), one_line(flash.get("reason")))
+    return None
 
 
 def _foreign_row(name: str, view: View) -> Row:

@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
@@ -90,6 +91,7 @@ class Ending:
 
         if intended:
             self._work.host.withdrawn(self._log.own["generation"])
+            why += self._waiting_firmware()
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run)
         self._work.say("given back: %s" % why, step)
@@ -108,7 +110,7 @@ class Ending:
             self._request.node,
             record["to"].get("version"),
             (record["failure"] or "unknown").rstrip("."),
-            addition,
+            addition + self._waiting_firmware(),
         )
         if self._work.smoke is not None:
             self._work.smoke.remove()
@@ -129,6 +131,12 @@ class Ending:
         self._slots.give(self._request.node, self._request.run)
         self._work.say("failed: %s" % reason, maintenance_record.ROLLBACK)
         return self._work.outcome(FAILED, reason)
+
+    def _waiting_firmware(self) -> str:
+        """What to add for a host whose flash was written, and that was not rebooted since; "" if there is nothing to add."""
+        view = self._work.host.peek() if self._log.own["to"].get("firmware") else None
+        version = view and maintenance_host_side.waiting_firmware(view)
+        return " The firmware %s is in the chips already: they run it after the next boot of the host." % version if version else ""
 
     def leave(self, why: str) -> Outcome:
         """The reboot did not help. The node stays out of service; the rollout and other recoveries are no worse for it."""

@@ -185,7 +185,10 @@ class HostSide:
                 said = True
 
     def write_firmware(self, release: str, version: str, again: bool) -> FirmwareAnswer:
-        """Write the firmware of the release, which must have that version, into the chips in the boot that the intent names, and wait until it is written."""
+        """Write the firmware of the release, which must have that version, into the chips, and wait until it is written.
+
+        Only in the boot that the intent names.
+        """
         record, deadline, said = self._log.own, self._clock.monotonic() + FIRMWARE_LIMIT, False
         while True:
             answer = self._try(
@@ -342,6 +345,12 @@ def trial_runs(view: View, release: str | None) -> bool:
 def is_writing(view: View) -> bool:
     """Whether firmware is being written into the chips: a reboot now could damage them."""
     return (view.get("firmware") or {}).get("state") == "writing"
+
+
+def waiting_firmware(view: View) -> str | None:
+    """The version of the firmware that was written in this boot, and that the chips run after the next one; None without any."""
+    flash = view.get("firmware") or {}
+    return flash.get("version") if (flash.get("state"), flash.get("boot_id")) == ("written", view["boot_id"]) else None
 
 
 def holders_text(holders: Sequence[Holder]) -> str:

@@ -108,8 +108,11 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], val
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     declared = (staged.get(target["release"]) or {}).get("firmware")
     firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
+    # What the chips run after the reboot.
     if entry.firmware:
         firmware = entry.firmware["to"]
+    elif entry.waiting_firmware:
+        firmware = entry.waiting_firmware
     info = kube_client.node_info(node)
     reasons, notes = lookups.support(target["version"], entry.facts, info, firmware, declared)
     entry.reasons += reasons

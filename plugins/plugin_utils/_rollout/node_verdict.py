@@ -48,6 +48,8 @@ def judge(
     """Sets the verdict, with reasons, notes and target. ``validation``: of the driver that the host has now; ``wave``: what the
     last upgrade brought, for a rollback; ``holders``: the names of the nodes that have a slot."""
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
+    if entry.waiting_firmware:
+        entry.notes.append("the firmware %s is in its chips already: they run it after the next boot" % entry.waiting_firmware)
     if settings.reason == maintenance_record.UPGRADE_REASON and entry.facts and entry.checked.digest:
         rollout_firmware.look(entry, validation, images)
     settled = _settled(entry, settings, lookups.now, wave, holders)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -93,6 +94,11 @@ class PlannedNode:
         if self.brings is None or self.running_firmware == self.brings["version"]:
             return None
         return {"from": self.running_firmware, "to": self.brings["version"], "drivers": list(self.brings["drivers"])}
+
+    @property
+    def waiting_firmware(self) -> str | None:
+        """The firmware that is in the flash of its chips, which run it after the next boot; None if they run what is there."""
+        return host_answers.waiting_firmware(self.facts)
 
     @property
     def due(self) -> bool:

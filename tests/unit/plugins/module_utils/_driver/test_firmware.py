@@ -74,6 +74,29 @@ def test_a_driver_package_is_not_taken_for_one(tmp_path):
         firmware.arrange(file, extracted, target)
 
 
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("Ascend-hdk-910b-npu-firmware_7.8.0.6.201.run", "910b"),
+        ("Ascend-hdk-310p-npu-firmware_7.8.0.6.201.run", "310p"),
+        ("Ascend-hdk-310P-npu-firmware_7.8.0.6.201.run", "310p"),
+        ("Ascend-hdk-910-npu-firmware_7.5.0.1.129.run", "910a"),
+        ("Ascend-hdk-A3-npu-firmware_7.7.0.1.231.run", "910c"),
+        ("A300-3010-npu-firmware_1.80.22.2.220.run", None),
+        ("Ascend-hdk-1234-npu-firmware_7.8.run", None),
+        ("firmware.run", None),
+    ],
+)
+def test_the_chip_in_the_name_of_a_package(name, chip):
+    assert firmware.chip_of(name) == chip
+    for key in ("910a", "910b", "910c", "310p", "custom"):
+        if chip is None or key in (chip, "custom"):
+            firmware.check_chip(name, key)
+        else:
+            with pytest.raises(NpuError, match="is for %s chips, not for %s. Build the driver image with" % (chip, key)):
+                firmware.check_chip(name, key)
+
+
 def test_an_image_without_firmware(tmp_path):
     assert firmware.find(str(tmp_path)) is None
 

@@ -269,6 +269,13 @@ def test_what_is_written_already_is_told_also_when_the_host_goes_down(npu_host):
     assert flash(npu_host).write(20)["state"] == "written"
 
 
+def test_a_package_for_other_chips_is_not_written(npu_host):
+    name = PACKAGE.replace("910b", "310p")
+    os.rename(npu_host.package, os.path.join(os.path.dirname(npu_host.package), name))
+    with pytest.raises(NpuError, match="%s is for 310p chips, not for 910b" % name):
+        flash(npu_host)
+
+
 def test_a_package_of_another_version_is_not_written(npu_host):
     with pytest.raises(NpuError, match="has the firmware %s, not 7.8.0.9.1, so nothing was written" % NEW):
         firmware_flash.Flash(ROOT, npu_host.new, "boot-1", 3, fs=npu_host.fs, version="7.8.0.9.1")

@@ -250,6 +250,15 @@ def test_an_image_must_have_the_firmware_that_it_declares(host, basic, tmp_path,
     assert host.stager(basic).layout.releases() == []
 
 
+def test_firmware_for_other_chips_is_not_staged(host, basic, tmp_path, monkeypatch):
+    function = staging.pci.Function("0000:01:00.0", "19e5", "120000", "d500", "", False)
+    monkeypatch.setattr(staging.pci, "chip_functions", lambda: [function])
+    publish(basic, tmp_path, add_firmware)
+    with pytest.raises(NpuError, match="%s is for 910b chips, not for 310p" % PACKAGE):
+        host.stage(basic)
+    assert host.is_clean()
+
+
 def test_an_image_that_declares_firmware_and_has_none(host, basic, tmp_path):
     publish(basic, tmp_path, annotations={"npuops.ascend/firmware-version": "7.8.0.7.220"})
     with pytest.raises(NpuError, match="declare the firmware 7.8.0.7.220 for drivers any, but it has none for any"):

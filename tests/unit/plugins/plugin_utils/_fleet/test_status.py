@@ -60,6 +60,26 @@ def test_the_firmware_of_the_chips_is_told():
     assert row(host(validation=dict(VALID, firmware_version="7.8.0.6.201")))["firmware"] == "7.8.0.6.201"
 
 
+@pytest.mark.parametrize(
+    ("flash", "told"),
+    [
+        (
+            {"state": "written", "boot_id": "boot-1"},
+            "the firmware 7.8.0.7.220 is in its chips already: they run it after the next boot",
+        ),
+        ({"state": "written", "boot_id": "boot-0"}, None),
+        (
+            {"state": "failed", "boot_id": "boot-0", "reason": "the package failed."},
+            "the firmware 7.8.0.7.220 could not be written into its chips: the package failed",
+        ),
+    ],
+    ids=["waits-for-the-next-boot", "in-use", "failed"],
+)
+def test_what_the_last_write_of_firmware_has_left_is_told(flash, told):
+    facts = dict(FACTS, boot_id="boot-1", upgrade={"flash": dict(flash, version="7.8.0.7.220")})
+    assert (row(host(facts=facts))["state"], row(host(facts=facts))["reason"]) == ("ready", told)
+
+
 def test_ready():
     result = row()
     assert fleet_status.healthy(result)

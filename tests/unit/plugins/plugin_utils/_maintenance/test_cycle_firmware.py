@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
@@ -168,6 +167,35 @@ def test_processes_that_appear_before_the_write_keep_it_from_beginning():
     outcome = bench.run()
     assert bench.last["outcome"] == "rolled-back" and "python x (pid 7, davinci0)" in outcome["reason"]
     assert bench.host.writes == 0 and not bench.cordoned
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+def test_a_reboot_that_is_held_after_the_write_tells_what_the_next_boot_brings(kind):
+    bench = kind()
+    mutate = bench.world.mutate
+
+    def strike(what, effect, api):
+        if what.startswith("reboot"):
+            bench.host.holders = [{"pid": 7, "command": "python x", "device": "davinci0"}]
+        return mutate(what, effect, api)
+
+    bench.world.mutate = strike
+    outcome = bench.run()
+    told = "The firmware %s is in the chips already: they run it after the next boot of the host." % FIRMWARE
+    assert outcome["outcome"] == "deferred" and outcome["reason"].endswith(told)
+    assert bench.last["failure"].endswith(told) and "python x" in bench.last["failure"]
+    assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (OLD_FIRMWARE, 1, 0)
+    bench.assert_nothing_left()
+    # Another run finishes it without a second write.
+    bench.world.mutate, bench.host.holders = mutate, []
+    assert bench.run(run="run-2")["outcome"] == "done"
+    assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 1)
+
+
+def test_what_was_not_written_is_not_told_as_waiting():
+    bench = FirmwareBench()
+    bench.host.flash_fails = True
+    assert "is in the chips already" not in bench.run()["reason"]
 
 
 def killed_at(bench, at, when="before"):

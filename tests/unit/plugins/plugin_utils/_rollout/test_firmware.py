@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host, unreachable
-from support.fleet.planning import make, only, under_way
+from support.fleet.planning import make, nodes_of, only, under_way
 
 RUNNING, BROUGHT = "7.8.0.6.201", "7.8.0.7.220"
 MATCH = {"firmware_policy": "match"}
@@ -158,6 +158,30 @@ def test_the_driver_is_judged_with_the_firmware_that_it_gets():
 def test_an_image_without_firmware_is_noted():
     entry = only(runs(), lookups={"firmware": lambda *_args: None})
     assert entry.verdict == "ready" and "its image declares no firmware; that of the chips stays" in entry.notes
+
+
+def waiting(**changes):
+    """A host on which firmware was written in this boot, and which was not rebooted since."""
+    flash = {"state": "written", "version": BROUGHT, "boot_id": "boot-a"}
+    found = runs(upgrade=dict(staged(), flash=flash, previous=OLD_RELEASE), **changes)
+    assert found["facts"]["boot_id"] == "boot-a"
+    return found
+
+
+@pytest.mark.parametrize("policy", ["match", "keep"])
+def test_firmware_that_waits_for_the_next_boot_is_told(policy):
+    told = "the firmware %s is in its chips already: they run it after the next boot" % BROUGHT
+    assert told in only(waiting(config={"firmware_policy": policy}), **image()).notes
+    after = waiting()
+    after["facts"]["boot_id"] = "boot-b"
+    assert told not in only(after, nodes=nodes_of("a"), **image()).notes
+
+
+def test_a_driver_is_judged_with_the_firmware_that_waits_for_the_next_boot():
+    judged = []
+    lookups = {"support": lambda _version, _facts, _info, firmware, _declared: judged.append(firmware) or ([], [])}
+    only(waiting(config={"firmware_policy": "keep"}), lookups=lookups)
+    assert judged == [BROUGHT]
 
 
 def test_an_older_firmware_is_told():
