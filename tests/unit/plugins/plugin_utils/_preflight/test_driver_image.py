@@ -36,3 +36,8 @@ def test_each_reference_is_looked_up_once():
 def test_profile_and_image_can_be_given():
     assert only(host(driver_profile="910b-mine")).image == REPOSITORY + ":25.5.0-910b-mine"
     assert only(host(driver_image="other.example/x@" + DIGEST)).image == "other.example/x@" + DIGEST
+
+
+def test_the_hosts_of_a_run_may_want_different_versions():
+    verdicts = judge([host("a"), host("b", driver_version="25.5.1")])
+    assert [verdict.image.rpartition(":")[2].partition("-")[0] for verdict in verdicts] == ["25.5.0", "25.5.1"]
