@@ -20,6 +20,7 @@ from .tasks import Step
 # The releases of lab/sim, one of each train.
 MINDCLUSTER_VERSIONS = ("v7.3.2", "v26.1.0")
 MINDCLUSTER_REPOSITORIES = {"device-plugin": "mindcluster/ascend-k8sdeviceplugin", "exporter": "mindcluster/npu-exporter"}
+OPERATOR_REPOSITORY = "mindcluster/ascend-operator"
 DRIVER_REPOSITORY = "mlops/ascend-driver"
 DRIVER_VERSION = "25.5.0"
 # Archive of the simulation: where it goes in the registry
@@ -29,6 +30,7 @@ IMAGES = {
         for name, repository in MINDCLUSTER_REPOSITORIES.items()
         for version in MINDCLUSTER_VERSIONS
     },
+    **{f"ascend-operator-{version}": (OPERATOR_REPOSITORY, version) for version in MINDCLUSTER_VERSIONS},
     "pause": ("lab/pause", "lab"),
     "test": ("lab/test", "lab"),
 }
@@ -69,7 +71,8 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
 def grant_access(lab: Lab, step: Step) -> None:
     """The account that docs/access.md describes, and a kubeconfig with its token: what playbooks use here."""
     kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
-    step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / "controller-access.yml")
+    for manifest in ("controller-access.yml", "controller-access-mindcluster.yml"):
+        step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / manifest)
     secret = ["secret", f"{CONTROLLER}-token", "--namespace", NAMESPACE]
     step.run(*kubectl, "wait", "--for=jsonpath={.data.token}", "--timeout=60s", *secret)
     token = json.loads(step.run(*kubectl, "get", *secret, "-o", "json", quiet=True).stdout)["data"]["token"]

@@ -61,6 +61,9 @@ def _inventory(lab: Lab) -> str:
         "npu_device_plugin_image": _component_image(lab, "device-plugin", "npu_device_plugin_version"),
         "npu_node_agent_image": agent_image.reference(lab),
         "npu_exporter_image": _component_image(lab, "exporter", "npu_exporter_version"),
+        "npu_ascend_operator_image": f"{lab.registry}/{addons.OPERATOR_REPOSITORY}:{{{{ npu_ascend_operator_version }}}}",
+        # Upstream's would not fit beside the other components.
+        "npu_ascend_operator_resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
         "npu_image_pull_secrets": [PULL_SECRET],
     }
     if upstream.train_of(lab):

@@ -25,6 +25,7 @@ class ActionModule(HostsAction):
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
         "node_agent": {"type": "bool", "default": True},
+        "ascend_operator": {"type": "bool", "default": False},
         "heed_halt": {"type": "bool", "default": False},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
     }
@@ -37,7 +38,7 @@ class ActionModule(HostsAction):
         found = installed_components.look(
             cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
         )
-        mindcluster = found["deploy"]["device_plugin"] or found["deploy"]["exporter"]
+        mindcluster = any(found["deploy"][name] for name in ("device_plugin", "exporter", "ascend_operator"))
         ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         return dict(
             found,

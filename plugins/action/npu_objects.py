@@ -9,6 +9,7 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_rollout import DaemonSetRollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.deployment_rollout import DeploymentRollout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
@@ -41,16 +42,20 @@ class ActionModule(ClusterAction):
         instead = {}
         if params["rollout"] is not None:
             pace = Pace(params["rollout"]["max_unavailable"], params["rollout"]["timeout"])
+            clock = kube_retry.Clock()
+            retrying = kube_retry.RetryingCluster(cluster, _display.warning, clock)
 
             def roll_out(definition: Object) -> kube_objects.Change | None:
-                clock = kube_retry.Clock()
-                retrying = kube_retry.RetryingCluster(cluster, _display.warning, clock)
                 rollout = DaemonSetRollout(retrying, definition, pace, _display.display, clock)
                 change = rollout.bring_about(self.check_mode)
                 rollouts.extend(rollout.told)
                 return change
 
-            instead["DaemonSet"] = roll_out
+            def deploy(definition: Object) -> kube_objects.Change | None:
+                rollout = DeploymentRollout(retrying, definition, pace.timeout, _display.display, clock)
+                return rollout.bring_about(self.check_mode)
+
+            instead = {"DaemonSet": roll_out, "Deployment": deploy}
         changes = kube_objects.bring_about(cluster, objects, present, self.check_mode, instead)
         result = {
             "changed": bool(changes),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -12,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcl
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
@@ -33,6 +35,10 @@ class ActionModule(HostsAction):
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
         "exporter_settings": {"type": "dict", "default": {}},
+        "ascend_operator": {"type": "bool", "default": False},
+        "ascend_operator_version": {"type": "str"},
+        "ascend_operator_image": {"type": "str"},
+        "ascend_operator_settings": {"type": "dict", "default": {}},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
@@ -51,16 +57,19 @@ class ActionModule(HostsAction):
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
         missing = [permission for permission in needed if not cluster.may(*permission)]
-        reasons = ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         if any(verb == "list" for verb, *_resource in missing):
-            raise NpuError(preflight_report.report([], reasons))
+            raise NpuError(preflight_report.report([], _may_not(missing)))
+        operator = preflight_operator.look(cluster, namespace)
+        needed = preflight_operator.permissions(namespace, params["ascend_operator"], operator)
+        missing += [permission for permission in needed if not cluster.may(*permission)]
+        reasons = _may_not(missing)
         reasons += preflight_components.agent_reasons(
             params["node_agent"],
             params["node_agent_image"],
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
-        for component in ("device_plugin", "exporter"):
+        for component in ("device_plugin", "exporter", "ascend_operator"):
             if params[component]:
                 reasons += preflight_components.mindcluster_reasons(
                     params["mindcluster_train"],
@@ -69,6 +78,8 @@ class ActionModule(HostsAction):
                     params[component + "_image"],
                     params[component + "_settings"],
                 )
+        if params["ascend_operator"]:
+            reasons += preflight_operator.reasons(cluster, operator, params["ascend_operator_settings"])
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []
         if device_plugin:
@@ -89,7 +100,12 @@ class ActionModule(HostsAction):
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
+            "ascend_operator": operator.result(params["ascend_operator"]),
         }
+
+
+def _may_not(missing: Iterable[preflight_permissions.Permission]) -> list[str]:
+    return ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
 
 
 def _exists(cluster: kube_client.Cluster, namespace: str) -> bool:

@@ -39,12 +39,16 @@ options:
     description: Whether the node agent is to be compared.
     type: bool
     default: true
+  ascend_operator:
+    description: Whether the ascend-operator is to be compared.
+    type: bool
+    default: false
   heed_halt:
     description: Whether a rollout that is halted keeps the components as they are.
     type: bool
     default: false
   mindcluster_train:
-    description: The train of MindCluster that the device plugin and the exporter are to have.
+    description: The train of MindCluster that its components are to have.
     type: str
     choices: ["7.3", "26.1"]
     default: "26.1"
@@ -61,8 +65,8 @@ EXAMPLES = r"""
 RETURN = r"""
 deploy:
   description:
-    - Whether C(device_plugin), C(exporter) and C(node_agent) may be changed. Those that may are enabled and in the cluster, and
-      nothing keeps the run from it.
+    - Whether C(device_plugin), C(exporter), C(node_agent) and C(ascend_operator) may be changed. Those that may are enabled and in
+      the cluster, and nothing keeps the run from it.
   returned: always
   type: dict
 left_alone:
@@ -70,7 +74,7 @@ left_alone:
   returned: always
   type: str
 train:
-  description: O(mindcluster_train), or null if neither the device plugin nor the exporter may be changed.
+  description: O(mindcluster_train), or null if no component of MindCluster may be changed.
   returned: always
   type: str
 unfit:
@@ -101,6 +105,10 @@ admission_policies:
   type: bool
 service_monitors:
   description: Whether the cluster has the Prometheus operator's resources.
+  returned: always
+  type: bool
+ascendjob_crd:
+  description: Whether the kind AscendJob does not exist, or was made by the role C(npu_ascend_operator).
   returned: always
   type: bool
 kubelet_pods:

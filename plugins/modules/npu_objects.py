@@ -42,8 +42,9 @@ options:
       - If the new template does not work on a node, the module restores the previous one, waits until it works, and fails.
       - Nodes that are NotReady, in maintenance or paused, and nodes whose pod did not work before, are not waited for.
       - A run that was interrupted is continued by the next one.
-      - Without this option, Kubernetes replaces the pods according to the update strategy of the DaemonSet, and nothing is waited
-        for.
+      - Also waits for a Deployment, whether it changes or not, until all its pods are of its present template and available. If a
+        changed one does not work, the module restores the previous template and fails.
+      - Without this option, Kubernetes replaces the pods according to the update strategy, and nothing is waited for.
     type: dict
     suboptions:
       max_unavailable:
@@ -53,7 +54,7 @@ options:
         type: str
         default: "1"
       timeout:
-        description: Seconds that each node may take to work.
+        description: Seconds that each node, or a Deployment, may take to work.
         type: int
         default: 300
 seealso:

@@ -59,6 +59,20 @@ options:
     description: Further settings of the role C(npu_exporter), by their names without the prefix.
     type: dict
     default: {}
+  ascend_operator:
+    description: Whether the ascend-operator will be deployed.
+    type: bool
+    default: false
+  ascend_operator_version:
+    description: The release of the ascend-operator. Must belong to O(mindcluster_train).
+    type: str
+  ascend_operator_image:
+    description: The image of the ascend-operator. A tag that names a release must name one of O(mindcluster_train).
+    type: str
+  ascend_operator_settings:
+    description: Further settings of the role C(npu_ascend_operator), by their names without the prefix.
+    type: dict
+    default: {}
   mindcluster_train:
     description: The train of MindCluster that will be deployed.
     type: str
@@ -96,6 +110,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+ascend_operator:
+  description:
+    - Whether the role C(npu_ascend_operator) has anything to do (C(act)), because the operator is enabled or in the cluster; and
+      whether the role is to make the CustomResourceDefinition of AscendJob (C(crd)), because nobody else did.
+  returned: success
+  type: dict
 hosts:
   description: The result for each host, by inventory name.
   returned: success

@@ -86,6 +86,17 @@ left:
   description: The labels and annotations of the device plugin that were kept, as sentences, by inventory name.
   returned: success
   type: dict
+left_in_cluster:
+  description: What is kept in the cluster beyond the nodes, as sentences.
+  returned: success
+  type: list
+  elements: str
+ascend_operator:
+  description:
+    - Whether there is anything of the ascend-operator to remove (C(act)), and whether its CustomResourceDefinition is to be removed
+      as well (C(crd)), because the role C(npu_ascend_operator) made it and no AscendJob exists. False while nodes remain.
+  returned: success
+  type: dict
 nodes:
   description: The names of the Node objects, by inventory name.
   returned: success

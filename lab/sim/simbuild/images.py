@@ -23,7 +23,7 @@ _LIBRARIES = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
 
 def make_images(go: str, directory: Path) -> None:
-    """Make pause, test, and device-plugin and exporter of each release in `directory`, except those that are up to date."""
+    """Make pause, test, and MindCluster's programs of each release in `directory`, except those that are up to date."""
     directory.mkdir(parents=True, exist_ok=True)
     programs = directory.parent / "bin"
     base = base_layer(programs)
@@ -34,6 +34,9 @@ def make_images(go: str, directory: Path) -> None:
     if (golang.MODULE / "cmd" / "npu-exporter" / "main.go").exists():
         golang.build(go, "npu-exporter", programs / "npu-exporter")
         builders.update({f"exporter-{release}": exporter(programs, base, release) for release in RELEASES})
+    if (golang.MODULE / "cmd" / "ascend-operator" / "main.go").exists():
+        golang.build(go, "ascend-operator", programs / "ascend-operator")
+        builders.update({f"ascend-operator-{release}": ascend_operator(programs, base, release) for release in RELEASES})
     for name, image in builders.items():
         key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
         unless_made(directory / f"{name}.tar", key, functools.partial(write_archive, image=image))
@@ -81,6 +84,18 @@ def exporter(programs: Path, base: Layer, release: str) -> Image:
         f"localhost/npu-exporter:{release}",
         [base, layer],
         {"Cmd": ["/usr/local/bin/npu-exporter"], "Env": [_PATH, f"LD_LIBRARY_PATH={path}", f"NPUSIM_RELEASE={release}"]},
+    )
+
+
+def ascend_operator(programs: Path, base: Layer, release: str) -> Image:
+    """As upstream's: bash, /usr/local/bin/ascend-operator for a user that is not root."""
+    layer = Layer()
+    layer.add_directory("usr/local/bin", 0o755)
+    layer.add_file("usr/local/bin/ascend-operator", programs / "ascend-operator", 0o555)
+    return Image(
+        f"localhost/ascend-operator:{release}",
+        [base, layer],
+        {"Cmd": ["/bin/bash"], "User": "9000:9000", "Env": [_PATH, f"NPUSIM_RELEASE={release}"]},
     )
 
 

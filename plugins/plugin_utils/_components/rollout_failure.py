@@ -26,9 +26,18 @@ def why(cluster: AnyCluster, view: DaemonSetView, name: str, before: Mapping[str
         events = _events(cluster, view.namespace, view.daemonset["metadata"]["uid"])
         return printable(kube_daemonsets.why_no_pod(view.daemonset, node, events) if node else "no such node in the cluster")
     if kube_daemonsets.pod_ready(pod):
-        text = "its pod is Ready, but the node offers %s" % ", ".join(view.short_of(name, before))
-    else:
-        text = "its pod " + kube_daemonsets.why_pod_not_ready(pod, _events(cluster, view.namespace, pod["metadata"]["uid"]), "")
+        return _with_log(cluster, pod, "its pod is Ready, but the node offers %s" % ", ".join(view.short_of(name, before)))
+    return why_not_ready(cluster, pod)
+
+
+def why_not_ready(cluster: AnyCluster, pod: Object) -> str:
+    """One or more lines: what is wrong with a pod that is not Ready."""
+    metadata = pod["metadata"]
+    events = _events(cluster, metadata["namespace"], metadata["uid"])
+    return _with_log(cluster, pod, "its pod " + kube_daemonsets.why_pod_not_ready(pod, events, ""))
+
+
+def _with_log(cluster: AnyCluster, pod: Object, text: str) -> str:
     reasons = [reason for reason in _waiting_reasons(pod) if reason not in text]
     text = printable(text) + ("" if not reasons else " (%s)" % printable(", ".join(reasons)))
     lines = _log(cluster, pod)

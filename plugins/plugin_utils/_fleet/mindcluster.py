@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MindCluster's trains: what their device plugin and exporter need of Kubernetes, as mindcluster.yml says it."""
+"""MindCluster's trains: what their components need of Kubernetes, as mindcluster.yml says it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def train(name: str | None = None) -> dict[str, Any]:
 
 
 def image(name: str | None, part: str, version: str | None = None) -> str:
-    """Upstream's image of ``part``, device_plugin or exporter, in that release or the one that the train installs."""
+    """Upstream's image of ``part``, a component by its role without npu_, in that release or the one that the train installs."""
     row = train(name)
     return "%s:%s" % (row["images"][part], version or row["version"])
 
@@ -60,8 +60,8 @@ def image(name: str | None, part: str, version: str | None = None) -> str:
 def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The train with what the settings of a component add to it.
 
-    ``role``: npu_device_plugin or npu_exporter; ``given``: its settings by their names without that prefix. Raises NpuError for
-    settings that make no sense.
+    ``role``: npu_device_plugin, npu_exporter or npu_ascend_operator; ``given``: its settings by their names without that prefix.
+    Raises NpuError for settings that make no sense.
     """
     row = train(name)
     settings = resolve.settings(role, given)
@@ -74,8 +74,10 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
     for option, flag in (("log_max_age", "-maxAge"), ("log_max_backups", "-maxBackups")):
         if settings[option] != settings_specs.default("%s_%s" % (role, option)):
             wanted["flags"].append("%s=%d" % (flag, settings[option]))
+    options = table()["options"]
+    if role == "npu_ascend_operator":
+        wanted["flags"] += options["gang_scheduling"][settings["gang_scheduling"]]
     if role == "npu_device_plugin":
-        options = table()["options"]
         wanted["flags"] += (options["volcano"] if settings["volcano"] else []) + options["hot_reset"][settings["hot_reset"]]
         if settings["volcano"]:
             wanted["families"] = {

@@ -16,6 +16,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcl
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
+# The components that MindCluster publishes, by their roles without npu_, and what people call them.
+_MINDCLUSTER = (("device_plugin", "device plugin"), ("exporter", "exporter"), ("ascend_operator", "ascend-operator"))
+
 
 class ImageList:
     """Images by their names upstream, each with what needs it."""
@@ -65,7 +68,7 @@ class ImageList:
 
     def add_components(self, params: Mapping[str, Any]) -> None:
         """What install deploys, by the options of npu_images. Raises NpuError."""
-        for part, name in (("device_plugin", "device plugin"), ("exporter", "exporter")):
+        for part, name in _MINDCLUSTER:
             if params[part]:
                 version, image = params[part + "_version"], params[part + "_image"]
                 reasons = fleet_mindcluster.mismatches(params["mindcluster_train"], "npu_" + part, version, image)

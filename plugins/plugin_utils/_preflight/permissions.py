@@ -46,6 +46,9 @@ def to_install(
     needed: list[Permission] = [
         ("list", "nodes", "", None, None),
         ("list", "daemonsets", "apps", None, None),
+        # Whether the cluster has an ascend-operator, and its kind AscendJob.
+        ("list", "deployments", "apps", None, None),
+        ("get", "customresourcedefinitions", "apiextensions.k8s.io", None, None),
         ("patch", "nodes", "", None, None),
     ]
     components = device_plugin or exporter or node_agent
@@ -68,17 +71,17 @@ def to_install(
             needed += [(verb, *kind, namespace, None) for verb in ("get", "create", "patch")]
     policies: list[str] = []
     if device_plugin:
-        needed += _of_named(_RBAC, _PLUGIN_RIGHTS)
+        needed += of_named(_RBAC, _PLUGIN_RIGHTS)
         policies += _PLUGIN_POLICIES
     if node_agent:
-        needed += _of_named(_RBAC, _AGENT_RIGHTS) + _of_named(_RBAC, _AGENT_EVENTS, "default")
+        needed += of_named(_RBAC, _AGENT_RIGHTS) + of_named(_RBAC, _AGENT_EVENTS, "default")
         policies += _AGENT_POLICIES
     if admission_policies and policies:
-        needed += _of_named(_ADMISSION, [(resource, policies) for resource in ADMISSION_POLICIES])
+        needed += of_named(_ADMISSION, [(resource, policies) for resource in ADMISSION_POLICIES])
     return list(dict.fromkeys(needed))
 
 
-def _of_named(group: str, objects: Iterable[tuple[str, Sequence[str]]], namespace: str | None = None) -> list[Permission]:
+def of_named(group: str, objects: Iterable[tuple[str, Sequence[str]]], namespace: str | None = None) -> list[Permission]:
     """What applying ``objects`` needs; that creates something cannot be limited to a name."""
     needed: list[Permission] = []
     for resource, names in objects:

@@ -17,6 +17,9 @@ import yaml
 
 # Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most or None).
 _RANGES: dict[str, tuple[int, int | None]] = {
+    "npu_ascend_operator_log_level": (-1, 3),
+    "npu_ascend_operator_log_max_age": (7, 700),
+    "npu_ascend_operator_log_max_backups": (1, 180),
     "npu_device_plugin_log_level": (-1, 3),
     "npu_device_plugin_log_max_age": (7, 700),
     "npu_device_plugin_log_max_backups": (1, 180),

@@ -57,6 +57,16 @@ EXPORTER = dict(
     npu_exporter_service_monitor_labels={"release": "prometheus"},
     __npu_exporter_train=fleet_mindcluster.train("7.3"),
 )
+OPERATOR = dict(
+    SHARED,
+    npu_ascend_operator_image="registry.example/operator:v7.3.0",
+    npu_ascend_operator_gang_scheduling=True,
+    npu_ascend_operator_ranktable_dir="",
+    npu_ascend_operator_resources={"limits": {"cpu": "2", "memory": "3Gi"}},
+    npu_ascend_operator_node_selector={"masterselector": "dls-master-node"},
+    npu_ascend_operator_tolerations=[{"key": "dedicated", "operator": "Exists"}],
+    __npu_ascend_operator_train=fleet_mindcluster.train("7.3"),
+)
 
 
 def render(role, template, variables):

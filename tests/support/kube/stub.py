@@ -154,7 +154,7 @@ class ApiServer:
             return 200, self.logs.get(collection.rpartition("/")[2], "")
         item = self.objects.get(collection, {}).get(name)
         if item is None:
-            if path.rpartition("/")[2] in ("nodes", "pods", "events", "daemonsets"):
+            if path.rpartition("/")[2] in ("nodes", "pods", "events", "daemonsets", "deployments"):
                 return 200, {"metadata": {}, "items": []}
             return 404, {"kind": "Status", "message": "%s not found" % path}
         if method == "DELETE":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/controller-access.yml: enough for what the roles make and for what the plans ask, and as narrow as names can make it."""
+"""docs/controller-access*.yml: enough for what the roles make and for what the plans ask, and as narrow as names can make it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ import pathlib
 
 import pytest
 import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
-from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, render_all
+from support.kube.manifests import AGENT, EXPORTER, OPERATOR, PLUGIN, ROLES, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
 MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
+# What goes beyond that, for the components that most do not install.
+MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
 }
-CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+CLUSTER_WIDE = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 FAMILIES = list(PLUGIN["__npu_device_plugin_train"]["device_plugin"]["families"])
 TEMPLATES = [
     ("npu_device_plugin", "device-plugin.yaml.j2", dict(PLUGIN, __npu_device_plugin_families=FAMILIES)),
@@ -38,13 +49,18 @@ TEMPLATES = [
     ("npu_node_agent", "admission-policy.yaml.j2", AGENT),
     ("npu_node_agent", "namespace.yaml.j2", AGENT),
 ]
+OPERATOR_TEMPLATES = [
+    ("npu_ascend_operator", template, dict(OPERATOR, __npu_ascend_operator_train=fleet_mindcluster.train(train)))
+    for template in ("namespace.yaml.j2", "ascendjob-crd.yaml.j2", "access.yaml.j2", "ascend-operator.yaml.j2")
+    for train in fleet_mindcluster.names()
+]
 
 
 class Granted:
-    """What RBAC grants by the manifest, as the API server would look it up."""
+    """What RBAC grants by the manifests, as the API server would look it up."""
 
-    def __init__(self):
-        self.objects = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))["items"]
+    def __init__(self, *manifests):
+        self.objects = [item for one in manifests for item in yaml.safe_load(one.read_text(encoding="utf-8"))["items"]]
         roles = {self._key(item): item["rules"] for item in self.objects if item["kind"] in ("Role", "ClusterRole")}
         self.rules = {}
         for item in self.objects:
@@ -73,12 +89,17 @@ class Granted:
 
 @pytest.fixture(scope="module")
 def granted():
-    return Granted()
+    return Granted(MANIFEST)
 
 
-def made():
+@pytest.fixture(scope="module")
+def granted_more():
+    return Granted(MANIFEST, MINDCLUSTER)
+
+
+def made(templates=TEMPLATES):
     """(kind, API group, namespace, name) of everything that the roles' templates make."""
-    for role, template, variables in TEMPLATES:
+    for role, template, variables in templates:
         for item in render_all(role, template, variables):
             group = item["apiVersion"].rpartition("/")[0]
             yield item["kind"], group, item["metadata"].get("namespace"), item["metadata"]["name"]
@@ -86,6 +107,15 @@ def made():
 
 @pytest.mark.parametrize("kind, group, namespace, name", sorted(set(made()), key=str))
 def test_install_may_make_change_and_remove_it(granted, kind, group, namespace, name):
+    assert_may_make_change_and_remove(granted, kind, group, namespace, name)
+
+
+@pytest.mark.parametrize("kind, group, namespace, name", sorted(set(made(OPERATOR_TEMPLATES)), key=str))
+def test_with_more_rights_it_may_do_so_with_an_operator(granted_more, kind, group, namespace, name):
+    assert_may_make_change_and_remove(granted_more, kind, group, namespace, name)
+
+
+def assert_may_make_change_and_remove(granted, kind, group, namespace, name):
     resource = PLURALS.get(kind, kind.lower() + "s")
     if kind == "Namespace":  # an administrator makes it, and it stays
         verbs = ["get", "patch"]
@@ -113,9 +143,25 @@ def test_preflight_and_plan_are_content(granted):
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 
-def test_the_api_server_lets_it_grant_what_components_get(granted):
+def test_preflight_names_what_an_operator_needs(granted, granted_more):
+    """Whoever has only the rights of all others is told what is missing."""
+    asked = preflight_operator.permissions(NAMESPACE, True, preflight_operator.Found(False, (), True))
+    for kind, group, namespace, name in made(OPERATOR_TEMPLATES):
+        resource = PLURALS.get(kind, kind.lower() + "s")
+        named = {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)}
+        assert kind == "Namespace" or named & set(asked), (kind, name)
+    assert [entry for entry in asked if not granted_more.allows(*entry)] == []
+    assert [entry for entry in asked if not granted.allows(*entry)]
+    gone = preflight_operator.permissions(NAMESPACE, False, preflight_operator.Found(True, (), True))
+    assert gone and [entry for entry in gone if not granted_more.allows(*entry)] == []
+    assert preflight_operator.permissions(NAMESPACE, False, preflight_operator.Found(False, (), True)) == []
+
+
+@pytest.mark.parametrize("manifests, templates", [((MANIFEST,), TEMPLATES), ((MANIFEST, MINDCLUSTER), OPERATOR_TEMPLATES)])
+def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
     """Nobody may grant what he has not got."""
-    for role, template, variables in TEMPLATES:
+    granted = Granted(*manifests)
+    for role, template, variables in templates:
         for item in render_all(role, template, variables):
             for rule in item.get("rules", []):
                 for group in rule["apiGroups"]:
@@ -128,7 +174,8 @@ def test_the_api_server_lets_it_grant_what_components_get(granted):
                         assert lacks == [], (item["metadata"]["name"], resource)
 
 
-def test_no_way_to_more_rights(granted):
+def test_no_way_to_more_rights(granted_more):
+    granted = granted_more
     for rules in granted.rules.values():
         for rule in rules:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
@@ -136,8 +183,9 @@ def test_no_way_to_more_rights(granted):
             assert not {"secrets", "pods/exec", "serviceaccounts/token", "nodes/exec"} & set(rule["resources"])
 
 
-def test_the_documented_rights_are_those_of_the_manifest(granted):
+def test_the_documented_rights_are_those_of_the_manifests(granted_more):
     """docs/access.md has a row for each rule."""
+    granted = granted_more
     text = (MANIFEST.parent / "access.md").read_text(encoding="utf-8")
     rows = {
         tuple(cell.strip() for cell in line.strip("| \n").split(" | ")[:3]) for line in text.splitlines() if line.startswith("| ")

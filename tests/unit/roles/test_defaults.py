@@ -13,6 +13,8 @@ import yaml
 ROLES = sorted(path.parent for path in (pathlib.Path(__file__).parents[3] / "roles").glob("*/defaults"))
 # What follows from other variables, or is too long for a value: their descriptions say it in words.
 IN_WORDS = {
+    "npu_ascend_operator_image",
+    "npu_ascend_operator_version",
     "npu_device_plugin_image",
     "npu_device_plugin_version",
     "npu_exporter_image",

@@ -20,7 +20,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
 ALL = ("ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent", "something-else")
 LABELS = {"openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"}
-EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True}
+EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True, "ascend_operator": False}
 NOTHING = dict.fromkeys(EVERYTHING, False)
 
 
@@ -48,6 +48,17 @@ def test_what_is_there_and_enabled(api):
     assert result["accelerators"] == ["huawei-Ascend910"] and result["train"] == "26.1"
     assert result["driver_path"] == "/var/lib/Ascend/driver" and result["kubelet_dir"] == "/var/lib/kubelet"
     assert run(api, exporter=False, mindcluster_train="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
+
+
+def test_the_operator_is_one_of_them_if_it_is_there(api):
+    """It is disabled by default."""
+    assert run(api, ascend_operator=True)["deploy"] == EVERYTHING
+    api.put("/apis/apps/v1/deployments", {"metadata": {"name": "ascend-operator-manager", "namespace": "npu-operator"}})
+    assert run(api)["deploy"] == EVERYTHING
+    result = run(api, ascend_operator=True)
+    assert result["deploy"] == dict(EVERYTHING, ascend_operator=True) and result["ascendjob_crd"]
+    api.denied.add(("patch", "customresourcedefinitions"))
+    assert "customresourcedefinitions" in run(api, ascend_operator=True)["left_alone"]
 
 
 def test_what_is_not_there_is_not_added(api):

@@ -62,9 +62,9 @@ def test_a_host_whose_image_is_not_known(one, reason):
 
 def test_components():
     found = ImageList()
-    options = dict.fromkeys(
-        ("device_plugin_version", "device_plugin_image", "exporter_version", "exporter_image", "node_agent_image")
-    )
+    parts = ("device_plugin", "exporter", "ascend_operator")
+    options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
+    options |= {"node_agent_image": None, "ascend_operator": False}
     everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
         ImageList().add_components({**options, **everything})
@@ -74,6 +74,9 @@ def test_components():
         "r.example/e:7",
         "r.example/agent:1",
     ]
+    more = ImageList()
+    more.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "ascend_operator": True})
+    assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/ascend-operator:v7.3.2" in more.images
     nothing = ImageList()
     nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_train": "7.3"})
     assert nothing.images == []

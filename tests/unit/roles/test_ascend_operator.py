@@ -1,0 +1,119 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What real images of the ascend-operator 7.3 and 26.1 need of the Deployment: the rendered templates against upstream's contract."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
+
+from support.kube.manifests import OPERATOR, render
+
+ROLE = "npu_ascend_operator"
+TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
+# (group, resource): verbs of upstream's ClusterRole, beside those that it grants of what is not used.
+UPSTREAMS = {
+    ("", "events"): {"create", "patch", "list", "watch", "delete"},
+    ("", "services"): {"create", "list", "watch", "delete", "get"},
+    ("", "configmaps"): {"create", "list", "watch", "delete", "get", "update"},
+    ("scheduling.volcano.sh", "podgroups"): {"create", "list", "watch", "delete", "get", "update"},
+    ("scheduling.volcano.sh", "queues"): {"get", "list", "watch"},
+    ("mindxdl.gitee.com", "ascendjobs"): {"create", "list", "watch", "delete", "get", "patch", "update"},
+    ("mindxdl.gitee.com", "ascendjobs/finalizers"): {"update"},
+    ("mindxdl.gitee.com", "ascendjobs/status"): {"get", "patch", "update"},
+    ("batch.volcano.sh", "jobs"): {"get", "watch", "list"},
+    ("apps", "deployments"): {"get", "watch", "list"},
+    ("apps", "statefulsets"): {"get", "watch", "list"},
+}
+PODS = {"create", "list", "watch", "delete", "get", "update"}
+
+
+def rendered(template, train="26.1", settings=None, **variables):
+    known = fleet_mindcluster.component(train, ROLE, settings or {})
+    return render(ROLE, template, dict(OPERATOR, __npu_ascend_operator_train=known, **variables))
+
+
+def pod_of(train="26.1", settings=None, **variables):
+    deployment = rendered("ascend-operator.yaml.j2", train, settings, **variables)["Deployment"]
+    spec = deployment["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    return deployment, spec, container
+
+
+@TRAINS
+def test_the_operator_is_confined(train):
+    deployment, spec, container = pod_of(train)
+    assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", fleet_components.OPERATOR)
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & set(spec)
+    assert [volume for volume in spec["volumes"] if "emptyDir" not in volume] == []
+
+
+def test_rank_tables_in_files_need_a_directory():
+    _deployment, spec, container = pod_of(npu_ascend_operator_ranktable_dir="/mnt/shared/ranktable")
+    (volume,) = [volume for volume in spec["volumes"] if "hostPath" in volume]
+    assert volume["hostPath"] == {"path": "/mnt/shared/ranktable", "type": "Directory"}
+    assert {"name": volume["name"], "mountPath": "/user/mindx-dl/ranktable"} in container["volumeMounts"]
+
+
+@TRAINS
+def test_flags(train):
+    """Go's flags take the last of two."""
+    (command,) = pod_of(train)[2]["args"]
+    assert "exec ascend-operator " in command and command.endswith(" -enableGangScheduling=true")
+    assert "mkdir -p /var/log/mindx-dl/ascend-operator;" in command, "the log's directory must belong to its user"
+    settings = {"gang_scheduling": False, "log_level": -1, "log_max_backups": 7, "log_max_age": 14}
+    (command,) = pod_of(train, settings)[2]["args"]
+    assert command.endswith(" -maxAge=14 -maxBackups=7 -enableGangScheduling=false") and " -logLevel=-1 " in command
+
+
+@TRAINS
+def test_the_probe_is_what_the_train_answers(train):
+    _deployment, _spec, container = pod_of(train)
+    (command,) = container["args"]
+    probe = container.get("livenessProbe")
+    assert bool(probe) == ("--enable-healthz=true" in command) == (train != "7.3")
+    if probe:
+        assert "--healthz-address=%d" % probe["httpGet"]["port"] in command
+
+
+def test_the_old_pod_goes_last():
+    spec = pod_of()[0]["spec"]
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    assert spec["minReadySeconds"] > 0
+
+
+@TRAINS
+@pytest.mark.parametrize("gang", [True, False])
+def test_its_permissions_are_upstreams_or_fewer(train, gang):
+    rules = rendered("access.yaml.j2", train, npu_ascend_operator_gang_scheduling=gang)["ClusterRole"]["rules"]
+    upstreams = dict(UPSTREAMS)
+    upstreams["", "pods"] = PODS if train == "7.3" else PODS | {"patch"}
+    for rule in rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                assert set(rule["verbs"]) <= upstreams[group, resource], (group, resource)
+    queues = [rule for rule in rules if "queues" in rule["resources"]]
+    assert bool(queues) == gang
+
+
+def test_the_kind_is_ours_by_its_label():
+    crd = rendered("ascendjob-crd.yaml.j2")["CustomResourceDefinition"]
+    assert crd["metadata"]["name"] == preflight_operator.CRD
+    assert crd["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "npuops.ascend"}
+    (version,) = crd["spec"]["versions"]
+    assert (version["name"], version["subresources"]) == ("v1", {"status": {}})
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(NpuError, match="npu_ascend_operator_log_max_age is 3"):
+        fleet_mindcluster.component("26.1", ROLE, {"log_max_age": 3})
