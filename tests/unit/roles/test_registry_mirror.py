@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from support.fleet.preflight import DIGEST, host, only
-from support.kube.manifests import AGENT, EXPORTER, PLUGIN, render_all
+from support.kube.manifests import AGENT, EXPORTER, OPERATOR, PLUGIN, render_all
 from support.paths import CHECKOUT
 
 MIRROR = "registry.site.example/npuops"
 TEMPLATES = {
+    "npu_ascend_operator/templates/ascend-operator.yaml.j2": OPERATOR,
     "npu_device_plugin/templates/device-plugin.yaml.j2": PLUGIN,
     "npu_exporter/templates/npu-exporter.yaml.j2": EXPORTER,
     "npu_node_agent/templates/node-agent.yaml.j2": AGENT,
@@ -40,7 +41,7 @@ def test_these_are_all_templates_with_images():
 def test_each_container_comes_from_the_mirror(template, mirror):
     role, _, name = template.partition("/templates/")
     objects = render_all(role, name, dict(TEMPLATES[template], npu_registry_mirror=mirror))
-    (pod,) = [item["spec"]["template"]["spec"] for item in objects if item["kind"] == "DaemonSet"]
+    (pod,) = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("DaemonSet", "Deployment")]
     images = [container["image"] for container in pod["containers"] + pod.get("initContainers", [])]
     assert images and all(image.startswith(MIRROR + "/") for image in images), images
 
