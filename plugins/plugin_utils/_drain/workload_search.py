@@ -33,6 +33,8 @@ Owner = tuple[str | None, str, str]  # namespace, kind, name
 # What a pod asks for that has NPUs by a ResourceClaim: nobody knows of which kind they are.
 _CLAIM = "a ResourceClaim"
 _CLAIMS = ("resource.k8s.io", "ResourceClaim")
+# Above each other. Anybody may write owners that own each other, round and round.
+_MOST_OWNERS = 16
 _UNKNOWN_KIND = (
     "its kind has no scale subresource; if a field or an annotation of it stops its pods, name that in npu_upgrade_workload_kinds"
 )
@@ -169,14 +171,14 @@ class _Search:
                 why = why or workload.objection
             passed.append((namespace, kind.name, item["metadata"]["name"]))
             owner = self._owner_of(item)
-            if owner is None or owner[0].beside:
+            if owner is None or owner[0].beside or len(passed) == _MOST_OWNERS:
                 break
             kind, item = owner
         if top is None:
             self._tell_unstoppable(kind, item, why, asked)
         elif top.marked or not top.stopped:
             self.found.add(top, passed, asked)
-        if owner is not None and _CLAIM in asked:
+        if owner is not None and owner[0].beside and _CLAIM in asked:
             self._add_starter(*owner)
 
     def _add_starter(self, kind: Kind, item: Object) -> None:

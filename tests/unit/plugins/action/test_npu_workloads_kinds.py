@@ -224,6 +224,12 @@ def test_what_cannot_be_stopped_is_named(api, kind, label, reason):
     assert any(label in line for line in result["lines"]) and result["parked"] == []
 
 
+def test_owners_that_own_each_other(api):
+    api.add(made("Set", "a", owner=("Set", "b")), made("Set", "b", owner=("Set", "a")), made("Pod", owner=("Set", "a")))
+    result = park(api)
+    assert result["parked"] == [] and result["left"][0]["object"].startswith("Set.ml.example train/")
+
+
 # --- declared kinds ---
 
 
