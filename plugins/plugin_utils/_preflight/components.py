@@ -14,11 +14,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Objects, list[str]]:
-    """(ours, reasons): the device plugin DaemonSets in ``namespace``, and a sentence for each one elsewhere."""
+    """(ours, reasons): the device plugin DaemonSets in ``namespace``; and a sentence for each one elsewhere, and for each that a
+    controller keeps as it is."""
     plugins = [
         daemonset
         for daemonset in daemonsets
@@ -28,14 +30,37 @@ def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Object
             for volume in daemonset["spec"]["template"]["spec"].get("volumes") or []
         )
     ]
-    reasons = [
-        "another device plugin is deployed, DaemonSet %s in the namespace %s; two of them on one node break each other."
-        " Delete it, or set npu_namespace: %s to take it over"
-        % (daemonset["metadata"]["name"], daemonset["metadata"]["namespace"], daemonset["metadata"]["namespace"])
-        for daemonset in plugins
-        if daemonset["metadata"]["namespace"] != namespace
-    ]
-    return [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace], reasons
+    ours = [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace]
+    reasons = [_foreign_plugin(daemonset) for daemonset in plugins if daemonset["metadata"]["namespace"] != namespace]
+    return ours, reasons + [reason for reason in map(_kept_plugin, ours) if reason]
+
+
+def _foreign_plugin(daemonset: Object) -> str:
+    name, namespace = daemonset["metadata"]["name"], daemonset["metadata"]["namespace"]
+    what = "another device plugin is deployed, DaemonSet %s in the namespace %s; two of them on one node break each other." % (
+        name,
+        namespace,
+    )
+    keeper, release = managers.keeper(daemonset), managers.helm_release(daemonset)
+    if keeper:
+        return "%s It is kept there by %s: remove it from that" % (what, keeper)
+    if release:
+        return "%s Uninstall it with the Helm release %s, or set npu_namespace: %s to take it over" % (what, release, namespace)
+    return "%s Delete it, or set npu_namespace: %s to take it over" % (what, namespace)
+
+
+def _kept_plugin(daemonset: Object) -> str | None:
+    keeper = managers.keeper(daemonset)
+    if keeper is None:
+        return None
+    return (
+        "the DaemonSet %s in the namespace %s is kept as it is by %s, which would undo what install changes; remove it from that"
+        % (
+            daemonset["metadata"]["name"],
+            daemonset["metadata"]["namespace"],
+            keeper,
+        )
+    )
 
 
 def mindcluster_reasons(train: str, role: str, version: str | None, image: str | None, settings: Mapping[str, Any]) -> list[str]:

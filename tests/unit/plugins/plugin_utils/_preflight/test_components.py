@@ -56,3 +56,38 @@ def test_another_device_plugin():
     assert [daemonset["metadata"]["namespace"] for daemonset in ours] == ["npu-operator"]
     assert len(reasons) == 1
     assert "set npu_namespace: kube-system to take it over" in reasons[0]
+
+
+OWNER = {"apiVersion": "npu.openfuyao.com/v1", "kind": "NPUClusterPolicy", "name": "cluster", "uid": "u", "controller": True}
+KEPT = [
+    ({"ownerReferences": [OWNER]}, "NPUClusterPolicy cluster"),
+    ({"annotations": {"argocd.argoproj.io/tracking-id": "npu:apps/DaemonSet:x/y"}}, "the Argo CD application npu"),
+    ({"labels": {"kustomize.toolkit.fluxcd.io/name": "npu"}}, "the Flux Kustomization npu"),
+    ({"labels": {"helm.toolkit.fluxcd.io/name": "npu"}}, "the Flux HelmRelease npu"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "keeper"), KEPT)
+@pytest.mark.parametrize("namespace", ["npu-operator", "kube-system"])
+def test_a_device_plugin_that_a_controller_keeps(metadata, keeper, namespace):
+    """To delete it would not help, nor to take it over."""
+    daemonset = plugin_daemonset("/x", namespace)
+    daemonset["metadata"].update(metadata)
+    _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
+    assert "by %s" % keeper in reason and "remove it from that" in reason and "npu_namespace" not in reason
+
+
+def test_a_device_plugin_that_helm_has_deployed():
+    daemonset = plugin_daemonset("/x", "kube-system")
+    daemonset["metadata"]["annotations"] = {"meta.helm.sh/release-name": "cluster"}
+    _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
+    assert "Uninstall it with the Helm release cluster, or set npu_namespace: kube-system" in reason
+    daemonset["metadata"]["namespace"] = "npu-operator"
+    assert preflight_components.device_plugins([daemonset], "npu-operator") == ([daemonset], [])
+
+
+def test_what_is_told_of_who_keeps_it_is_bounded():
+    daemonset = plugin_daemonset("/x", "kube-system")
+    daemonset["metadata"]["ownerReferences"] = [dict(OWNER, name="a\nb" + "c" * 10000)]
+    _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
+    assert len(reason) < 500 and "\n" not in reason

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who keeps an object of the cluster as it is, by what they write on it. Anybody may have written that: it is told, no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+
+_LONGEST = 128
+# Of Argo CD 3 and, where it tracks by annotation, 2; of Flux.
+_ARGO = "argocd.argoproj.io/tracking-id"
+_FLUX = (("kustomize.toolkit.fluxcd.io/name", "the Flux Kustomization"), ("helm.toolkit.fluxcd.io/name", "the Flux HelmRelease"))
+_HELM = "meta.helm.sh/release-name"
+
+
+def keeper(item: Object) -> str | None:
+    """The controller that undoes what others change in an object, such as ``NPUClusterPolicy cluster``; None when none is known."""
+    for owner in item["metadata"].get("ownerReferences") or []:
+        if owner.get("controller") is True:
+            return _told("%s %s" % (owner.get("kind"), owner.get("name")))
+    tracking = kube_client.annotations(item).get(_ARGO)
+    if tracking:
+        return "the Argo CD application " + _told(tracking.partition(":")[0])
+    for label, what in _FLUX:
+        name = kube_client.labels(item).get(label)
+        if name:
+            return "%s %s" % (what, _told(name))
+    return None
+
+
+def helm_release(item: Object) -> str | None:
+    """The release that Helm has deployed an object with. Helm itself undoes nothing."""
+    name = kube_client.annotations(item).get(_HELM)
+    return _told(name) if name else None
+
+
+def _told(text: Any) -> str:
+    return one_line(text)[:_LONGEST]
