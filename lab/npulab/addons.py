@@ -87,19 +87,23 @@ def build_driver_images(lab: Lab, step: Step) -> None:
     _build_images(lab, step, driver_builds(lab, simulation.driver_packages(lab)), "driver-images")
 
 
-def build_more_driver_images(lab: Lab, step: Step, version: str, fault: str, firmware: str | None = None) -> list[str]:
+def build_more_driver_images(
+    lab: Lab, step: Step, version: str, fault: str, firmware: str | None = None, kernel: str | None = None
+) -> list[str]:
     """Images of a further driver version, with `fault` a bad one, instead of what their tags name now; returns the tags.
 
-    With `firmware`, they bring the firmware package of that version."""
-    builds = driver_builds(lab, simulation.more_driver_packages(lab, step, version, fault))
+    With `firmware`, they bring the firmware package of that version. They are for `kernel`, or for the machine's."""
+    kernel = kernel or os.uname().release
+    builds = driver_builds(lab, simulation.more_driver_packages(lab, step, version, fault, kernel), kernel)
     for build in builds if firmware else []:
         package = simulation.driver_packages(lab) / f"Ascend-hdk-{build['chip']}-npu-firmware_{firmware}.run"
         if not package.exists():
             raise LabError(f"there is no firmware {firmware} for {build['chip']}: see lab/sim/README.md")
         build["firmware"] = str(package)
-    _build_images(lab, step, builds, f"driver-images-{version}")
-    profile, release = library("_driver.profile"), os.uname().release
-    return [profile.image_profile(version, build["chip"], profile.kernel_and_os(release, {})[0], build["os"]) for build in builds]
+    of_kernel = "" if kernel == os.uname().release else f"-{kernel}"
+    _build_images(lab, step, builds, f"driver-images-{version}{of_kernel}")
+    profile = library("_driver.profile")
+    return [profile.image_profile(version, build["chip"], profile.kernel_and_os(kernel, {})[0], build["os"]) for build in builds]
 
 
 def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str) -> None:
@@ -123,10 +127,13 @@ def _build_images(lab: Lab, step: Step, builds: list[dict[str, str]], name: str)
     variables.rename(done)
 
 
-def driver_builds(lab: Lab, packages: Path) -> list[dict[str, str]]:
-    """What to build: each package of a chip in the directory for each OS that has the chip, all for the running kernel."""
+def driver_builds(lab: Lab, packages: Path, kernel: str | None = None) -> list[dict[str, str]]:
+    """What to build: each package of a chip in the directory for each OS that has the chip.
+
+    `kernel`: the machine's, unless given.
+    """
     profile = library("_driver.profile")
-    release = os.uname().release
+    release = kernel or os.uname().release
     builds = []
     for card, os_release in sorted({(node.card, node.os_release) for node in lab.nodes if node.card}):
         file = LAB_SOURCE / "files" / "os-release" / os_release

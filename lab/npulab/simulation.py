@@ -55,12 +55,13 @@ def driver_packages(lab: Lab) -> Path:
     return _directory(lab) / "run"
 
 
-def more_driver_packages(lab: Lab, step: Step, version: str, fault: str) -> Path:
-    """Directory with the packages of a further version, built at first use; `fault`: what is wrong with it, or empty."""
-    directory = lab.cache / "drivers" / f"{version}-{digest(SOURCE, os.uname().release, fault)}"
+def more_driver_packages(lab: Lab, step: Step, version: str, fault: str, kernel: str) -> Path:
+    """Directory with further packages, built at first use; `fault`: what is wrong with them, or empty."""
+    directory = lab.cache / "drivers" / f"{version}-{digest(SOURCE, kernel, fault)}"
     if not directory.is_dir():
+        options = ("--driver", version, "--fault", fault, "--kernel", kernel)
         with new_directory(directory) as target:
-            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, "--driver", version, "--fault", fault)
+            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, *options)
     return directory
 
 

@@ -24,7 +24,11 @@ def build_rootfs(go: str, out: Path) -> None:
     target = out / "rootfs"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(tools.SOURCE / "rootfs", target, symlinks=True)
-    golang.build(go, "npusim", target / "usr" / "lib" / "npusim" / "npusim")
+    programs = target / "usr" / "lib" / "npusim"
+    golang.build(go, "npusim", programs / "npusim")
+    tools.run(
+        "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", tools.SOURCE / "kernel.c", "-o", programs / "libkernel.so"
+    )
 
 
 def build(go: str, out: Path, jobs: int) -> None:
@@ -55,6 +59,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="directory to build in")
     parser.add_argument("--driver", metavar="VERSION", help="build driver packages of this version in DIR, nothing else")
+    parser.add_argument("--kernel", default=os.uname().release, help="kernel of that driver (default: the running one)")
     parser.add_argument("--fault", default="", help="what is wrong with that driver, as in lab/fault")
     parser.add_argument(
         "--image", metavar="REFERENCE", help="build an image of upstream's Dockerfile in DIR as DIR.tar, nothing else"
@@ -72,7 +77,7 @@ def main() -> int:
             out = options.out.resolve()
             images.make_upstream_image(out, options.image, out.parent / "base", out.with_suffix(".tar"))
         elif options.driver and options.out:
-            package.make_packages(options.out.resolve(), (options.driver,), options.fault)
+            package.make_packages(options.out.resolve(), (options.driver,), options.fault, options.kernel)
         elif options.out:
             build(options.go, options.out.resolve(), options.jobs)
     except tools.BuildError as error:

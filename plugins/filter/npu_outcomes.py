@@ -52,9 +52,12 @@ def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict
 
 
 def _outcome(variables: Mapping[str, Any]) -> dict[str, str | None]:
-    staged = variables["__npu_staged"] if "__npu_staged" in variables else {}
-    if staged.get("failed") or staged.get("unreachable"):
-        return {"outcome": "failed", "reason": "its driver could not be staged: %s" % staged.get("msg")}
+    for register in ("__npu_staged_kernels", "__npu_staged"):
+        staged = variables[register] if register in variables else {}
+        if staged.get("failed") or staged.get("unreachable"):
+            # That of a loop names no cause, its items do.
+            cause = next((item for item in staged.get("results") or [] if item.get("failed")), staged)
+            return {"outcome": "failed", "reason": "its driver could not be staged: %s" % cause.get("msg")}
     # The last step of its maintenance; one that is skipped hands on what the one before said.
     return told(variables["__npu_step"] if "__npu_step" in variables else {})
 

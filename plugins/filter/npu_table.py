@@ -56,7 +56,12 @@ def npu_table(hosts: list[Any], nodes: dict[str, Any], came_through: list[str]) 
     """See DOCUMENTATION."""
     failed = "it failed in this run, see its message above"
     hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]
-    return fleet_status.table(fleet_status.rows(hosts, nodes))
+    return fleet_status.table(fleet_status.rows([_without_next_kernel(host) for host in hosts], nodes))
+
+
+def _without_next_kernel(host: Any) -> Any:
+    """The facts are older than what install staged since; what it could not stage, its plan has told."""
+    return dict(host, facts=dict(host["facts"], next_kernel=None)) if host.get("facts") else host
 
 
 class FilterModule:

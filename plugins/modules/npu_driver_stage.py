@@ -104,13 +104,15 @@ options:
   prune:
     description:
       - Whether to remove all other releases after staging, except those that are in use (a link points to them, or they are
-        mounted).
+        mounted), and those that the host would use after a boot into another installed kernel.
     type: bool
     default: false
   state:
     description:
       - V(present) stages O(image) or O(release).
-      - V(absent) removes the releases that are not in use. A release is in use if a link points to it, or if it is mounted.
+      - V(absent) removes the releases that are not in use. A release is in use if a link points to it, if it is mounted, or if
+        the host would use it instead of one that a link points to, after a boot into another kernel with a directory in
+        C(/lib/modules).
     type: str
     choices: [present, absent]
     default: present
@@ -172,6 +174,7 @@ import signal
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
+from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
@@ -251,11 +254,12 @@ def absent(module):
 
 
 def prune(layout, module, keep):
-    names = layout.prunable(keep)
+    kernels = host_kernels.installed()
+    names = layout.prunable(keep, kernels)
     if not names or module.check_mode:
         return names
     with layout.lock(module.params["timeout"]):
-        return layout.prune(keep)
+        return layout.prune(keep, kernels)
 
 
 def stop(number, frame):

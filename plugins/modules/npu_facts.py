@@ -85,6 +85,18 @@ npu:
     kernel:
       description: The kernel release, as of C(uname -r).
       type: str
+    next_kernel:
+      description:
+        - The kernel that the next boot loads by default, according to GRUB's configuration, if it is not the running one.
+        - V(none) if it is the running one, or unknown, and on hosts without chips.
+      type: dict
+      contains:
+        kernel:
+          description: Its release, as C(uname -r) will print it.
+          type: str
+        release:
+          description: The staged driver release that the next boot selects for that kernel, V(none) without one.
+          type: str
     machine:
       description: The machine, as of C(uname -m).
       type: str

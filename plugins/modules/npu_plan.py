@@ -241,6 +241,12 @@ hosts:
     firmware:
       description: How the firmware of the chips changes, with C(from) and C(to), or V(none) if it stays.
       type: dict
+    other_kernels:
+      description:
+        - What is to be staged for kernels that do not run yet, the next one above all, with C(kernel), C(version), C(image),
+          C(digest) and C(release).
+      type: list
+      elements: dict
     profile:
       description: Tag of the driver image.
       type: str

@@ -158,6 +158,11 @@ hosts:
     profile:
       description: Tag of the driver image that was computed for the host, or null.
       type: str
+    other_kernels:
+      description:
+        - What is to be staged for kernels that do not run yet, with C(kernel), C(version), C(image), C(digest) and C(release).
+      type: list
+      elements: dict
 ready:
   description: Inventory names of the hosts to install.
   returned: success

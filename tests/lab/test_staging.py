@@ -183,7 +183,7 @@ def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     publish(token, tmp_path, kernel="5.10.0-60.18.0.50.oe2203.x86_64")
     failed(
         stage(token)[0],
-        f"no kernel modules for the kernel of this host, {os.uname().release}; it has modules for 5.10.0-60",
+        f"no modules for kernel {os.uname().release}; it has modules for 5.10.0-60",
     )
     assert releases(lab, node) == []
     assert_clean(lab, node)

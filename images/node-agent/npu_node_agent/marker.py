@@ -14,12 +14,14 @@ from .changed import Changed
 from .files import write_json
 
 READY = "driver-ready"
+FAILED = "driver-failed"
 SUSPENDED = "driver-suspended"
 MAINTENANCE = "maintenance"
 # The keys that a suspension adds to the marker, and that its end removes.
 SINCE, REASON, OUTPUT, PROBES = "since", "reason", "output", "probes"
 _ADDED = (SINCE, REASON, OUTPUT, PROBES)
-_NAMES = (READY, SUSPENDED, MAINTENANCE)
+CAUSE = "cause"
+_NAMES = (READY, FAILED, SUSPENDED, MAINTENANCE)
 _LONGEST = 65536  # bytes
 
 log = logging.getLogger(__name__)
@@ -41,13 +43,14 @@ class Markers:
         self._contents: dict[str, Optional[dict]] = dict.fromkeys(_NAMES)
         self._complaint = ""
         self.ready: Optional[dict] = None
+        self.failed: Optional[dict] = None
         self.suspended: Optional[dict] = None
         self.maintenance = False
         self.generation = 0  # counts changes of the three, including those by this class
 
     def poll(self) -> None:
         """Read the markers again, and notify if anything changed. Costs three stat calls if nothing did."""
-        before = (self.ready, self.suspended, self.maintenance)
+        before = (self.ready, self.failed, self.suspended, self.maintenance)
         for name in _NAMES:
             try:
                 self._look(name)
@@ -56,9 +59,9 @@ class Markers:
                 break
         else:
             self._complain("")
-        self.ready, self.suspended = self._contents[READY], self._contents[SUSPENDED]
+        self.ready, self.failed, self.suspended = (self._contents[name] for name in (READY, FAILED, SUSPENDED))
         self.maintenance = self._seen.get(MAINTENANCE) is not None
-        if before != (self.ready, self.suspended, self.maintenance):
+        if before != (self.ready, self.failed, self.suspended, self.maintenance):
             self.generation += 1
             self._changed.notify()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional
 from .background import Background
 from .changed import Changed
 from .kube import STRATEGIC_MERGE_PATCH, Api, ApiError
-from .marker import REASON, SINCE
+from .marker import CAUSE, REASON, SINCE
 from .report import rfc3339_now
 
 log = logging.getLogger(__name__)
@@ -23,6 +23,10 @@ _HEARTBEAT = 5 * 60.0  # seconds; as often as the kubelet writes a status that d
 _RETRY_FIRST, _RETRY_LONGEST = 2.0, 60.0
 _LIMIT = 60  # seconds for one round of calls
 _LONGEST_MESSAGE = 1024  # the limit of the admission policy
+
+
+# Also the cause in the marker of the boot script npu-driver.
+NO_DRIVER_FOR_KERNEL = "NoDriverForKernel"
 
 
 class Verdict(NamedTuple):
@@ -43,6 +47,13 @@ IN_MAINTENANCE = Verdict(
     "DriverInMaintenance",
     "A maintenance of this node has not validated the NPU driver yet; if none is under way, run the playbook that began it again",
 )
+
+
+def failed(marker: dict) -> Verdict:
+    """``marker``: driver-failed."""
+    reason = NO_DRIVER_FOR_KERNEL if marker.get(CAUSE) == NO_DRIVER_FOR_KERNEL else "DriverFailed"
+    text = "The NPU driver does not work on this node: %s" % (marker.get(REASON) or "unknown reason")
+    return Verdict("False", reason, text[:_LONGEST_MESSAGE])
 
 
 def works(marker: dict) -> Verdict:

@@ -163,7 +163,8 @@ class Watch:
         if state == MAINTENANCE:
             self._condition.want(node_condition.IN_MAINTENANCE)
         elif state == ABSENT:
-            self._condition.want(node_condition.NOT_LOADED)
+            failed = self._markers.failed
+            self._condition.want(node_condition.NOT_LOADED if failed is None else node_condition.failed(failed))
         elif state == SUSPENDED:
             self._condition.want(node_condition.wedged(self._markers.suspended or {}))
         elif self._answered:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -71,6 +72,29 @@ def test_it_follows_the_driver(agent, api, chips, ready):
     assert api.conditions["Ready"] == READY, "conditions of others stay"
 
 
+def test_a_driver_that_did_not_load_says_why(agent, api, chips, ready):
+    ready()
+
+    def failed(**marker):
+        path = os.path.join(agent.run_dir, "driver-failed")
+        with open(path + ".new", "w", encoding="utf-8") as stream:
+            json.dump({"boot_id": agent.boot_id, "reason": "insmod failed", "cause": "", **marker}, stream)
+        os.rename(path + ".new", path)
+
+    failed(boot_id="of the boot before")
+    agent.start()
+    wait_for(lambda: told(api) == ("False", "DriverNotLoaded"))
+    failed()
+    wait_for(lambda: told(api) == ("False", "DriverFailed"))
+    assert "insmod failed" in api.conditions[TYPE]["message"]
+    failed(cause="NoDriverForKernel", reason="no release for kernel 9.9.9" + "." * 2000)
+    wait_for(lambda: told(api) == ("False", "NoDriverForKernel"))
+    assert "kernel 9.9.9" in api.conditions[TYPE]["message"] and len(api.conditions[TYPE]["message"]) == 1024
+    os.unlink(os.path.join(agent.run_dir, "driver-failed"))
+    ready(agent.boot_id)
+    wait_for(lambda: told(api) == ("True", "DriverResponds"))
+
+
 def test_a_driver_counts_as_working_once_its_chips_have_answered(agent, api, chips, ready):
     """Rules that look once, at the start of a node, would be satisfied by a driver that loads and does not work."""
     agent.settings["probe-failures"] = 6
@@ -132,7 +156,7 @@ def test_reasons_are_none_of_a_maintenance():
     """The controller takes conditions whose reason begins with Npu for its own, and removes them."""
     from npu_node_agent import node_condition
 
-    verdicts = [works({}), NOT_LOADED, node_condition.IN_MAINTENANCE, node_condition.wedged({})]
+    verdicts = [works({}), NOT_LOADED, node_condition.IN_MAINTENANCE, node_condition.wedged({}), node_condition.failed({})]
     assert {verdict.status for verdict in verdicts} == {"True", "False"}
     for verdict in verdicts:
         assert re.fullmatch(r"(?!Npu)[A-Z][A-Za-z]+", verdict.reason) and verdict.message

@@ -85,13 +85,13 @@ def firmware_range(version: str) -> tuple[str, str]:
 
 def key() -> str:
     """Changes when a driver would come out differently."""
-    return digest(DRIVER, Path(__file__), os.uname().release)
+    return digest(DRIVER, Path(__file__))
 
 
-def make_tree(product: Product, version: str, target: Path, fault: str = "") -> None:
+def make_tree(product: Product, version: str, target: Path, fault: str = "", kernel: str = os.uname().release) -> None:
     """Write what is in a package (not yet: what is installed by it) to the directory `target`.
 
-    `fault`: what is wrong with the chips while this driver is loaded, as in lab/fault; empty: nothing.
+    `fault`: what is wrong with the chips while this driver is loaded, as in lab/fault; empty: nothing. `kernel`: of its modules.
     """
     shutil.copytree(DRIVER / "package", target)
     (target / "version.info").write_text(_version_info(product, version), encoding="ascii")
@@ -102,7 +102,7 @@ def make_tree(product: Product, version: str, target: Path, fault: str = "") -> 
         'basic_ko="drv_pcie_hdc_host.ko"\n',
         encoding="ascii",
     )
-    make_modules(product, version, target / "driver" / "host", fault)
+    make_modules(product, version, target / "driver" / "host", fault, kernel)
     make_programs(version, target / "driver" / "lib64", target / "driver" / "tools")
     # Huawei's packages have it one directory higher than where the installer puts it.
     (target / "driver" / "lib64" / "driver" / "libdcmi.so").rename(target / "driver" / "lib64" / "libdcmi.so")
@@ -113,8 +113,8 @@ def make_tree(product: Product, version: str, target: Path, fault: str = "") -> 
     _set_modes(target)
 
 
-def make_modules(product: Product, version: str, target: Path, fault: str = "") -> None:
-    """Write the kernel modules for this machine's kernel to the directory `target`."""
+def make_modules(product: Product, version: str, target: Path, fault: str, kernel: str) -> None:
+    """Write the modules for `kernel` to the directory `target`."""
     target.mkdir(parents=True)
     for name, depends in product.modules.items():
         aliases = " ".join(
@@ -131,7 +131,7 @@ def make_modules(product: Product, version: str, target: Path, fault: str = "") 
             f'-DVERSION="{version}"',
             f'-DDEPENDS="{depends}"',
             f'-DSRCVERSION="{digest(name, version)[:23].upper()}"',
-            f'-DVERMAGIC="{os.uname().release} SMP preempt mod_unload modversions "',
+            f'-DVERMAGIC="{kernel} SMP preempt mod_unload modversions "',
             f"-DALIASES={aliases if name != 'drv_seclib_host' else ''}",
             *([f'-DFIRMWARE="{",".join(firmware_range(version))}"'] if name == "drv_pcie_host" else []),
             *([f'-DSIMULATE="{fault}"'] if fault and name == "drv_pcie_host" else []),

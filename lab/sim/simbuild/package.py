@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 from pathlib import Path
 
@@ -32,15 +33,15 @@ _EXTRACT = """    --extract=*)
 """
 
 
-def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: str = "") -> None:
-    """Make the packages of `versions` in `directory`, except those that are there already; with `fault`, bad ones."""
+def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: str = "", kernel: str = os.uname().release) -> None:
+    """Make the packages of `versions` for `kernel` in `directory`, except those that are there already; with `fault`, bad ones."""
     for product in driver.PRODUCTS:
         for version in versions:
             name = f"Ascend-hdk-{product.chip}-npu-driver_{version}_linux-{_machine()}.run"
             unless_made(
                 directory / name,
-                driver.key() + Path(__file__).read_text(encoding="utf-8") + fault,
-                functools.partial(_make, product, version, fault),
+                driver.key() + Path(__file__).read_text(encoding="utf-8") + fault + kernel,
+                functools.partial(_make, product, version, fault, kernel),
             )
 
 
@@ -55,10 +56,10 @@ def make_firmware_packages(directory: Path) -> None:
             )
 
 
-def _make(product: driver.Product, version: str, fault: str, target: Path) -> None:
+def _make(product: driver.Product, version: str, fault: str, kernel: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work, "tree")
-        driver.make_tree(product, version, tree, fault)
+        driver.make_tree(product, version, tree, fault, kernel)
         _pack(tree, target, "DRIVER", "driver/script")
 
 

@@ -45,6 +45,13 @@ def kernel_and_os(uname_release, os_release):
     return _legal(kernel[: mark.start()]), _legal(os_key)
 
 
+def of_other_kernel(uname_release, os_key):
+    """The kernel key and the OS key for another kernel of a host whose running one has the OS key ``os_key``."""
+    kernel_key, own = kernel_and_os(uname_release, {})
+    # Without a mark, or with that of all service packs of openEuler 20.03, only os-release tells, which made ``os_key``.
+    return kernel_key, os_key if own in ("linux", "oe1") else own
+
+
 def image_profile(version, family_key, kernel_key, os_key):
     """``<HDK>-<chip>-<kernel>-<os>`` as an image tag; raises NpuError if it is not a valid tag."""
     return profile_tag(version, "%s-%s-%s" % (family_key, kernel_key, os_key))

@@ -44,6 +44,19 @@ _OLD = ".old-"
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,254}\Z")
 
 
+def parts(name):
+    """(version, kernel, digest12) of the release ``name``. A kernel may contain dashes, the others contain none."""
+    version, _dash, rest = name.partition("-")
+    kernel, _dash, digest = rest.rpartition("-")
+    return version, kernel, digest
+
+
+def are_siblings(one, other):
+    """Whether both are releases of the same driver version, for different kernels."""
+    (version, kernel, _digest), (other_version, other_kernel, _digest) = parts(one), parts(other)
+    return version == other_version and kernel != other_kernel
+
+
 class Layout:
     """The directory ``root`` (by default /var/lib/Ascend) with its releases and links."""
 
@@ -152,6 +165,28 @@ class Layout:
         except OSError as exc:
             return "%s of release %s cannot be read (%s)" % (path, name, exc.strerror)
         return "%s of release %s was changed" % (path, name)
+
+    def for_kernel(self, name, kernel):
+        """The release that npu-driver-select selects instead of the complete release ``name`` on a host that boots ``kernel``.
+
+        It is ``name`` if that is for the kernel, otherwise the newest complete one of its version that is, or None.
+        """
+        version, own, _digest = parts(name)
+        if own == kernel:
+            return name
+        fit = [other for other in self.releases() if parts(other)[:2] == (version, kernel)]
+        return max(fit, key=self._staged_at, default=None)
+
+    def _staged_at(self, name):
+        try:
+            return os.stat(os.path.join(self.release_path(name), MANIFEST)).st_mtime_ns
+        except OSError:
+            return 0
+
+    def selected(self):
+        """The complete release that the next boot selects if the kernel does not change, or None."""
+        targets = (self.target(link) for link in ("next", "good", "driver"))
+        return next((name for name in targets if name is not None and self.is_complete(name)), None)
 
     # Links
 
@@ -286,17 +321,25 @@ class Layout:
             raise NpuError("Release %s is in use: a link in %s points to it, or it is mounted" % (name, self.root), release=name)
         self._remove(name)
 
-    def prunable(self, keep=()):
+    def prunable(self, keep=(), kernels=()):
         """The names of the releases that ``prune`` would remove."""
-        used = self.in_use()
-        return [name for name in self.releases() if name not in used and name not in keep]
+        kept = self.in_use() | self.needed_by(kernels) | set(keep)
+        return [name for name in self.releases() if name not in kept]
 
-    def prune(self, keep=()):
-        """Remove all releases that are not in use by a link or a mount and not in ``keep``; requires the lock.
+    def needed_by(self, kernels):
+        """Names of the releases that a boot into one of ``kernels`` would select instead of one that a link points to."""
+        linked = [name for name in map(self.target, LINKS) if name is not None and self.is_complete(name)]
+        needed = {self.for_kernel(name, kernel) for name in linked for kernel in kernels}
+        needed.discard(None)
+        return needed
+
+    def prune(self, keep=(), kernels=()):
+        """Remove all releases that are not in use by a link or a mount, not in ``keep``, and not ``needed_by`` the ``kernels``;
+        requires the lock.
 
         Returns the names removed.
         """
-        names = self.prunable(keep)
+        names = self.prunable(keep, kernels)
         for name in names:
             self._remove(name)
         return names

@@ -111,7 +111,7 @@ class Stager:
         built_for = self.annotations.get("npuops.ascend/kernel")
         if built_for and built_for != self.kernel:
             raise NpuError(
-                "%s was built for kernel %s, but this host runs %s" % (self.reference, printable(built_for), self.kernel),
+                "%s was built for kernel %s, not for %s" % (self.reference, printable(built_for), self.kernel),
                 kernel=self.kernel,
                 kernels=[built_for],
             )

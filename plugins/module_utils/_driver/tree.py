@@ -125,7 +125,7 @@ def another_version(image, found, wanted):
 def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
     """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
 
-    ``kernel``, ``machine``: ``uname -r`` and ``uname -m`` of the host. ``version``: required version, None for any.
+    ``kernel``: ``uname -r`` when the driver is used; ``machine``: ``uname -m``. ``version``: required version, None for any.
     ``signature_demand``: why the host's kernel requires signed modules, or None. Raises NpuError if the tree does not fit.
     """
     # After this check, everything that is opened in the tree is a file inside the tree.
@@ -192,8 +192,7 @@ def _modules_for(top, tree, kernel):
             by_name.setdefault(module.name, []).append(module)
     if not by_name:
         raise NpuError(
-            "The image has no kernel modules for the kernel of this host, %s; it has modules for %s"
-            % (kernel, ", ".join(sorted(kernels))),
+            "The image has no modules for kernel %s; it has modules for %s" % (kernel, ", ".join(sorted(kernels))),
             kernel=kernel,
             kernels=sorted(kernels),
         )

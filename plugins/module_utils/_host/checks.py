@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -177,9 +178,10 @@ class Validation:
         if self.source != "image":
             return
         driver = self.driver
+        confirmed = self.trial or driver["release"] == driver["good"] or self._is_for_new_kernel()
         self._add(
             "release",
-            driver["release"] is not None and (self.trial or driver["release"] == driver["good"]) and driver["next"] is None,
+            driver["release"] is not None and confirmed and driver["next"] is None,
             "%s/driver%s, no next" % (self.root, "" if self.trial else " and good point to one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
             "This boot tries a driver that is not confirmed, or the next boot will. Run npuops.ascend.upgrade, which validates and"
@@ -193,6 +195,13 @@ class Validation:
                 driver["loaded_release"],
                 "The kernel has loaded the modules of one release, but containers get the libraries of another. Reboot the host",
             )
+
+    def _is_for_new_kernel(self):
+        """Whether the kernel has changed since good was confirmed, and this boot has good's driver for the new kernel."""
+        driver = self.driver
+        if not driver["release"] or not driver["good"] or host_facts.trial(self.fs) == driver["release"]:
+            return False
+        return are_siblings(driver["release"], driver["good"])
 
     def _ready(self):
         marker = self.driver["ready"]

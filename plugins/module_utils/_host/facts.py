@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import profi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -71,6 +72,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "boot_id": boot_id(fs),
         "uptime": uptime(fs),
         "kernel": uname.release,
+        "next_kernel": next_kernel(driver["root"], fs) if functions and source != "preinstalled" else None,
         "machine": uname.machine,
         "cgroup_version": cgroup_version(fs),
         "os": {
@@ -124,18 +126,31 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
     found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
     return {
         "previous": layout.target("previous"),
-        "trial": _trial(fs),
+        "trial": trial(fs),
         "staged": staged,
         "holders": found,
         "flash": flash_state.view(boot_id(fs), fs),
     }
 
 
-def _trial(fs):
+def next_kernel(root=IMAGE_ROOT, fs=""):
+    """The kernel that the next boot loads, if it is not the running one, as {kernel, release}; otherwise, or if unknown, None.
+
+    release: the staged driver release that the next boot would select for it, or None.
+    """
+    kernel = host_kernels.next_kernel(fs)
+    if kernel is None or kernel == os.uname().release:
+        return None
+    layout = Layout(fs + root)
+    selected = layout.selected()
+    return {"kernel": kernel, "release": layout.for_kernel(selected, kernel) if selected else None}
+
+
+def trial(fs=""):
     """The release that npu-driver-select recorded as the trial of this boot, or None."""
     try:
-        trial = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
-        return trial.get("release") if trial.get("boot_id") == boot_id(fs) else None
+        found = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
+        return found.get("release") if found.get("boot_id") == boot_id(fs) else None
     except (ValueError, AttributeError):
         return None
 

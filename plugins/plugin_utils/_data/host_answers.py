@@ -41,6 +41,8 @@ Word = Annotated[str, text(256)]
 Told = Annotated[str, text(4096)]
 # Of all checks together.
 Summary = Annotated[str, text(64 * 1024)]
+# As of uname -r; becomes part of tags and of directory names.
+Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel release")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -162,6 +164,13 @@ class UpgradeFacts(TypedDict, total=False):
     flash: Flash | None
 
 
+class NextKernel(TypedDict):
+    """The kernel that the next boot of a host loads, where that is not the running one."""
+
+    kernel: Kernel
+    release: Word | None  # the staged release that the next boot would select for it
+
+
 class Facts(TypedDict, total=False):
     """A host, before anything is changed on it."""
 
@@ -169,6 +178,7 @@ class Facts(TypedDict, total=False):
     boot_id: Word | None  # as of the kernel, and of status.nodeInfo.bootID of the Node
     uptime: float | None  # seconds since the kernel started
     kernel: Word | None  # as of uname -r
+    next_kernel: NextKernel | None  # None as well where the boot loader's default is unknown
     machine: Word | None  # as of uname -m
     cgroup_version: Annotated[int, number(1, 2)] | None
     os: OperatingSystem | None

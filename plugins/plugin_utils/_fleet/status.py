@@ -204,6 +204,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "resource": family.get("resource"),
         "driver_wanted": _wanted(host) if facts.get("chip_count") or not facts else None,
         "driver_loaded": _loaded(host, facts),
+        "next_kernel": facts.get("next_kernel"),
         "firmware": (host.get("validation") or {}).get("firmware_version"),
         "containerd": _containerd(facts, view),
         "cdi": _cdi(host),
@@ -240,6 +241,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "resource": resource,
         "driver_wanted": None,
         "driver_loaded": None,
+        "next_kernel": None,
         "firmware": None,
         "containerd": _containerd({}, view),
         "cdi": None,
@@ -353,5 +355,8 @@ def _remarks(row: Row, view: View) -> Iterator[str]:
         yield "up to %d pods share a chip" % row["devices_per_chip"]
     if view["recovery"]:
         yield view["recovery"]
+    following = row["next_kernel"]
+    if following and not following.get("release"):
+        yield "its next boot is into kernel %s, for which no driver is staged: see npuops.ascend.plan" % following["kernel"]
     if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
         yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]

@@ -226,6 +226,12 @@ def _judge_wedged(
     why = guards.tired(node, now)
     if why:
         return maintenance_outcome.GIVEN_UP, why
+    following = facts.get("next_kernel")
+    if following and not following.get("release"):
+        return BLOCKED, (
+            "Its reboot would be into kernel %s, for which no driver is staged. Let npuops.ascend.install stage it, or let the host"
+            " boot %s." % (following["kernel"], facts.get("kernel"))
+        )
     uptime = facts.get("uptime")
     why = guards.fresh(uptime) if uptime is not None else None
     if why:

@@ -35,6 +35,8 @@ class CheckedHost:
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
+        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each.
+        self.other_kernels: list[dict[str, str]] = []
 
     @property
     def family(self) -> Family:
@@ -86,6 +88,7 @@ class CheckedHost:
             "profile": self.profile,
             "components": self.components,
             "keep_release": self.keep_release,
+            "other_kernels": self.other_kernels,
             "expected_version": (self.config["driver_version"] if self.wants_image and not self.runs_another else None),
             "family_key": self.family.get("key"),
         }
@@ -96,4 +99,6 @@ class CheckedHost:
             return "%s: %s" % (self.name, "; ".join(self.notes))
         source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
         text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"] or 0, self.family["name"], source)
+        for other in self.other_kernels:
+            text += ", driver %(version)s for kernel %(kernel)s" % other
         return "; ".join([text] + self.notes)

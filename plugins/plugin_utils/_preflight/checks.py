@@ -10,9 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import parts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_path, host_checks, node_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
+    driver_image,
+    driver_path,
+    host_checks,
+    node_checks,
+    other_kernels,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Resolve
 
@@ -32,11 +39,17 @@ def judge(
     device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
     ``share_count``: how often that is to offer each chip.
     """
-    verdicts = inspect(hosts, nodes, resolve, train)
+    answers = driver_image.Answers(resolve)
+    verdicts = inspect(hosts, nodes, answers, train)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)
     for verdict in candidates:
         host_checks.check_loaded(verdict)
+        if verdict.digest:
+            found = other_kernels.look(verdict, [_version_of_boots(verdict)], answers)
+            verdict.other_kernels = found.images
+            verdict.reasons += found.reasons
+            verdict.notes += found.notes
         host_checks.check_train(verdict, train)
         if train:
             host_checks.check_share_count(verdict, share_count, daemonsets)
@@ -46,13 +59,13 @@ def judge(
 def inspect(
     hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
-    resolve: Resolve | None,
+    answers: driver_image.Answers | None,
     train: str | None = None,
     explicit: bool = False,
 ) -> list[CheckedHost]:
     """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
 
-    Without ``resolve`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
+    Without ``answers`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
     """
     verdicts = [CheckedHost(host) for host in hosts]
     for verdict in verdicts:
@@ -60,6 +73,13 @@ def inspect(
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     node_checks.check(candidates, nodes)
     driver_path.check_one(candidates)
-    if resolve is not None:
-        driver_image.resolve_all(candidates, resolve, explicit)
+    if answers is not None:
+        driver_image.resolve_all(candidates, answers, explicit)
     return verdicts
+
+
+def _version_of_boots(verdict: CheckedHost) -> str:
+    """The driver version that the next boots select: that of the release which stays, if install does not replace it."""
+    if verdict.runs_another and verdict.keep_release:
+        return parts(verdict.keep_release)[0]
+    return verdict.config["driver_version"]

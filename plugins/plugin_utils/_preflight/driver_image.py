@@ -55,9 +55,29 @@ def _upstream(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
     return "%s:%s" % (config["driver_repository"], tag), tag
 
 
-def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: bool = False) -> None:
-    """Each distinct reference is looked up once for each architecture, however many hosts want it."""
-    answers: dict[tuple[str | None, ...], tuple[str | None, str | None]] = {}
+class Answers:
+    """What the registry says of references: each is looked up once for each architecture, however many hosts want it."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._known: dict[tuple[str | None, ...], str | NpuError] = {}
+
+    def of(self, reference: str, config: dict[str, Any], machine: str | None) -> str:
+        """The digest. Raises NpuError."""
+        key = (reference, machine) + tuple(str(config[name]) for name in sorted(host_config.NAMES) if name.startswith(_OF_IMAGES))
+        if key not in self._known:
+            try:
+                self._known[key] = self._resolve(reference, config, machine)
+            except NpuError as exc:
+                self._known[key] = exc
+        answer = self._known[key]
+        if isinstance(answer, NpuError):
+            raise answer
+        return answer
+
+
+def resolve_all(candidates: Iterable[CheckedHost], answers: Answers, explicit: bool = False) -> None:
+    """Sets the image of each host, and its digest."""
     for verdict in candidates:
         if not verdict.wants_image:
             continue
@@ -71,22 +91,14 @@ def resolve_all(candidates: Iterable[CheckedHost], resolve: Resolve, explicit: b
             verdict.reasons.append(one_line(exc.message))
             continue
         verdict.image, verdict.profile = reference, profile
-        machine = verdict.facts.get("machine")
-        key = (reference, machine) + tuple(
-            str(verdict.config[name]) for name in sorted(host_config.NAMES) if name.startswith(_OF_IMAGES)
-        )
-        if key not in answers:
-            try:
-                answers[key] = (resolve(reference, verdict.config, machine), None)
-            except ImageNotFound as exc:
-                told = " for the profile %s" % profile if profile else ""
-                answers[key] = (None, "no driver image%s: %s" % (told, one_line(exc.message)))
-            except NpuError as exc:
-                # The registry's trouble, not this image's: one line for all hosts.
-                answers[key] = (None, one_line(exc.message))
-        verdict.digest, problem = answers[key]
-        if problem:
-            verdict.reasons.append(problem)
+        try:
+            verdict.digest = answers.of(reference, verdict.config, verdict.facts.get("machine"))
+        except ImageNotFound as exc:
+            told = " for the profile %s" % profile if profile else ""
+            verdict.reasons.append("no driver image%s: %s" % (told, one_line(exc.message)))
+        except NpuError as exc:
+            # The registry's trouble, not this image's: one line for all hosts.
+            verdict.reasons.append(one_line(exc.message))
 
 
 def resolve(reference_text: str, config: dict[str, Any], machine: str | None = None) -> str:

@@ -39,9 +39,8 @@ def check(
     rollout_firmware.check(entry, target, settings)
     _check_trains(entry, target, snapshot, settings)
     if lookups.white_list is not None and target["image"]:
-        problem = lookups.white_list(target["image"])
-        if problem:
-            entry.reasons.append(problem)
+        images = [target["image"]] + [one["image"] for one in entry.checked.other_kernels]
+        entry.reasons += [problem for problem in map(lookups.white_list, images) if problem]
     for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
         if not holder.get("pod"):
             entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and belongs to no pod; stop it" % holder)
@@ -90,17 +89,20 @@ def _check_health(entry: PlannedNode, validation: Validation) -> None:
 
 def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) -> None:
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
-    if target["release"] in staged or not target["image"]:
+    # Of other kernels, images are about as large.
+    images = sum(release not in staged for release in [target["release"]] + [one["release"] for one in entry.checked.other_kernels])
+    if not images or not target["image"]:
         return
     size = sizes.of(entry)
     if isinstance(size, NpuError):
         entry.reasons.append(one_line(size.message))
         return
     disk = entry.facts.get("disk") or {}
-    needed, free = staging.space_needed(size), disk.get("free_bytes")
+    needed, free = staging.space_needed(size * images), disk.get("free_bytes")
     if free is not None and free < needed:
+        what = "the image" if images == 1 else "%d images" % images
         entry.reasons.append(
-            "%s has %d MiB free, staging the image needs %d MiB" % (disk.get("path"), free // 2**20, -(-needed // 2**20))
+            "%s has %d MiB free, staging %s needs %d MiB" % (disk.get("path"), free // 2**20, what, -(-needed // 2**20))
         )
 
 

@@ -23,7 +23,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import firmware as rollout_firmware
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import kernels as rollout_kernels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import target as rollout_target
@@ -44,9 +46,11 @@ def judge(
     wave: Wave | None,
     holders: Collection[str],
     images: rollout_firmware.Images,
+    answers: Answers | None,
 ) -> None:
     """Sets the verdict, with reasons, notes and target. ``validation``: of the driver that the host has now; ``wave``: what the
-    last upgrade brought, for a rollback; ``holders``: the names of the nodes that have a slot."""
+    last upgrade brought, for a rollback; ``holders``: the names of the nodes that have a slot; ``answers``: of the registry, None
+    for a rollback."""
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
     if entry.waiting_firmware:
         entry.notes.append("the firmware %s is in its chips already: they run it after the next boot" % entry.waiting_firmware)
@@ -74,6 +78,7 @@ def judge(
     if entry.target and not entry.requested and entry.same_machine and rollout_target.is_there(entry, settings):
         entry.verdict = UP_TO_DATE
         entry.notes += reasons + node_checks.trouble(entry, validation)
+        rollout_kernels.tell(entry, answers)
         return
     node = entry.node
     if node is not None and maintenance_record.state(node) == maintenance_record.FAILED and not settings.retry:
@@ -85,6 +90,7 @@ def judge(
         return
     entry.reasons = reasons
     if node is not None and entry.target:
+        rollout_kernels.check(entry, entry.target, answers)
         node_checks.check(entry, node, entry.target, validation, snapshot, settings, lookups, sizes)
     # That there is no node is among the reasons.
     if entry.reasons or node is None:

@@ -135,6 +135,7 @@ class PlannedNode:
             "from": {"version": self.loaded_version, "release": self.loaded_release},
             "to": self.target,
             "firmware": {key: self.firmware[key] for key in ("from", "to")} if self.firmware else None,
+            "other_kernels": self.checked.other_kernels,
             "profile": self.checked.profile,
             "requested": self.requested,
             "wedged": self.wedged,

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, node_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import estimate as rollout_estimate
@@ -48,9 +49,9 @@ def make(
     ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem}, what is to become of
     them.
     """
-    resolve = lookups.resolve if settings.reason == maintenance_record.UPGRADE_REASON else None
+    answers = driver_image.Answers(lookups.resolve) if settings.reason == maintenance_record.UPGRADE_REASON else None
     explicit = settings.reason == maintenance_record.UPGRADE_REASON
-    checked = preflight_checks.inspect(hosts, snapshot.nodes, resolve, explicit=explicit)
+    checked = preflight_checks.inspect(hosts, snapshot.nodes, answers, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     held = maintenance_halt.binds(slots["halted"], settings.reason) and not settings.clear_halt
@@ -62,7 +63,9 @@ def make(
     sizes, images = ImageSizes(lookups), rollout_firmware.Images(lookups)
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
     for entry in entries:
-        node_verdict.judge(entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], images)
+        node_verdict.judge(
+            entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], images, answers
+        )
     room = Room(snapshot)
     rollout_evictions.simulate(
         [entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, lookups

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import version_of
@@ -52,7 +52,12 @@ def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
         back = last.get("reason") == maintenance_record.ROLLBACK_REASON and last.get("outcome") == "success"
         return back and not settings.retry and (last.get("to") or {}).get("release") == entry.loaded_release
     wanted = (entry.target or {})["release"]
-    return not entry.firmware and entry.loaded_release == wanted and entry.driver.get("good") in (None, entry.loaded_release)
+    return not entry.firmware and entry.loaded_release == wanted and _is_confirmed(entry.driver.get("good"), wanted)
+
+
+def _is_confirmed(good: str | None, loaded: str) -> bool:
+    """Also after a change of kernel: good is the same driver for the kernel before, until install points it to the one loaded."""
+    return good in (None, loaded) or are_siblings(good, loaded)
 
 
 def of_trial(entry: PlannedNode, settings: RolloutSettings, trial: str, good: str | None) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ NAMES = (
     "driver_repository",
     "driver_image",
     "driver_image_path",
+    "driver_kernels",
     "driver_profile",
     "driver_digest",
     "driver_signature_policy",
@@ -42,6 +43,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 def argument_spec() -> dict[str, dict[str, Any]]:
     """The suboptions of a module's option ``config``."""
     spec = {name: {"type": specs.option("npu_" + name)["type"]} for name in NAMES}
+    # A name, or a list of names.
+    spec["driver_kernels"] = {"type": "list", "elements": "str"}
     # A key, or a list of keys.
     spec["driver_signature_keys"] = {"type": "raw"}
     # Preflight says what is wrong with it; no other module reads it.

@@ -163,6 +163,10 @@ class Lab:
         """Make the simulated hardware of a node misbehave, or "clear" it: lab/fault NODE WORD..."""
         self._run([str(CHECKOUT / "lab" / "fault"), node, *words])
 
+    def kernel(self, node: str, *words: str) -> None:
+        """Install a kernel on a node, which its next boot loads, or remove it: lab/kernel NODE WORD..."""
+        self._run([str(CHECKOUT / "lab" / "kernel"), node, *words])
+
     def console(self, node: str, command: str) -> str:
         """What a shell command prints that runs on a node without its network, whatever hangs there; "" if the node is off."""
         return self._run([str(CHECKOUT / "lab" / "console"), node, command], check=False).stdout

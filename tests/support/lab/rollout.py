@@ -131,9 +131,13 @@ def watch(lab: Lab) -> LabObserver:
     return LabObserver(lab)
 
 
-def make_driver(lab: Lab, version: str, kind: str | None = None, firmware: str | None = None) -> None:
-    """Put a driver into the registry, a good one, or one that is no good in the way that lab/fault calls `kind`; with firmware."""
+def make_driver(lab: Lab, version: str, kind: str | None = None, firmware: str | None = None, kernel: str | None = None) -> None:
+    """Put a driver into the registry, a good one, or one that is no good in the way that lab/fault calls `kind`; with firmware.
+
+    :param kernel: the kernel that it is for, instead of the machine's
+    """
     options = ["--firmware", firmware] if firmware else []
+    options += ["--kernel", kernel] if kernel else []
     lab._run([str(CHECKOUT / "lab" / "driver-image"), *options, version, *([kind] if kind else [])])
 
 

@@ -11,11 +11,13 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"npuops/labsim/internal/faults"
 	"npuops/labsim/internal/hardware"
+	"npuops/labsim/internal/kmod"
 )
 
 // Run does it all. Called twice in a boot, it does nothing the second time.
@@ -28,7 +30,7 @@ func Run(node hardware.Node, run string) error {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w", err)
 	}
-	for _, step := range []func(string) error{bootID, moduleView, deviceView, func(run string) error { return pciView(node, run) }} {
+	for _, step := range []func(string) error{bootID, kernel, moduleView, deviceView, func(run string) error { return pciView(node, run) }} {
 		if err := step(run); err != nil {
 			return err
 		}
@@ -60,6 +62,33 @@ func bootID(run string) error {
 		return err
 	}
 	return bind(file, "/proc/sys/kernel/random/boot_id")
+}
+
+// kernel is what the boot loader loads: the kernel of the entry that grubenv has saved. All nodes run on the machine's own, so another
+// one is a name: libkernel.so, preloaded into each program that starts from now on, tells it. Static programs, such as the kubelet,
+// see the machine's.
+func kernel(run string) error {
+	const preload = "/etc/ld.so.preload"
+	content, err := os.ReadFile("/boot/grub2/grubenv")
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	release := ""
+	for _, line := range strings.Split(string(content), "\n") {
+		if entry, found := strings.CutPrefix(line, "saved_entry=lab-"); found {
+			release = entry
+		}
+	}
+	if release == "" {
+		if err := os.Remove(preload); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		return nil
+	}
+	if err := os.WriteFile(kmod.KernelFile, []byte(release), 0o444); err != nil {
+		return err
+	}
+	return os.WriteFile(preload, []byte("/usr/lib/npusim/libkernel.so\n"), 0o644)
 }
 
 // moduleView is /sys/module with room for ours: real entries are links to the real place.

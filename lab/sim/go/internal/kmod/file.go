@@ -84,8 +84,14 @@ func Name(path string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
+// KernelFile has the release of a node's kernel, where that is not the machine's: lab/kernel.
+const KernelFile = "/run/npusim/kernel"
+
 // Release is `uname -r`.
 func Release() string {
+	if release, err := os.ReadFile(KernelFile); err == nil {
+		return string(release)
+	}
 	var uts syscall.Utsname
 	if err := syscall.Uname(&uts); err != nil {
 		panic(err)

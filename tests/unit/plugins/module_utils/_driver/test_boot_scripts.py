@@ -214,6 +214,44 @@ def test_kernel_changed_and_the_newest_of_two_counts(host):
     assert host.links()["driver"] == newest
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_kernel_whose_name_begins_like_another(host, shell):
+    """6.6.0 runs, and the release is for 6.6.0-145."""
+    name = host.release("a", kernel="6.6.0-145")
+    host.link("driver", name)
+    host.link("good", name)
+    host.boot(kernel="6.6.0")
+    result = run(host, "npu-driver-select", shell=shell)
+    assert "of its version is for kernel 6.6.0\n" in result.stdout
+    fitting = host.release("b", kernel="6.6.0")
+    run(host, "npu-driver-select", shell=shell)
+    assert host.links() == {"driver": fitting, "good": name}
+
+
+def test_back_in_the_kernel_of_before(host):
+    """The new kernel was a mistake: its driver has not become good by itself."""
+    old = host.release("a")
+    new = host.release("b", kernel=OTHER_KERNEL)
+    host.link("driver", old)
+    host.link("good", old)
+    for kernel, name in ((OTHER_KERNEL, new), (KERNEL, old)):
+        host.boot(kernel=kernel)
+        run(host, "npu-driver-select")
+        assert host.links() == {"driver": name, "good": old}
+
+
+def test_a_trial_that_failed_in_a_new_kernel_returns_to_good_there(host):
+    old, old_there = host.release("a"), host.release("a", kernel=OTHER_KERNEL)
+    planned = host.release("b", version="25.5.1")
+    there = host.release("b", version="25.5.1", kernel=OTHER_KERNEL)
+    for link, name in (("driver", old), ("good", old), ("next", planned)):
+        host.link(link, name)
+    for boot_id, name in (("boot-2", there), ("boot-3", old_there)):
+        host.boot(kernel=OTHER_KERNEL, boot_id=boot_id)
+        run(host, "npu-driver-select")
+        assert host.links() == {"driver": name, "good": old}
+
+
 def test_kernel_changed_and_nothing_is_staged(host):
     name = host.release("a")
     host.link("driver", name)

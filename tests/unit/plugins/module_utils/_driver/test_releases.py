@@ -150,6 +150,41 @@ def test_prune_keeps_what_links_mounts_and_the_caller_name(layout, monkeypatch):
             layout.remove(names[2])
 
 
+def test_prune_keeps_what_a_boot_into_another_kernel_selects(layout):
+    def staged(version, kernel, digit):
+        name = layout.release_name(version, kernel, "sha256:" + digit * 64)
+        with layout.lock():
+            directory = layout.new_directory()
+            os.mkdir(os.path.join(directory, "driver"))
+            layout.commit(directory, name, {})
+        return name
+
+    good, before = staged("25.5", "6.6", "a"), staged("25.5", "6.6", "b")
+    old, new, gone = staged("25.5", "6.7", "c"), staged("25.5", "6.7", "d"), staged("25.5", "6.8", "e")
+    other = staged("25.3", "6.7", "f")
+    os.utime(os.path.join(layout.release_path(old), releases.MANIFEST), (1000, 1000))
+    layout.point("good", good)
+    assert layout.for_kernel(good, "6.7") == new and layout.for_kernel(good, "6.6") == good
+    assert layout.for_kernel(good, "6") is None and layout.selected() == good
+    with layout.lock():
+        assert layout.prune(kernels=["6.6", "6.7"]) == sorted([before, old, gone, other])
+    assert layout.releases() == sorted([good, new])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "siblings"),
+    [
+        ("25.5-6.6.0-1-aaaaaaaaaaaa", "25.5-6.6.0-2-aaaaaaaaaaaa", True),
+        ("25.5-6.6.0-aaaaaaaaaaaa", "25.5-6.6.0-1-aaaaaaaaaaaa", True),
+        ("25.5-6.6.0-1-aaaaaaaaaaaa", "25.5-6.6.0-1-bbbbbbbbbbbb", False),
+        ("25.5-6.6.0-1-aaaaaaaaaaaa", "25.3-6.6.0-2-aaaaaaaaaaaa", False),
+    ],
+)
+def test_siblings_differ_in_the_kernel_alone(one, other, siblings):
+    pair = (one, other)
+    assert releases.are_siblings(*pair) == releases.are_siblings(*reversed(pair)) == siblings
+
+
 def test_leftovers_of_a_killed_run_are_removed_by_the_next(layout):
     name = release(layout)
     os.makedirs(os.path.join(layout.releases_dir, ".new-abc", "driver"))

@@ -288,6 +288,16 @@ def test_on_trial_good_may_be_another(host):
     assert list(failed(host.validate(trial=True))) == ["release"]
 
 
+def test_after_a_change_of_kernel_good_is_that_for_the_kernel_before(host):
+    good = host.root / "var/lib/Ascend/good"
+    good.unlink()
+    version = RELEASE.partition("-")[0]
+    good.symlink_to("releases/%s-4.19.90-0123456789ab/driver" % version)
+    assert failed(host.validate()) == {}
+    host.write("var/lib/npuops/trial", json.dumps({"generation": 1, "release": RELEASE, "boot_id": BOOT}))
+    assert list(failed(host.validate())) == ["release"], "another image of that version, on trial"
+
+
 def test_trial_boot_under_way(host):
     os.symlink("releases/%s/driver" % RELEASE, host.root / "var/lib/Ascend/next")
     assert list(failed(host.validate())) == ["release"]

@@ -352,3 +352,21 @@ def test_whose_process_has_a_chip(host):
         os.symlink(host.fs + "/dev/davinci0", "%s/proc/%d/fd/3" % (host.fs, pid))
     holders = host_facts.upgrade_facts(fs=host.fs)["holders"]
     assert [(entry["pid"], entry["pod"]) for entry in holders] == [(100, True), (101, False)]
+
+
+def test_the_next_kernel_and_its_driver(host):
+    host.chips(1)
+    assert gather(host)["next_kernel"] is None
+    good = host.release("a")
+    host.link("driver", good)
+    host.link("good", good)
+    os.makedirs(host.fs + "/lib/modules/9.9.9")
+    host.write("boot/grub2/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-9.9.9 ro\n}\n")
+    assert gather(host)["next_kernel"] == {"kernel": "9.9.9", "release": None}
+    host.release("b", version="25.5.1", kernel="9.9.9")
+    assert gather(host)["next_kernel"]["release"] is None, "of another version"
+    fitting = host.release("c", kernel="9.9.9")
+    assert gather(host)["next_kernel"]["release"] == fitting
+    assert gather(host, source="preinstalled")["next_kernel"] is None
+    host.write("boot/grub2/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-%s ro\n}\n" % KERNEL)
+    assert gather(host)["next_kernel"] is None

@@ -113,6 +113,14 @@ def test_states_and_reasons():
     assert state(unschedulable=True) == ("ready", "cordoned")
 
 
+def test_a_next_boot_without_a_driver_is_told():
+    upcoming = {"kernel": "6.6.0-150", "release": None}
+    told = "its next boot is into kernel 6.6.0-150, for which no driver is staged: see npuops.ascend.plan"
+    assert state(host(facts=dict(FACTS, next_kernel=upcoming))) == ("ready", told)
+    upcoming = dict(upcoming, release="25.5.0-6.6.0-150-0123456789ab")
+    assert state(host(facts=dict(FACTS, next_kernel=upcoming))) == ("ready", None)
+
+
 def test_chips_that_are_shared():
     """What the plugin's pod on the node was told counts, whatever the settings say by now."""
     shares = plugin()

@@ -86,6 +86,15 @@ def test_a_wedged_node():
     assert (entry["resource"], entry["chips"]) == ("huawei.com/Ascend910", 8)
 
 
+def test_a_reboot_into_a_kernel_without_a_driver_heals_nothing():
+    upcoming = host()
+    upcoming["facts"].update(kernel="6.6.0-145", next_kernel={"kernel": "6.6.0-150", "release": None})
+    found, why = verdict(node(wedged=wedge()), hosts=[upcoming])
+    assert found == "blocked" and "into kernel 6.6.0-150, for which no driver is staged" in why
+    upcoming["facts"]["next_kernel"]["release"] = "25.5.0-6.6.0-150-0123456789ab"
+    assert verdict(node(wedged=wedge()), hosts=[upcoming])[0] == "recover"
+
+
 def test_nobody_is():
     made = plan(node())
     assert made.entries == [] and made.result()["order"] == [] and made.table() == ["None of 21 NPU nodes is wedged."]

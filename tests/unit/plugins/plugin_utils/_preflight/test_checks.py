@@ -31,6 +31,7 @@ def test_a_host_in_order():
         "profile": "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
         "components": "enabled",
         "keep_release": None,
+        "other_kernels": [],
     }
 
 

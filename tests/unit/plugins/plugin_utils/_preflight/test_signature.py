@@ -211,9 +211,10 @@ def test_hosts_with_another_digest_are_asked_for_by_themselves():
         verdict = CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
         verdict.wants_image = True
         verdicts.append(verdict)
-    driver_image.resolve_all(
-        verdicts, lambda reference, config, machine: asked.append(config["driver_digest"]) or config["driver_digest"]
+    answers = driver_image.Answers(
+        lambda reference, config, machine: asked.append(config["driver_digest"]) or config["driver_digest"]
     )
+    driver_image.resolve_all(verdicts, answers)
     assert asked == [None, "sha256:" + "1" * 64]
 
 
@@ -261,7 +262,8 @@ def test_each_architecture_is_asked_for_by_itself(registry, index):
         verdict = CheckedHost({"name": machine, "facts": {"machine": machine}, "config": {"driver_image": "r.example/d:t"}})
         verdict.wants_image = True
         verdicts.append(verdict)
-    driver_image.resolve_all(
-        verdicts, lambda _reference, _config, machine: resolve(registry, machine=machine, driver_signature_policy="off")
+    answers = driver_image.Answers(
+        lambda _reference, _config, machine: resolve(registry, machine=machine, driver_signature_policy="off")
     )
+    driver_image.resolve_all(verdicts, answers)
     assert [verdict.digest for verdict in verdicts] == [index["amd64"], index["arm64"]]
