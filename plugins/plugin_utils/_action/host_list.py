@@ -34,7 +34,15 @@ HOSTS = {
 # Read from the hosts as well, by the filter npu_settings.
 _SETTINGS = ("npu_upgrade_", "npu_heal_")
 # What nobody reads but who judges the hosts.
-_FALL_BACK = ("npu_driver_version", "npu_driver_repository", "npu_driver_image", "npu_driver_profile", "npu_node_name")
+_FALL_BACK = (
+    "npu_driver_version",
+    "npu_driver_repository",
+    "npu_driver_image",
+    "npu_driver_profile",
+    "npu_firmware_policy",
+    "npu_firmware_version",
+    "npu_node_name",
+)
 
 
 class HostsAction(ClusterAction):
