@@ -245,6 +245,13 @@ DEFECTS = (
         'if (release, wanted) != (self._request.release, self._request.target.get("firmware")):',
         "if False:",
     ),
+    Defect(
+        "waiting-firmware-not-told",
+        "A node is given back after its flash was written, and nobody is told that its next boot brings other firmware.",
+        "_maintenance/end.py",
+        "        why += self._waiting_firmware()\n",
+        "",
+    ),
 )
 
 

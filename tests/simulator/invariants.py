@@ -233,6 +233,12 @@ class Invariants:
         release = (was.get("to") or {}).get("release")
         if name in self.tainted or name in self.replaced:
             return
+        flash = host.written or {}
+        waits = (flash.get("state"), flash.get("boot_id")) == ("written", host.boot_id) and (was.get("to") or {}).get("firmware")
+        # Who does not reach the host cannot tell what it has.
+        struck = any(one.node == name and one.kind in ("freeze", "unreachable", "crossed") for one in self._schedule.incidents)
+        if waits and host.answers and not struck and "in the chips already" not in (last.get("failure") or ""):
+            raise Violation("waiting firmware not told", "%s: %s" % (name, last.get("failure")))
         if outcome == "success" and release and host.good != release:
             raise Violation("unconfirmed driver called done", "%s: %s is good, not %s" % (name, host.good, release))
         if outcome == "rolled-back" and (host.driver != host.good or host.next):

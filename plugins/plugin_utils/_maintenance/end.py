@@ -91,7 +91,8 @@ class Ending:
 
         if intended:
             self._work.host.withdrawn(self._log.own["generation"])
-            why += self._waiting_firmware()
+        # Also of an earlier maintenance in this boot.
+        why += self._waiting_firmware()
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run)
         self._work.say("given back: %s" % why, step)
