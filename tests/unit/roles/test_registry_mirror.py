@@ -39,7 +39,7 @@ def test_these_are_all_templates_with_images():
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("mirror", [MIRROR, {"registry.example": MIRROR}])
 def test_each_container_comes_from_the_mirror(template, mirror):
-    role, _, name = template.partition("/templates/")
+    role, dummy, name = template.partition("/templates/")
     objects = render_all(role, name, dict(TEMPLATES[template], npu_registry_mirror=mirror))
     (pod,) = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("DaemonSet", "Deployment")]
     images = [container["image"] for container in pod["containers"] + pod.get("initContainers", [])]

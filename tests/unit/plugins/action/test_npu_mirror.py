@@ -109,7 +109,7 @@ def test_through_a_bundle_to_the_other_side(save, load, outside, inside, images,
     loaded = load(checksum="sha256:" + made["checksum"])
     assert [one["state"] for one in loaded["images"]] == ["missing", "missing"]
     for name, digest in images.items():
-        repository, _, tag = name.partition("/")[2].partition(":")
+        repository, dummy, tag = name.partition("/")[2].partition(":")
         assert is_there(inside, "site/" + repository, tag, digest)
     # The registry of the other side was asked nothing, and nothing is copied a second time.
     assert not outside.requests
@@ -124,7 +124,7 @@ def test_what_a_bundle_is(save, bundle):
     checked = subprocess.run(
         ["sha256sum", "--strict", "--check", "SHA256SUMS"], cwd=bundle, capture_output=True, text=True, check=True
     )
-    files = [os.path.relpath(os.path.join(top, name), bundle) for top, _, names in os.walk(bundle) for name in names]
+    files = [os.path.relpath(os.path.join(top, name), bundle) for top, dummy, names in os.walk(bundle) for name in names]
     assert len(checked.stdout.splitlines()) == len(files) - 1, files
     own = subprocess.run(["sha256sum", "SHA256SUMS"], cwd=bundle, capture_output=True, text=True, check=True)
     assert own.stdout.split()[0] == made["checksum"]
@@ -140,7 +140,7 @@ def test_from_registry_to_registry(outside, inside, images):
         name.replace(outside.address, inside.address + "/a/b"): digest for name, digest in images.items()
     }
     for name, digest in images.items():
-        repository, _, tag = name.partition("/")[2].partition(":")
+        repository, dummy, tag = name.partition("/")[2].partition(":")
         assert is_there(inside, "a/b/" + repository, tag, digest)
     # The tag of an image comes after everything else of it.
     assert [path for _method, path in writes(inside) if "agent/manifests" in path][-1] == "/v2/a/b/npuops/agent/manifests/1"
@@ -171,7 +171,7 @@ def test_signatures_come_along(save, load, outside, inside, images):
         order = [one["digest"] for one in loaded["images"]]
         assert order.index(signature) < order.index(digest)
     # The site signs one as well: that is not lost. What is signed outside once more comes along to the other one.
-    (first, first_digest), (second, second_digest) = signed
+    (first, first_digest), (second, second_digest) = list(signed)
     theirs = stored_images.put_signature(inside, "site/" + first, first_digest, "by the site")
     stored_images.put_signature(outside, first, first_digest, "by us", "again")
     more = stored_images.put_signature(outside, second, second_digest, "by us", "again")
@@ -244,7 +244,7 @@ def test_interrupted_at_each_request(request, registry, save, load, outside, ins
 
 
 def every_file(bundle):
-    return sorted(os.path.relpath(os.path.join(top, name), bundle) for top, _, names in os.walk(bundle) for name in names)
+    return sorted(os.path.relpath(os.path.join(top, name), bundle) for top, dummy, names in os.walk(bundle) for name in names)
 
 
 def damage(kind, path):
