@@ -54,6 +54,7 @@ class ActionModule(ClusterAction):
         },
         "resource": {"type": "str"},
         "chips": {"type": "int", "default": 0},
+        "offers": {"type": "dict", "default": {}},
         "settings": {"type": "dict", "default": {}},
         "heal_settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
@@ -108,6 +109,7 @@ class ActionModule(ClusterAction):
             purpose=purpose,
             resource=params["resource"] or "",
             chips=params["chips"],
+            offers=_offers(params["offers"]),
             namespace=params["namespace"],
             job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
@@ -151,6 +153,13 @@ class ActionModule(ClusterAction):
 def _target(given: dict[str, Any]) -> dict[str, Any]:
     """Without firmware if none is to be written, as in records from before there was any."""
     return {name: value for name, value in given.items() if name != "firmware" or value}
+
+
+def _offers(given: dict[str, Any]) -> dict[str, int]:
+    try:
+        return {str(resource): int(count) for resource, count in given.items()}
+    except (TypeError, ValueError):
+        raise NpuError("offers must have a number for each resource.") from None
 
 
 # Nothing of the node has been changed yet.

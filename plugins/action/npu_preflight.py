@@ -88,7 +88,8 @@ class ActionModule(HostsAction):
         nodes = cluster.nodes()
         train = params["mindcluster_train"] if device_plugin else None
         shared = preflight_components.share_count(params["device_plugin_settings"])
-        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train, shared)
+        hot_reset = preflight_components.hot_reset(params["device_plugin_settings"])
+        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train, shared, hot_reset)
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])

@@ -169,6 +169,10 @@ npu:
           description: The value of the node label C(accelerator).
           type: str
           sample: huawei-Ascend910
+    vnpus:
+      description: The virtual NPUs that M(npuops.ascend.npu_vnpu) has recorded, with C(chip), C(id) and C(template).
+      type: list
+      elements: dict
     runtime:
       description: The container runtime of the kubelet. Unknown values are V(none).
       type: dict

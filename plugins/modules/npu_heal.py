@@ -79,6 +79,9 @@ hosts:
     chips:
       description: Number of chips.
       type: int
+    offers:
+      description: How many of each resource the node is to advertise, of whole chips and of virtual NPUs.
+      type: dict
 order:
   description: The hosts that are due, in the order in which to recover them. Empty in a storm.
   returned: success

@@ -103,6 +103,12 @@ options:
     description: Number of O(resource) that the node must advertise before it is uncordoned.
     type: int
     default: 0
+  offers:
+    description:
+      - How many of each resource the node must advertise, if some of its chips are divided into virtual NPUs. By default, O(chips)
+        of O(resource).
+    type: dict
+    default: {}
   namespace:
     description: Namespace of the Lease C(npu-maintenance), which all runs share.
     type: str

@@ -231,6 +231,9 @@ hosts:
     chips:
       description: Number of chips.
       type: int
+    offers:
+      description: How many of each resource the node is to advertise, of whole chips and of virtual NPUs.
+      type: dict
     from:
       description: The running driver, with version and release.
       type: dict

@@ -103,9 +103,14 @@ fleet:
       type: int
     devices_per_chip:
       description:
-        - How many times the device plugin of the node offers each chip, as C(npu_device_plugin_share_count) says. V(1) without
-          a device plugin.
+        - How many times the device plugin of the node offers each whole chip, as C(npu_device_plugin_share_count) says. V(1)
+          without a device plugin.
       type: int
+    vnpus:
+      description:
+        - For each resource of virtual NPUs that the host has recorded, how many there should be (C(wanted)), and how many the
+          node offers (C(allocatable)).
+      type: dict
     unhealthy_pods:
       description:
         - Pods that run on chips that the device plugin reports as unhealthy, with the chips, such as V(train/job-0 (Ascend910-3\)).

@@ -83,8 +83,8 @@ checks:
       description:
         - Name of the check, one of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health),
           V(driver_version), V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready),
-          V(firmware), V(library_ownership), V(cdi_spec), V(cdi_mounts), V(cdi_hook), V(cdi_driver_version), V(cdi_files),
-          V(cdi_config), V(cdi_running).
+          V(firmware), V(library_ownership), V(virtual_npus), V(cdi_spec), V(cdi_mounts), V(cdi_hook), V(cdi_driver_version),
+          V(cdi_files), V(cdi_config), V(cdi_running).
         - A check without input is omitted. The check for that input has failed in this case.
       type: str
     ok:

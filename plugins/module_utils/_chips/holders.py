@@ -13,11 +13,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
 # A name as the kernel shows it: of an open file, or at the end of a line of maps. "(deleted)" follows when the node is gone.
-_CHIP = re.compile(r"/dev/(davinci[0-9]+|davinci_manager)(?: \(deleted\))?\Z")
-_NODE = re.compile(r"(davinci[0-9]+|davinci_manager)\Z")
+_CHIP = re.compile(r"/dev/(v?davinci[0-9]+|davinci_manager)(?: \(deleted\))?\Z")
+_NODE = re.compile(r"(v?davinci[0-9]+|davinci_manager)\Z")
 _MAPPED = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) .*? (/dev/[^\n]+)\n")
 # What the driver's numbers belong to in /proc/devices.
-_DRIVER = re.compile(r"(devdrv|davinci)")
+_DRIVER = re.compile(r"(devdrv|v?davinci)")
 # What most processes have open, and is no chip.
 _COMMON = ("/dev/null", "/dev/zero", "/dev/pts/", "/dev/shm/")
 
@@ -25,7 +25,8 @@ _MAX_COMMAND = 120
 
 
 def holders(fs=""):
-    """The processes, except this one, that have a chip (/dev/davinciN or /dev/davinci_manager) open or mapped.
+    """The processes, except this one, that have a chip (/dev/davinciN or /dev/davinci_manager) or a virtual NPU (/dev/vdavinciN)
+    open or mapped.
 
     Returns [{pid, command, device}] sorted by pid; command: program and first argument; device: names without /dev/, separated by
     commas. Omits processes that end in the meantime, and processes that may not be read.

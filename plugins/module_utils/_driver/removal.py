@@ -32,6 +32,7 @@ LOADING = "driver-loading"
 FILES = (
     HOME + "/bin/npu-driver",
     HOME + "/bin/npu-driver-select",
+    HOME + "/bin/npu-vnpu",
     HOME + "/maintenance",
 )
 # Of the last write of firmware.

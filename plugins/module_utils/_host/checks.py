@@ -14,6 +14,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
@@ -76,12 +77,42 @@ class Validation:
         self._ready()
         self._firmware()
         self._libraries()
+        self._virtual_npus()
         self._cdi_spec()
         self._containerd(find_daemon)
         return self.results
 
     def _add(self, name, ok, expected, seen, message):
         self.results.append(check(name, ok, expected, seen, message))
+
+    def _virtual_npus(self):
+        """The virtual NPUs that exist are those that are recorded. A leftover holds parts of a chip, which nobody else gets."""
+        try:
+            layout = vnpu_change.Layout([], self.npu_smi, fs=self.fs)
+            target = layout.record.target
+            if not target and not vnpu_change.numbers(self.fs, "vdavinci"):
+                return
+            present = sorted(found.vnpu for chip in layout.chips().values() for found in chip.found)
+        except NpuError as exc:
+            self._add("virtual_npus", False, "the recorded virtual NPUs", "unknown", exc.message)
+            return
+        missing = [vnpu for vnpu in target if vnpu not in present]
+        leftovers = [vnpu for vnpu in present if vnpu not in target]
+        told = []
+        if missing:
+            told.append("Missing: %s. Run systemctl restart npu-driver, which creates them" % vnpu_plan.describe(missing))
+        if leftovers:
+            told.append(
+                "Not recorded, but holding parts of their chips: %s. Run npuops.ascend.npu_vnpu with leftovers: destroy, or npu-smi"
+                " set -t destroy-vnpu" % vnpu_plan.describe(leftovers)
+            )
+        self._add(
+            "virtual_npus",
+            not told,
+            vnpu_plan.describe(target) or "none",
+            vnpu_plan.describe(present) or "none",
+            ". ".join(told),
+        )
 
     def _device_nodes(self):
         host = self.host

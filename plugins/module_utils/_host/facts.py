@@ -14,7 +14,7 @@ import os
 import platform
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
@@ -67,6 +67,11 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
     runtime = runtime_facts(fs)
     if functions and runtime["conflict"]:
         problems.append(runtime["conflict"])
+    vnpus = []
+    try:
+        vnpus = vnpu_record.read(fs).target
+    except NpuError as exc:
+        problems.append(exc.message)
     return {
         "hostname": uname.nodename,
         "boot_id": boot_id(fs),
@@ -94,6 +99,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         ],
         "chip_count": pci.chip_count(functions),
         "family": family._asdict() if family else None,
+        "vnpus": [vnpu._asdict() for vnpu in vnpus],
         "runtime": runtime,
         "driver": driver,
         "firmware_version": firmware_version(fs),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypedDict
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import TEMPLATE_NAMES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
@@ -20,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import 
     Shape,
     listing,
     number,
+    one_of,
     shown,
     text,
 )
@@ -65,6 +67,14 @@ class Family(TypedDict, total=False):
     key: str  # in the tags of driver images
     resource: str  # that pods ask for
     accelerator: str  # value of the label of that name
+
+
+class Vnpu(TypedDict):
+    """A virtual NPU that the host is to have."""
+
+    chip: Annotated[int, number(0, 1023)]  # N of /dev/davinciN
+    id: Annotated[int, number(0, 2**16)]  # N of /dev/vdavinciN
+    template: Annotated[str, one_of(*TEMPLATE_NAMES)]
 
 
 class Runtime(TypedDict, total=False):
@@ -188,6 +198,7 @@ class Facts(TypedDict, total=False):
     chips: list[dict[str, Any]] | None  # PCI functions: pci_address, device_id, subsystem_device_id, chips (how many)
     chip_count: Annotated[int, number(0, 1024)] | None
     family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
+    vnpus: Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)] | None  # those that are recorded
     runtime: Runtime | None
     driver: Driver | None
     firmware_version: Word | None  # of the firmware package on the host

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_an
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -183,7 +184,9 @@ def _cell(row: Row, key: str) -> str:
     if key == "chips_text":
         return "%d x %s" % (row["chips"], row["chip"]) if row["chips"] else "-"
     if key == "allocatable_text":
-        return "%d %s" % (row["allocatable"], row["resource"]) if row["resource"] else "-"
+        counts = [(row["allocatable"], row["resource"])] if row["resource"] else []
+        counts += [(count["allocatable"], resource) for resource, count in row["vnpus"].items()]
+        return ", ".join("%d %s" % count for count in counts) or "-"
     if key == "state_text":
         return row["state"] + (": " + row["reason"] if row["reason"] and healthy(row) else "")
     if key == "node" and row["host"] not in (None, row["node"]):
@@ -196,6 +199,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
     family = facts.get("family") or {}
     node = (host.get("config") or {}).get("node_name") or host["name"]
     view = views.get(node)
+    offers = fleet_offers.of(facts)
     row = {
         "host": host["name"],
         "node": node,
@@ -212,6 +216,11 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
         "devices_per_chip": view["devices_per_chip"] if view else 1,
+        "vnpus": {
+            resource: {"wanted": count, "allocatable": view["allocatable"].get(resource, 0) if view else 0}
+            for resource, count in offers.items()
+            if resource != family.get("resource")
+        },
         "checks": (host.get("validation") or {}).get("checks") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
@@ -249,6 +258,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "plugin": view["plugin"],
         "allocatable": view["allocatable"].get(resource, 0),
         "devices_per_chip": view["devices_per_chip"],
+        "vnpus": {},
         "checks": [],
         "unhealthy_pods": view["unhealthy"],
         "state": "unknown",
@@ -315,23 +325,29 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "no agent", view["agent_why"]
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
-    if row["allocatable"] != row["chips"] * row["devices_per_chip"]:
+    short = _short(row, fleet_offers.of(facts))
+    if short:
         users = "; " + _users(row) if row["unhealthy_pods"] else ""
-        return "degraded", _offers(row) + users
+        return "degraded", "; ".join(short) + users
     return READY, "; ".join(_remarks(row, view)) or None
 
 
-def _offers(row: Row) -> str:
-    """How many of its chips a node offers."""
-    each = row["devices_per_chip"]
-    if each == 1:
-        return "%d of %d chips are allocatable" % (row["allocatable"], row["chips"])
-    return "%d of %d devices are allocatable; each of the %d chips should be offered %d times" % (
-        row["allocatable"],
-        row["chips"] * each,
-        row["chips"],
-        each,
-    )
+def _short(row: Row, offers: Mapping[str, int]) -> list[str]:
+    """What a node offers less or more than its chips and virtual NPUs, as phrases."""
+    each, chips = row["devices_per_chip"], offers.get(row["resource"], 0)
+    phrases = []
+    if row["allocatable"] != chips * each and each == 1:
+        whole = "whole chips" if chips < row["chips"] else "chips"
+        phrases.append("%d of %d %s are allocatable" % (row["allocatable"], chips, whole))
+    elif row["allocatable"] != chips * each:
+        phrases.append(
+            "%d of %d devices are allocatable; each of the %d chips should be offered %d times"
+            % (row["allocatable"], chips * each, chips, each)
+        )
+    for resource, count in row["vnpus"].items():
+        if count["allocatable"] != count["wanted"]:
+            phrases.append("%d of %d virtual NPUs %s are allocatable" % (count["allocatable"], count["wanted"], resource))
+    return phrases
 
 
 def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

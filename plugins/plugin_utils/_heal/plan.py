@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     BLOCKED,
     GIVE_BACK,
@@ -48,6 +49,7 @@ class UnhealthyNode:
         self.reason: str | None = None
         self.resource: str | None = None
         self.chips = 0
+        self.offers: dict[str, int] = {}
 
     @property
     def due(self) -> bool:
@@ -67,6 +69,7 @@ class UnhealthyNode:
             "to": None,
             "resource": self.resource,
             "chips": self.chips,
+            "offers": self.offers,
         }
 
 
@@ -158,6 +161,7 @@ def make(
         entry = UnhealthyNode(host["name"] if host else None, name, node)
         facts = (host or {}).get("facts") or {}
         entry.resource, entry.chips = (facts.get("family") or {}).get("resource"), facts.get("chip_count") or 0
+        entry.offers = fleet_offers.of(facts)
         entry.verdict, entry.reason = _judge(entry, host, guards, now, auto, approval_max_age)
         if name in twins and entry.verdict in (RECOVER, maintenance_outcome.AWAITING):
             entry.verdict, entry.reason = BLOCKED, sentence(twins[name])

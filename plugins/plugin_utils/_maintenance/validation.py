@@ -83,25 +83,36 @@ class Check:
 
     def _wait_allocatable(self) -> None:
         work = self._work
-        resource, chips = work.request.resource, work.request.chips
-        if not resource or work.components() != "enabled":
+        if not work.request.resource or work.components() != "enabled":
             return
         deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False
         while True:
-            offered = kube_client.allocatable(work.log.look(), resource)
-            wanted = chips * self._devices_per_chip()
+            node, wanted = work.log.look(), self._wanted()
+            offered = {resource: kube_client.allocatable(node, resource) for resource in wanted}
             if offered == wanted:
                 return
             if work.clock.monotonic() >= deadline:
+                short = [
+                    "%d of %d %s" % (offered[resource], count, resource)
+                    for resource, count in wanted.items()
+                    if offered[resource] != count
+                ]
                 raise Invalid(
-                    "the node offers %d of %d %s after %d s; see the device plugin's pod there"
-                    % (offered, wanted, resource, _ALLOCATABLE_LIMIT)
+                    "the node offers %s after %d s; see the device plugin's pod there" % (" and ".join(short), _ALLOCATABLE_LIMIT)
                 )
             if not told:
-                work.say("waits until the node offers %d %s" % (wanted, resource))
+                work.say("waits until the node offers %s" % " and ".join("%d %s" % (count, name) for name, count in wanted.items()))
                 told = True
             work.beat()
             work.clock.sleep(POLL / 2)
+
+    def _wanted(self) -> dict[str, int]:
+        """{resource: count} of devices. Only whole chips are shared."""
+        request = self._work.request
+        wanted = dict(request.offers) or {request.resource: request.chips}
+        if request.resource in wanted:
+            wanted[request.resource] *= self._devices_per_chip()
+        return wanted
 
     def _devices_per_chip(self) -> int:
         work = self._work

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
@@ -77,6 +78,7 @@ class CheckedHost:
             "accelerator": self.family.get("accelerator"),
             "resource": self.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
+            "offers": fleet_offers.of(self.facts),
             "boot_id": self.facts.get("boot_id"),
             "host_arch": _HOST_ARCH.get(self.facts.get("machine") or ""),
             "driver_source": self.config["driver_source"],

@@ -31,13 +31,14 @@ def judge(
     daemonsets: Sequence[Object] = (),
     train: str | None = None,
     share_count: int = 1,
+    hot_reset: str = "disabled",
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
     device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
-    ``share_count``: how often that is to offer each chip.
+    ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones.
     """
     answers = driver_image.Answers(resolve)
     verdicts = inspect(hosts, nodes, answers, train)
@@ -53,6 +54,7 @@ def judge(
         host_checks.check_train(verdict, train)
         if train:
             host_checks.check_share_count(verdict, share_count, daemonsets)
+            host_checks.check_vnpus(verdict, share_count, hot_reset)
     return verdicts
 
 

@@ -81,6 +81,14 @@ def share_count(settings: Mapping[str, Any]) -> int:
         return 1
 
 
+def hot_reset(settings: Mapping[str, Any]) -> str:
+    """Whether the device plugin resets faulty chips, by its settings; ``disabled`` for settings that are refused."""
+    try:
+        return resolve.settings("npu_device_plugin", settings)["hot_reset"]
+    except NpuError:
+        return "disabled"
+
+
 def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout: int = 30) -> list[str]:
     """Why the node agent cannot be deployed, as sentences. ``interval``, ``timeout``: of its probes, in seconds."""
     reasons = []

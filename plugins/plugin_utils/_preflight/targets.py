@@ -57,7 +57,9 @@ def targets(
             for accelerator in accelerators
         ]
         result["nodes"] = [
-            {"name": verdict["node_name"], "resource": verdict["resource"], "count": verdict["chips"]} for verdict in active
+            {"name": verdict["node_name"], "resource": resource, "count": count}
+            for verdict in active
+            for resource, count in verdict["offers"].items()
         ]
     nodes = [verdict["node_name"] for verdict in active]
     others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
@@ -132,6 +133,7 @@ class PlannedNode:
             "family_key": self.checked.family.get("key"),
             "resource": self.checked.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
+            "offers": fleet_offers.of(self.facts),
             "from": {"version": self.loaded_version, "release": self.loaded_release},
             "to": self.target,
             "firmware": {key: self.firmware[key] for key in ("from", "to")} if self.firmware else None,

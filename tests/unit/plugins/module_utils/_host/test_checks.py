@@ -13,10 +13,15 @@ import stat
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+from support.paths import UNIT
 
 RELEASE = "25.5.0-5.10.0-0123456789ab"
 BOOT = "7d0ee3a4-0000-0000-0000-000000000000"
@@ -442,3 +447,28 @@ def test_summary_is_for_a_person(host):
     assert lines[0] == "2 of 20 checks failed"
     assert lines[1] == "health: NPU 1 chip 0: Alarm (expected: OK for every chip)"
     assert lines[2].startswith("  -> ") and lines[3].startswith("cdi_config: ")
+
+
+def test_virtual_npus(host):
+    """Missing ones and leftovers are named; without any and without a record, there is no such check."""
+    fs = str(host.root)
+    assert "virtual_npus" not in {result["name"] for result in host.validate().results}
+    told = (UNIT / "fixtures/npu-smi-vnpu/info-vnpu_910B4-1_26.0.rc1.txt").read_text(encoding="utf-8")
+    none = told.replace("vnpu: 2", "vnpu: 0").partition("|  212")[0]
+    place = 'echo "NPU ID : $5"; echo "Chip ID : 0"'
+    host.npu_smi(
+        'case "$3$5" in phyid*) %s ;; info-vnpu1) cat <<E\n%sE\n;; info-vnpu*) cat <<E\n%sE\n;; "") cat <<E\n%sE\n;; esac\n'
+        % (place, told, none, host.table())
+    )
+    wanted = [Vnpu(1, 212, "vir10_3c_32g"), Vnpu(1, 213, "vir10_3c_32g")]
+    vnpu_record.write(Record(wanted, []), fs)
+    assert next(result for result in host.validate().results if result["name"] == "virtual_npus")["ok"]
+    vnpu_record.write(Record(wanted[:1] + [Vnpu(0, 100, "vir05_1c_16g")], []), fs)
+    wrong = failed(host.validate())["virtual_npus"]
+    assert wrong["expected"] == "100 (vir05_1c_16g, chip 0), 212 (vir10_3c_32g, chip 1)"
+    assert wrong["message"] == (
+        "Missing: 100 (vir05_1c_16g, chip 0). Run systemctl restart npu-driver, which creates them. Not recorded, but holding parts of"
+        " their chips: 213 (vir10_3c_32g, chip 1). Run npuops.ascend.npu_vnpu with leftovers: destroy, or npu-smi set -t destroy-vnpu"
+    )
+    host.npu_smi('echo "The vnpu is not in docker mode"\n')
+    assert "printed something unexpected" in failed(host.validate())["virtual_npus"]["message"]

@@ -135,6 +135,23 @@ def test_chips_that_are_shared():
     assert state(pods=[shares], allocatable="8")[0] == state(allocatable="32")[0] == "degraded"
 
 
+def test_virtual_npus():
+    """Of eight chips, two are divided into four halves."""
+    vnpus = [{"chip": chip, "id": 100 + 16 * chip + half, "template": "vir10_3c_32g"} for chip in (0, 1) for half in (0, 1)]
+    halves = CHIPS + "-10c.3cpu.32g"
+
+    def found(whole, virtual):
+        nodes = {"a": node("a", allocatable={CHIPS: whole, halves: virtual}, **INSTALLED)}
+        return row(host(facts=dict(FACTS, vnpus=vnpus)), nodes=nodes)
+
+    ready = found("6", "4")
+    assert (ready["state"], ready["reason"], ready["vnpus"]) == ("ready", None, {halves: {"wanted": 4, "allocatable": 4}})
+    assert "6 %s, 4 %s" % (CHIPS, halves) in fleet_status.table([ready])[1]
+    short = found("8", "0")
+    assert short["state"] == "degraded"
+    assert short["reason"] == "8 of 6 whole chips are allocatable; 0 of 4 virtual NPUs %s are allocatable" % halves
+
+
 def test_pods_on_unhealthy_chips_are_named():
     nodes = {"a": node("a", allocatable={CHIPS: "7"}, **INSTALLED)}
     views = fleet_status.node_views(nodes, [plugin()], NOW, unhealthy={"a": ["train/job-0 (Ascend910-3)"]})

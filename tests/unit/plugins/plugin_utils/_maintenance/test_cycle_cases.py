@@ -535,6 +535,17 @@ def test_chips_that_are_shared(offers, outcome):
     assert outcome == "done" or "offers %d of %d huawei.com/Ascend910" % (CHIPS, 4 * CHIPS) in found["reason"]
 
 
+@pytest.mark.parametrize(("offers", "outcome"), [(4, "done"), (3, "failed")])
+def test_virtual_npus(offers, outcome):
+    """A node comes back when it offers its whole chips and its virtual NPUs."""
+    bench, halves = Bench(), RESOURCE + "-10c.3cpu.32g"
+    order = {"offers": {RESOURCE: CHIPS - 2, halves: 4}}
+    bench.world.touch("npu-a", lambda node: node["status"]["allocatable"].update({RESOURCE: str(CHIPS - 2), halves: str(offers)}))
+    found = bench.run(order=order)
+    assert found["outcome"] == outcome
+    assert outcome == "done" or "offers 3 of 4 %s after" % halves in found["reason"]
+
+
 class Smoke:
     def __init__(self, why=None):
         self.why, self.runs, self.removed = why, 0, 0

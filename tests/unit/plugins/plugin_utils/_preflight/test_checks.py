@@ -19,6 +19,7 @@ def test_a_host_in_order():
         "accelerator": "huawei-Ascend910",
         "resource": "huawei.com/Ascend910",
         "chips": 8,
+        "offers": {"huawei.com/Ascend910": 8},
         "boot_id": "boot-a",
         "host_arch": "huawei-arm",
         "driver_source": "image",

@@ -97,3 +97,13 @@ def test_paused_nodes_are_labelled_but_not_waited_for():
 def test_components_that_are_off_are_not_waited_for():
     result = targets(judge(fleet()), ["a"], device_plugin=False, exporter=False, node_agent=False)
     assert (result["daemonsets"], result["nodes"]) == ([], [])
+
+
+def test_virtual_npus_are_waited_for_beside_whole_chips():
+    vnpus = [{"chip": 0, "id": 100, "template": "vir10_3c_32g"}, {"chip": 0, "id": 101, "template": "vir10_3c_32g"}]
+    verdicts = judge([host("a", fact=facts("d802", "boot-a", vnpus=vnpus))])
+    chips = verdicts[0].facts["chip_count"]
+    assert targets(verdicts, ["a"])["nodes"] == [
+        {"name": "a", "resource": "huawei.com/Ascend910", "count": chips - 1},
+        {"name": "a", "resource": "huawei.com/Ascend910-10c.3cpu.32g", "count": 2},
+    ]

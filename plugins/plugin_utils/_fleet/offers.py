@@ -1,0 +1,21 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node is to offer: its whole chips, and the virtual NPUs into which others are divided."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+
+
+def of(facts: Facts) -> dict[str, int]:
+    """{resource: count}, the resource of whole chips first; {} for a host without chips.
+
+    If chips are shared between pods, the device plugin makes several devices of each whole chip.
+    """
+    resource = (facts.get("family") or {}).get("resource")
+    if not resource:
+        return {}
+    vnpus = [chips_vnpu.Vnpu(entry["chip"], entry["id"], entry["template"]) for entry in facts.get("vnpus") or ()]
+    return chips_vnpu.offered(resource, facts.get("chip_count") or 0, vnpus)
