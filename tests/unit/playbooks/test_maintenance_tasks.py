@@ -51,7 +51,7 @@ UNDER_WAY = {"outcome": "under-way"}
 # What a plan and a recovery say of one node that is due.
 PLAN = {
     "components": {"order": None},
-    "hosts": {"a": dict(planned("a"), node="a", chips=8, to={})},
+    "hosts": {"a": dict(planned("a"), node="a", chips=8, to={}, other_kernels=[])},
     "order": ["a"],
     "pace": pace(1),
     **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),

@@ -22,7 +22,7 @@ def test_the_plan_says_how_many_nodes_go_at_once(tmp_path, playbook, max_paralle
     """One at a time each is a batch of its own; side by side all of them are one, and wait for slots. In the order of the plan."""
     play, planner = PLAYS[playbook]
     plan = {
-        "hosts": {name: dict(planned(name), node=name, chips=8, to={}) for name in NODES},
+        "hosts": {name: dict(planned(name), node=name, chips=8, to={}, other_kernels=[]) for name in NODES},
         "order": ["npu-c", "npu-a", "npu-b"],
         "pace": pace(max_parallel),
         **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
