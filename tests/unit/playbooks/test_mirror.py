@@ -48,7 +48,8 @@ def site(tmp_path, outside):
         "npu_driver_repository": f"{outside.address}/{DRIVERS}",
         "npu_driver_version": "25.5.0",
         "npu_node_agent_image": f"{outside.address}/{AGENT}:0.1.0",
-        "npu_device_plugin_image": f"{outside.address}/{COMPONENTS[0]}:{VERSION}",
+        # As an inventory may say it: the version is the role's default.
+        "npu_device_plugin_image": f"{outside.address}/{COMPONENTS[0]}:" + "{{ npu_device_plugin_version }}",
         "npu_exporter_image": f"{outside.address}/{COMPONENTS[1]}:{VERSION}",
         "npu_registry_username": outside.username,
         "npu_registry_password": outside.password,
