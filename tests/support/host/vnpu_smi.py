@@ -69,6 +69,7 @@ if state["dies"] == number:
     state["dies"] = None
     save()
     os.kill(os.getppid(), 9)
+    os._exit(0)  # the test goes on, and must not be overwritten
 end("\\tStatus                         : OK\\n\\tMessage                        : Create vnpu success")
 """
 
