@@ -138,7 +138,7 @@ def test_another_train_and_back(lab, role):
 
 def test_without_the_operator_jobs_stay_and_without_both_nothing_does(lab, role):
     role(npu_ascend_operator_enabled=False)
-    assert operators(lab) == {}
+    lab.wait_for(lambda: not operators(lab), PATIENCE, "the end of the operator's pod")
     assert CRD in lab.kubectl("get", "crd", "-o", "name")
     role("absent")
     kinds = "deployments,serviceaccounts,clusterroles,clusterrolebindings,customresourcedefinitions"

@@ -86,7 +86,7 @@ def objects(lab) -> list[str]:
         "validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,controllerrevisions,pods"
     )
     names = lab.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
-    return sorted(name for name in names if re.search(r"npu(?!-controller)|ascend|mindx", name, re.IGNORECASE))
+    return sorted(name for name in names if re.search(r"npu|ascend|mindx", name, re.IGNORECASE) and "/npu-controller" not in name)
 
 
 def assert_gone(lab, node: str) -> None:

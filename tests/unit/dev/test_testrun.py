@@ -382,3 +382,8 @@ def test_ci_ends_it_with_a_signal(checkout):
     assert checkout.left() == []
     assert "asked unit" in checkout.lines()
     assert checkout.begun()[:3] == checkout.begun()[-3:] == ["lab-down"] * 3  # of an earlier run, and its own
+
+
+def test_long_scenarios_are_there():
+    there = {path.parent.name for path in CHECKOUT.glob("molecule/*/molecule.yml")}
+    assert plan.LONG_SCENARIOS <= there
