@@ -195,6 +195,10 @@ blockers:
   returned: always
   type: list
   elements: dict
+intended:
+  description: Whether the reboot is certain. V(false) until the host may have been told to reboot.
+  returned: always
+  type: bool
 api_unreachable:
   description:
     - Whether the maintenance ended because the Kubernetes API did not respond for ten minutes. Then no other node can succeed.

@@ -140,6 +140,9 @@ view:
     kernel:
       description: Release of the running kernel.
       type: str
+    next_kernel:
+      description: Release of the kernel that the next boot loads, V(none) if that is not known.
+      type: str
     going_down:
       description: Whether the host is about to go down.
       type: bool

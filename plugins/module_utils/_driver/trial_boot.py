@@ -24,6 +24,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import flash
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
@@ -70,6 +71,7 @@ def view(root, fs=""):
         "unit": _state(DRIVER_UNIT),
         "uptime": host_facts.uptime(fs),
         "kernel": os.uname().release,
+        "next_kernel": host_kernels.next_kernel(fs),
         "going_down": is_going_down(),
         "firmware": flash_state.view(host_facts.boot_id(fs), fs),
     }
@@ -108,7 +110,7 @@ def reboot_reason(root, boot_id, generation, release=None, fs=""):
     damage = layout.damage(release)
     if damage:
         raise NpuError("%s. Run npuops.ascend.upgrade, which stages it again" % damage, release=release)
-    _check_kernel(layout, release)
+    _check_kernel(layout, release, fs)
     if not os.path.lexists(fs + ENABLED):
         raise NpuError(
             "npu-driver-select.service is not enabled on this host, so the next boot would not try %s. Run npuops.ascend.install"
@@ -227,18 +229,18 @@ def check_generation(generation, fs=""):
         )
 
 
-def _check_kernel(layout, release):
-    """Raise NpuError unless the release, or another release of its version, is for the running kernel. npu-driver-select can
-    select either.
+def _check_kernel(layout, release, fs):
+    """Raise NpuError unless the release, or another release of its version, is for the kernel that the next boot loads: the
+    running one, if the boot loader's default is unknown. npu-driver-select can select either.
     """
-    kernel, version = os.uname().release, release.split("-", 1)[0]
+    kernel, version = host_kernels.next_kernel(fs) or os.uname().release, release.split("-", 1)[0]
     kernels = {
         layout.manifest(name).get("kernel") for name in layout.releases() if name == release or name.startswith(version + "-")
     }
     if kernel not in kernels:
         raise NpuError(
-            "Neither release %s nor another staged release of %s is for the kernel of this host (%s). Run npuops.ascend.upgrade, "
-            "which stages one" % (release, version, kernel),
+            "Neither release %s nor another staged release of %s is for the kernel that this host boots next (%s). Run "
+            "npuops.ascend.upgrade, which stages one" % (release, version, kernel),
             release=release,
         )
 

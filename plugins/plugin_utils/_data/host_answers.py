@@ -292,6 +292,7 @@ class View(_View, total=False):
     """All that a maintenance decides by."""
 
     firmware: Flash | None  # the last write of it into the chips
+    next_kernel: Kernel | None  # that the next boot loads; None if that is not known
 
 
 class FirmwareAnswer(TypedDict):

@@ -180,6 +180,7 @@ class Work:
             "reason": reason,
             "seconds": round(self.seconds()),
             "blockers": list(blockers or ()),
+            "intended": self.log.record is not None and maintenance_record.intended(self.log.record),
         }
 
     # --- looking ---

@@ -297,6 +297,17 @@ class Cycle:
             self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
         return None
 
+    def _check_next_kernel(self, view: View) -> None:
+        """Raise NpuError if the reboot would be into a kernel without the driver: the OS may have been updated since the plan."""
+        release = self._log.own["to"].get("release")
+        kernel = maintenance_host_side.kernel_without(view, release) if release else None
+        if kernel is not None:
+            version = self._log.own["to"].get("version")
+            raise NpuError(
+                "Not rebooted: the next boot of the host loads kernel %s, for which driver %s is not staged. Run"
+                " npuops.ascend.upgrade again: its plan says whether there is an image for that kernel." % (kernel, version)
+            )
+
     def _write_firmware(self, release: str | None) -> str | None:
         """Write the firmware of the release into the chips, unless that is done. Returns why it failed, as a clause, or None."""
         wanted = self._log.own["to"].get("firmware")
@@ -363,6 +374,7 @@ class Cycle:
             self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
         self._work.check_slot()
+        self._check_next_kernel(view)
         if view["holders"] and self._purpose.recovers:
             # Most likely they hang in the kernel, and only the reboot ends them.
             self._work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))

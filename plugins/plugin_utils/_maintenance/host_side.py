@@ -331,6 +331,13 @@ def runs(view: View, release: str | None) -> bool:
     return are_siblings(view["driver"], release) and parts(view["driver"])[1] == view["kernel"]
 
 
+def kernel_without(view: View, release: str) -> str | None:
+    """The kernel that the next boot loads, if neither the release nor another one of its version is staged for it; or None."""
+    kernel = view.get("next_kernel") or view["kernel"]
+    wanted = (parts(release)[0], kernel)
+    return None if any(parts(name)[:2] == wanted for name in (release, *view["releases"])) else kernel
+
+
 def on_trial(view: View) -> bool:
     """Whether this boot tries a driver that nobody has confirmed."""
     trial, driver = view["trial"], view["driver"]

@@ -32,6 +32,7 @@ class Outcome(TypedDict):
     reason: str | None  # in a sentence
     seconds: int  # since the maintenance began
     blockers: list[dict[str, Any]]  # what kept the node from being emptied or rebooted
+    intended: bool  # whether the reboot may have been sent
 
 
 class NotDue(Exception):

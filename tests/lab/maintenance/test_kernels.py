@@ -13,6 +13,7 @@ import pytest
 
 from support.lab.observer import LAST
 from support.lab.rollout import ROOT, make_driver, proof, reboot, reset, upgrade, version_of, watch
+from support.paths import CHECKOUT
 
 NODE = "npu-a"
 OLD, NEW, BAD = "25.5.0", "25.5.1", "25.5.8"
@@ -123,6 +124,24 @@ def test_a_new_kernel_and_a_new_driver_share_one_reboot(node):
     assert link(node).startswith(f"{NEW}-{KERNEL}-") and node.ssh(NODE, "uname -r").stdout.strip() == KERNEL
     record = json.loads(node.node(NODE)["metadata"]["annotations"][LAST])
     assert record["to"]["release"] == link(node)
+
+
+def test_the_upgrade_updates_the_os_as_well(node, tmp_path):
+    make_driver(node, NEW, kernel=KERNEL)
+    update = {"ansible.builtin.command": {"argv": [str(CHECKOUT / "lab" / "kernel"), NODE, "install", KERNEL]}}
+    tasks = tmp_path / "os.yml"
+    tasks.write_text(json.dumps([{"name": "Update the OS", "delegate_to": "localhost", **update}]), encoding="utf-8")
+    variables = {"npu_driver_version": NEW, "npu_upgrade_with_os": str(tasks)}
+    boot_id = node.node(NODE)["status"]["nodeInfo"]["bootID"]
+    told = upgrade(node, ONLY, expect=2, **variables)
+    assert f"the next boot of the host loads kernel {KERNEL}, for which driver {NEW} is not staged" in told, told
+    assert node.node(NODE)["status"]["nodeInfo"]["bootID"] == boot_id and not node.node(NODE)["spec"].get("unschedulable")
+    node.kernel(NODE, "remove")
+
+    with watch(node) as observer:
+        upgrade(node, ONLY, **variables, npu_driver_kernels=["next", KERNEL], npu_upgrade_clear_halt=True, npu_upgrade_retry=True)
+        assert proof(node, observer, {NODE: 1}, NEW, only=NODE) == []
+    assert link(node).startswith(f"{NEW}-{KERNEL}-") and node.ssh(NODE, "uname -r").stdout.strip() == KERNEL
 
 
 def test_a_driver_that_fails_in_a_new_kernel_goes_back_within_that_kernel(node):

@@ -14,6 +14,7 @@ class BootLoader:
     """``brings``: release -> the firmware with it; ``firmware``: what the chips run, ``flash``: what they will after the next boot;
     ``writes``: how often it was written; ``written``: the last write, as npu_firmware keeps it; ``ignores_flash``: the chips do not
     take it.
+    ``tells_next_kernel``: the host knows which kernel it boots next.
     ``broken``: releases that do not work; ``staged``: those for other kernels, which are taken in the place of one of their
     version; ``holders``: processes that have a chip open; ``wedged``: the chips do not answer; ``suspended``: the node agent has
     taken the driver out of service; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried.
@@ -23,6 +24,7 @@ class BootLoader:
         self.name = name
         self.set_up(release)
         self.kernel = self.next_kernel = "k"
+        self.tells_next_kernel = False
         self.staged: set[str] = set()
         self.broken: set[str] = set()
         self.boot_id = "boot-%s-0" % name
@@ -88,6 +90,8 @@ class BootLoader:
             "unit": "active" if self.works else "failed",
             "uptime": uptime,
             "kernel": self.kernel,
+            "next_kernel": self.next_kernel if self.tells_next_kernel else None,
+            "releases": sorted({self.driver, *self.staged}),
             "going_down": self.going_down,
             "firmware": dict(self.written) if self.written else None,
         }

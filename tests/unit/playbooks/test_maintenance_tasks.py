@@ -47,7 +47,7 @@ def test_what_is_in_maintenance_already_needs_no_slot(tmp_path):
     assert [host for host, _arguments in scripted.calls("npu_maintenance")] == ["a", "b"]
 
 
-UNDER_WAY = {"outcome": "under-way"}
+UNDER_WAY = {"outcome": "under-way", "intended": False}
 # What a plan and a recovery say of one node that is due.
 PLAN = {
     "components": {"order": None},
@@ -62,7 +62,7 @@ PLAN = {
 }
 STEPS = ["cordon", "drain", "reboot", "validate", "confirm", "done"]
 # The steps that come before the tasks of the user's.
-BEFORE_HOOK = {"before": 1, "after": 5}
+BEFORE_HOOK = {"npu_upgrade_hook_before": 1, "npu_upgrade_with_os": 3, "npu_upgrade_hook_after": 5}
 
 
 def test_a_node_goes_through_all_steps(tmp_path):
@@ -70,7 +70,7 @@ def test_a_node_goes_through_all_steps(tmp_path):
     done = scripted.run([play(scripted, True)], {"a": {}})
     assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == STEPS, done.stdout
     # What is skipped are tasks of the user's, of which there are none, and what follows a failure.
-    assert done.returncode == 0 and "skipped=5" in done.stdout
+    assert done.returncode == 0 and "skipped=6" in done.stdout
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -104,7 +104,7 @@ exit 255
 """
 
 
-@pytest.mark.parametrize("hook", ["before", "after"])
+@pytest.mark.parametrize("hook", BEFORE_HOOK)
 def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     """The hook has failed: the node is let go with that reason, and the run goes on with the next one and to its report."""
     hooks = tmp_path / "hook.yml"
@@ -125,7 +125,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
             }
         },
     )
-    variables = {"npu_upgrade_hook_" + hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
+    variables = {hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
     report = {
         "hosts": "npu_nodes",
         "gather_facts": False,
@@ -135,13 +135,28 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     text = done.stdout
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
     failed = [call for call in calls if call[2]]
-    assert len(failed) == 1 and failed[0][2].startswith("npu_upgrade_hook_%s failed: " % hook), calls
+    assert len(failed) == 1 and failed[0][2].startswith("%s failed: " % hook), calls
     assert re.search(r"\b2\b", failed[0][2]), "it is not the limit of the variable: " + failed[0][2]
     # The step after the hook is the one that is told, and what it makes of it is the end of that node.
     assert calls.index(failed[0]) == BEFORE_HOOK[hook] and failed[0][0] == "a"
     assert [call[0] for call in calls] == ["a"] * (BEFORE_HOOK[hook] + 1) + ["b"] * 6 + ["c"] * 6, text
     assert "<<a went on>>" not in text and "<<b went on>>" in text
     assert "<<report>>" in text and done.returncode == 0
+
+
+@pytest.mark.parametrize(("reason", "intended", "runs"), [("upgrade", False, 1), ("upgrade", True, 0), ("rollback", False, 0)])
+def test_the_os_is_updated_before_the_reboot_of_an_upgrade_only(tmp_path, reason, intended, runs):
+    """Not once more by a run that continues: its host may be in the new OS already."""
+    tasks = tmp_path / "os.yml"
+    tasks.write_text(json.dumps([{"ansible.builtin.debug": {"msg": "<<update>>"}}]), encoding="utf-8")
+    drained = {"outcome": "under-way", "intended": intended}
+    answers = [UNDER_WAY, UNDER_WAY, drained, {"outcome": "under-way", "intended": True}, UNDER_WAY, {"outcome": "done"}]
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": answers}})
+    rollout = play(scripted, True)
+    rollout["vars"]["__npu_reason"] = reason
+    done = scripted.run([rollout], {"a": {"npu_upgrade_with_os": str(tasks)}})
+    assert done.returncode == 0 and done.stdout.count("<<update>>") == runs, done.stdout
+    assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == STEPS
 
 
 def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):

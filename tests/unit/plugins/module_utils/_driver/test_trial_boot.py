@@ -104,6 +104,7 @@ def test_view_of_a_host_at_rest(npu_host):
         "unit": "inactive",
         "uptime": 12.5,
         "kernel": os.uname().release,
+        "next_kernel": None,
         "going_down": False,
         "firmware": None,
     }
@@ -213,11 +214,22 @@ def test_damaged_release_is_not_tried(npu_host):
 
 def test_release_for_another_kernel_is_not_tried(npu_host):
     other = npu_host.release("c", kernel=OTHER_KERNEL, version="25.6.0")
-    with pytest.raises(NpuError, match="Neither release .* is for the kernel of this host"):
+    with pytest.raises(NpuError, match="Neither release .* is for the kernel that this host boots next"):
         reboot(npu_host, release=other)
     # One of the same version for this kernel is what npu-driver-select takes instead.
     npu_host.release("a", version="25.6.0")
     assert reboot(npu_host, release=other)["reason"]
+
+
+def test_a_kernel_that_the_host_boots_next_needs_the_driver_too(npu_host):
+    npu_host.write("boot/grub/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-%s root=/dev/sda1\n}\n" % OTHER_KERNEL)
+    os.makedirs(os.path.join(npu_host.fs, "lib/modules", OTHER_KERNEL))
+    assert trial_boot.view(ROOT, npu_host.fs)["next_kernel"] == OTHER_KERNEL
+    with pytest.raises(NpuError, match=re.escape("that this host boots next (%s)" % OTHER_KERNEL)):
+        reboot(npu_host, release=npu_host.new)
+    assert "next" not in npu_host.links() and reboots(npu_host) == []
+    npu_host.release("c", kernel=OTHER_KERNEL, version=npu_host.new.split("-")[0])
+    assert reboot(npu_host, release=npu_host.new)["reason"]
 
 
 def test_host_that_would_not_try_it_is_not_rebooted(npu_host):

@@ -60,3 +60,21 @@ def test_without_one_for_the_new_kernel_it_goes_back():
     bench.host.broken = {NEW}
     assert bench.run()["outcome"] == "failed" and bench.host.boots == 2
     assert json.loads(bench.world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"])["halted"]
+
+
+def test_a_known_next_kernel_without_the_driver_is_not_booted():
+    """Somebody, or something, has updated the OS since the plan."""
+    bench = changing(OLD_2)
+    bench.host.tells_next_kernel = True
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed"
+    assert outcome["reason"].startswith("Not rebooted: the next boot of the host loads kernel k2, for which driver 25.5.0 is not")
+    assert bench.host.boots == 0 and not bench.cordoned
+    bench.host.staged.add(NEW_2)
+    assert bench.run(run="run-2")["outcome"] == "done" and bench.host.driver == NEW_2
+
+
+def test_it_is_told_whether_the_reboot_is_certain():
+    bench = Bench()
+    assert bench.run(until="reboot")["intended"] is False
+    assert bench.run(until="validate")["intended"] is True
