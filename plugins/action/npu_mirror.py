@@ -79,6 +79,7 @@ class ActionModule(ActionBase):
             "missing": copy.size,
             "checksum": checksum,
             "table": table.table(copy.steps),
+            "bundle": isinstance(destination, Bundle),
             "msg": table.summary(copy.steps),
         }
 

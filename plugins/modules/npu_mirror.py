@@ -166,6 +166,10 @@ checksum:
   description: Checksum of the bundle, V(none) if there is none, or it is not complete yet.
   type: str
   returned: success
+bundle:
+  description: Whether the destination is a bundle.
+  type: bool
+  returned: success
 table:
   description: The images as lines for people.
   type: list

@@ -303,7 +303,7 @@ def white_list(idle):
                 "apiVersion": f"{api}/v1",
                 "kind": "Role",
                 "metadata": {"name": "white-list", **place},
-                "rules": [{"apiGroups": [GROUP], "resources": ["imagewhitelists"], "verbs": ["get"]}],
+                "rules": [{"apiGroups": [GROUP], "resources": ["imagewhitelists"], "verbs": ["get", "patch"]}],
             },
             {
                 "apiVersion": f"{api}/v1",
@@ -328,12 +328,15 @@ def test_images_that_may_not_run(idle, white_list):
     with watch(idle) as observer:
         text = said(idle.playbook(*plan, check=False, **arguments).stdout)
         assert "no object ascend-driver in cpaas-system: no driver image is allowed" in text, text
-        white_list(f"x:{OTHER[version]}-910b")
+        white_list(f"mlops/ascend-driver:{OTHER[version]}-910b-6.6.0-oe2403sp3")
         text = said(upgrade(idle, "--limit=npu-a", expect=1, npu_driver_version=version))
         assert "the ImageWhiteList ascend-driver in cpaas-system does not contain" in text, text
         (tag,) = {word.rstrip(";") for word in text.split("does not contain ")[1:2][0].split()[:1]}
         assert tag.startswith(version), text
-        white_list(f"registry.example/{tag}")
+        image = f"registry.example/mlops/ascend-driver:{tag}"
+        auth = {"kubeconfig": str(idle.controller_kubeconfig)}
+        assert idle.module("localhost", "npu_image_white_list", images=[image], **auth)["added"] == [f"mlops/ascend-driver:{tag}"]
+        assert not idle.module("localhost", "npu_image_white_list", images=[image], **auth)["changed"]
         text = said(idle.playbook(*plan, **arguments).stdout)
         assert "ImageWhiteList" not in text and " ready" in text, text
         assert untouched(observer, *NPU_NODES)

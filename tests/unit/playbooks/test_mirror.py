@@ -43,7 +43,8 @@ def site(tmp_path, outside):
             "cpu-a": {"chip_count": 0, "family": None},
         }.items()
     }
-    scripted = Scripted(tmp_path, {"npu_facts": answers})
+    allowed = {"npu_image_white_list": {"*": [{"changed": False, "added": [], "msg": "nothing to add"}]}}
+    scripted = Scripted(tmp_path, {"npu_facts": answers, **allowed})
     variables = {
         "npu_driver_repository": f"{outside.address}/{DRIVERS}",
         "npu_driver_version": "25.5.0",
@@ -64,6 +65,7 @@ def site(tmp_path, outside):
         assert outside.password not in printed and "another one" not in printed
         return printed
 
+    run.allowed = lambda: [arguments["images"] for _host, arguments in scripted.calls("npu_image_white_list")]
     return run
 
 
@@ -130,6 +132,17 @@ def test_from_registry_to_registry_for_some_hosts(site, upstream, outside, insid
          npu_exporter_enabled=False, npu_mirror_extra_images=[f"{outside.address}/{COMPONENTS[1]}:{VERSION}"])  # fmt: skip
     wanted = {(DRIVERS, tag("25.5.0", "310p")), (AGENT, "0.1.0"), *((name, VERSION) for name in COMPONENTS)}
     assert stored(inside, "site/") == {name: digest for name, digest in upstream.items() if name in wanted}
+    assert site.allowed() == []
+
+
+def test_images_of_a_registry_are_allowed_and_those_of_a_bundle_not(site, upstream, outside, inside, tmp_path):
+    image = f"{outside.address}/{DRIVERS}:{tag('25.5.0')}"
+    copied = {"npu_mirror_images": [image], "npu_mirror_white_list": True, "npu_mirror_registries": access(inside)}
+    site(npu_mirror_to=str(tmp_path / "bundle"), **copied)
+    site(npu_mirror_list_file=str(tmp_path / "images.yml"), **copied)
+    assert site.allowed() == []
+    site(npu_mirror_to=inside.address + "/site", **copied)
+    assert site.allowed() == [[f"{inside.address}/site/{DRIVERS}:{tag('25.5.0')}"]]
 
 
 def test_what_stops_it(site, upstream, outside, inside):
