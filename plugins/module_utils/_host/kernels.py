@@ -10,6 +10,9 @@ understood. With anything else, and with any other boot loader, the next kernel 
     grubenv: next_entry       the entry for one boot (grub-reboot), counts first
     grub.cfg: set default=    a number, title or ID, with ">" between those of submenus; "${saved_entry}": the one in grubenv
 
+A default under a condition of its own makes the next kernel unknown, except where Fedora's GRUB counts boots that failed and nothing
+is counted.
+
 Sources: the GRUB manual (section "Simple configuration handling" and "default"), and the Boot Loader Specification,
 https://uapi-group.org/specifications/specs/boot_loader_specification.
 """
@@ -30,7 +33,7 @@ _ENTRIES = "/boot/loader/entries"
 
 _RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,254}\Z")
 _IMAGE = re.compile(r"(?:vmlinuz|vmlinux|Image|kernel)-(.+)\Z")
-_DEFAULT = re.compile(r'^\s*set\s+default="?([^"\n]*?)"?\s*$', re.MULTILINE)
+_DEFAULT = re.compile(r'\s*set\s+default="?([^"]*?)"?\s*\Z')
 # Of boot files that are larger, or of more entries, nothing is read.
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_ENTRIES = 500
@@ -52,7 +55,8 @@ def next_kernel(fs=""):
         menu = _menu(text, fs) if text else []
         if menu:
             environment = _environment(_read(os.path.join(os.path.dirname(fs + path), "grubenv")) or "")
-            return _release(_entry(menu, _wanted(text, environment)), fs)
+            wanted = _wanted(text, environment)
+            return _release(_entry(menu, wanted), fs) if wanted is not None else None
     return None
 
 
@@ -77,9 +81,9 @@ def _configurations(fs):
 
 
 def _read(path):
-    """The text of the file, or None if it is absent, unreadable or too large."""
+    """The text of the file, or None if it is absent, no regular file, unreadable or too large."""
     try:
-        if os.path.getsize(path) > _MOST_BYTES:
+        if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
             return None
         return read_text(path)
     except (OSError, UnicodeDecodeError):
@@ -93,14 +97,43 @@ def _environment(text):
 
 
 def _wanted(text, environment):
-    """The default entry: a number, title, ID or path of them. An unset variable is the first entry, as for GRUB."""
-    found = _DEFAULT.findall(text)
-    if environment.get("next_entry") and any("next_entry" in value for value in found):
-        return environment["next_entry"]
-    settled = [value for value in found if "next_entry" not in value]
-    value = settled[-1] if settled else "0"
+    """The default entry: a number, title, ID or path of them; None if it is unknown. An unset variable is the first entry, as for
+    GRUB."""
+    value = "0"
+    for found, conditions in _defaults(text):
+        if "next_entry" in found:
+            if environment.get("next_entry"):
+                return environment["next_entry"]
+        elif all("next_entry" in condition for condition in conditions):
+            value = found
+        elif not _is_about_failed_boots(conditions) or _counts_failed_boots(environment):
+            return None
     variable = re.match(r"\$\{?(\w+)\}?\Z", value)
     return (environment.get(variable.group(1)) if variable else value) or "0"
+
+
+def _defaults(text):
+    """(default, the conditions under which it is set) in the grub.cfg ``text``, in their order."""
+    conditions = []
+    for line in text.splitlines():
+        word = line.strip().partition(" ")[0].rstrip(";")
+        if word == "if":
+            conditions.append(line)
+        elif word == "elif" and conditions:
+            conditions[-1] += line
+        elif word == "fi" and conditions:
+            conditions.pop()
+        found = _DEFAULT.match(line)
+        if found:
+            yield found.group(1), list(conditions)
+
+
+def _is_about_failed_boots(conditions):
+    return any("boot_counter" in condition for condition in conditions)
+
+
+def _counts_failed_boots(environment):
+    return bool(environment.get("boot_counter")) and environment.get("boot_success") == "0"
 
 
 def _entry(menu, wanted):
@@ -176,8 +209,9 @@ def _specified(fs):
     for name in sorted(files[:_MOST_ENTRIES], key=_version_key, reverse=True):
         fields = {}
         for line in (_read(os.path.join(fs + _ENTRIES, name)) or "").splitlines():
-            key, _space, value = line.strip().partition(" ")
-            fields.setdefault(key, value.strip())
+            words = line.split(None, 1)
+            if len(words) == 2:
+                fields.setdefault(words[0], words[1].strip())
         identifier = name[: -len(".conf")]
         entries.append(_Entry([identifier, name, fields.get("title", identifier)], fields.get("linux")))
     return entries

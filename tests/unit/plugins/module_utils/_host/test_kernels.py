@@ -51,6 +51,20 @@ if [ "$grub_platform" = "efi" ]; then
 fi
 """
 
+# 08_fallback_counting of Fedora's GRUB, which openEuler's and Kylin's are made of. It comes after HEAD.
+FALLBACK = """\
+insmod increment
+if [ -n "${boot_counter}" -a "${boot_success}" = "0" ]; then
+  if [ "${boot_counter}" = "0" -o "${boot_counter}" = "-1" ]; then
+    set default=1
+    set boot_counter=-1
+  else
+    decrement boot_counter
+  fi
+  save_env boot_counter
+fi
+"""
+
 
 def entries(*releases):
     return "".join(ENTRY % {"kernel": release} for release in releases)
@@ -105,6 +119,19 @@ def test_an_entry_for_one_boot_that_is_used_up(boot):
     assert boot(entries(NEW, OLD), saved_entry="1", next_entry="") == OLD
 
 
+@pytest.mark.parametrize("environment", [{}, {"boot_success": "0"}, {"boot_success": "1", "boot_counter": "2"}])
+def test_a_default_for_boots_that_fail_does_not_count(boot, environment):
+    assert boot(FALLBACK + entries(NEW, OLD), saved_entry="0", **environment) == NEW
+
+
+def test_while_boots_are_counted_the_next_kernel_is_unknown(boot):
+    assert boot(FALLBACK + entries(NEW, OLD), saved_entry="0", boot_success="0", boot_counter="1") is None
+
+
+def test_a_default_under_another_condition_is_unknown(boot):
+    assert boot('if keystatus --shift; then\n  set default="1"\nfi\n' + entries(NEW, OLD), saved_entry="0") is None
+
+
 @pytest.mark.parametrize(
     ("default", "kernel"),
     [
@@ -123,7 +150,8 @@ def test_a_default_in_the_configuration(boot, default, kernel):
 
 def test_the_boot_loader_specification(boot, host):
     for release in (OLD, NEW, "0-rescue-abcd"):
-        host.write("boot/loader/entries/abcd-%s.conf" % release, "title os\nversion %s\nlinux /vmlinuz-%s\n" % (release, release))
+        text = "title os\nversion %s\n\nlinux\t/vmlinuz-%s\n" % (release, release)
+        host.write("boot/loader/entries/abcd-%s.conf" % release, text)
     assert boot("insmod blscfg\nblscfg\n" + FIRMWARE, saved_entry="abcd-" + OLD) == OLD
     host.write("boot/grub2/grubenv", "# GRUB Environment Block\n")
     assert kernels.next_kernel(host.fs) == NEW, "the highest version is the first"
@@ -155,6 +183,12 @@ def test_an_image_without_a_release(boot, image):
 def test_without_grub(host):
     assert kernels.next_kernel(host.fs) is None
     assert kernels.installed(host.fs) == []
+
+
+def test_a_configuration_that_is_no_file_is_not_read(boot, host):
+    os.makedirs(host.fs + "/boot/grub2")
+    os.mkfifo(host.fs + "/boot/grub2/grub.cfg")
+    assert boot(ubuntu(NEW, OLD), place="/boot/grub", default="0") == NEW
 
 
 def test_a_huge_configuration_is_not_read(boot, monkeypatch):
