@@ -69,18 +69,20 @@ class ActionModule(ActionBase):
         destination = _destination(params, registries)
         copy = copying.Copy(source, destination, _display.display)
         copy.plan()
-        if copy.is_needed and not self._task.check_mode:
+        changed = copy.is_needed
+        if changed and not self._task.check_mode:
             copy.run()
-        if isinstance(destination, Bundle) and destination.is_complete():
+        # In check mode, a run would write another one.
+        if isinstance(destination, Bundle) and not (changed and self._task.check_mode):
             checksum = destination.checksum()
         return {
-            "changed": copy.is_needed,
+            "changed": changed,
             "images": [step.result() for step in copy.steps],
             "missing": copy.size,
             "checksum": checksum,
             "table": table.table(copy.steps),
             "bundle": isinstance(destination, Bundle),
-            "msg": table.summary(copy.steps),
+            "msg": table.summary(copy.steps, changed),
         }
 
 

@@ -36,6 +36,8 @@ _LAYOUT_TEXT = b'{"imageLayoutVersion":"1.0.0"}'
 _NAME = "org.opencontainers.image.ref.name"
 
 _PARTIAL = ".partial-"
+# What a killed run may leave: a blob that was not whole, and the temporary files of write_atomic.
+_LEFT = re.compile(r"\.partial-|\.(oci-layout|index\.json|SHA256SUMS|[0-9a-f]{64})\.[a-z0-9_]+\Z")
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
 # Two blanks, as sha256sum writes text and binary files alike on Linux. No other file name can be in it.
 _LINE = re.compile(r"([0-9a-f]{64})  (oci-layout|index\.json|blobs/sha256/[0-9a-f]{64})\Z")
@@ -68,6 +70,7 @@ class Bundle:
                 f"{self.path} (npu_mirror_from) is not a complete bundle: it has no {SUMS}. Where it was made, run"
                 " npuops.ascend.mirror with npu_mirror_to again, which continues; then copy the whole directory"
             )
+        self._check_directories()
         sums = self._read(SUMS, _MAX_SMALL)
         found = hashlib.sha256(sums).hexdigest()
         if checksum and checksum.lower().removeprefix("sha256:") != found:
@@ -128,6 +131,10 @@ class Bundle:
                 reference = parse_reference(name)
             except NpuError as exc:
                 raise NpuError(f"{path}: {printable(exc.message)}") from None
+            if name != str(reference):
+                raise NpuError(
+                    f"{path} names {printable(name)}, which is not a complete name: npuops.ascend.mirror has not written it"
+                )
             if reference.digest not in (None, entry["digest"]) or name in found:
                 raise NpuError(f"{path} names {printable(name)} twice, or with another digest")
             found[name] = (reference, entry["digest"])
@@ -204,10 +211,17 @@ class Bundle:
             return
         except OSError as exc:
             raise NpuError(f"The directory {self.path} (npu_mirror_to) cannot be read: {exc.strerror}") from None
-        if names and LAYOUT not in names and not set(names) <= {"blobs"}:
+        if LAYOUT not in names and not all(name == "blobs" or _LEFT.match(name) for name in names):
             raise NpuError(
                 f"The directory {self.path} (npu_mirror_to) is neither empty nor a bundle, and is not changed. Name another one"
             )
+        self._check_directories()
+
+    def _check_directories(self) -> None:
+        """Raise NpuError if a directory of the bundle is a link: what is removed there could be anybody's."""
+        for path in map(self._file, ("blobs", _BLOBS)):
+            if os.path.islink(path):
+                raise NpuError(f"{path} is a link, which no bundle has. Name another directory")
 
     def begin(self, size: int) -> None:
         """Prepare the directory for ``size`` more bytes. From here on, until the end, the bundle is not complete."""
@@ -243,9 +257,9 @@ class Bundle:
 
     def _clean(self) -> None:
         """Remove what a killed run left."""
-        for name in os.listdir(self._file(_BLOBS)):
-            if name.startswith(_PARTIAL):
-                os.unlink(self._file(f"{_BLOBS}/{name}"))
+        for directory in (self.path, self._file(_BLOBS)):
+            for name in filter(_LEFT.match, os.listdir(directory)):
+                os.unlink(os.path.join(directory, name))
 
     def add(self, image: Image, blob: Descriptor, source: Any) -> None:
         try:
@@ -304,6 +318,9 @@ class Bundle:
         """Remove blobs that no image has any more, and write the checksums."""
         try:
             needed = self._needed()
+            lost = [digest for digest in sorted(needed) if not os.path.lexists(self._blob(digest))]
+            if lost:
+                raise NpuError(f"{self._blob(lost[0])} is not there any more: another run has changed the bundle. Run again")
             for name in os.listdir(self._file(_BLOBS)):
                 if _HEX.match(name) and "sha256:" + name not in needed:
                     os.unlink(self._file(f"{_BLOBS}/{name}"))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
 
@@ -139,11 +140,18 @@ def _check_names(destination: Destination, images: Iterable[Image]) -> None:
     """Raise NpuError if two images would get one name: a mirror of two registries may have two images of the same path."""
     found: dict[str, Image] = {}
     for image in images:
-        other = found.setdefault(destination.name(image), image)
+        # In a registry, a tag stands for one image, whatever digest is named with it.
+        name = destination.name(image)
+        name = name.partition("@")[0] if image.reference.tag else name
+        other = found.setdefault(name, image)
         if other.digest != image.digest:
             raise NpuError(
-                f"{other.reference} and {image.reference} are different images, and both would be {destination.name(image)}."
-                " Give their registries different prefixes: npu_mirror_to may be a mapping"
+                f"{other.reference} and {image.reference} are different images, and both would be {name}."
+                + (
+                    " Give the tag the same digest wherever it is named"
+                    if other.reference.name == image.reference.name
+                    else " Give their registries different prefixes: npu_mirror_to may be a mapping"
+                )
             )
 
 
@@ -159,4 +167,6 @@ def _state(image: Image, there: str | None, destination: Destination) -> str:
 
 
 def _signatures(document: dict[str, Any]) -> set[str]:
+    if manifests.is_index(document):
+        return set()  # no form that a signature has
     return {json.dumps([layer["digest"], layer.get("annotations")], sort_keys=True) for layer in document.get("layers", [])}

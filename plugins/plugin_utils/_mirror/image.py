@@ -19,6 +19,8 @@ _MAX_MANIFESTS = 200
 # An index of indexes is allowed by the specification, and seen nowhere.
 _MAX_DEPTH = 3
 _MAX_CONFIG = 64 * 2**20  # bytes
+# Of all manifests of an image, which are kept in memory. Real ones have some KiB each.
+_MAX_CONTENT = 16 * 2**20
 
 # (digest or tag) -> descriptor and content of a manifest or index. Raises NpuError.
 Read = Callable[[str], "tuple[Descriptor, bytes]"]
@@ -92,6 +94,8 @@ def _descend(name: str, wanted: str, read_one: Read, found: dict[str, Manifest],
         _check_sizes(name, document)
     if len(found) >= _MAX_MANIFESTS:
         raise NpuError(f"{name} has more than {_MAX_MANIFESTS} manifests: it is not an image")
+    if sum(len(one.content) for one in found.values()) + len(manifest.content) > _MAX_CONTENT:
+        raise NpuError(f"{name} has manifests of more than {_MAX_CONTENT >> 20} MiB: it is not an image")
     found[manifest.descriptor.digest] = manifest
 
 

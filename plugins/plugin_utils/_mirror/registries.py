@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
@@ -70,10 +71,19 @@ class RegistrySource:
     @contextlib.contextmanager
     def opened(self, image: Image, blob: Descriptor) -> Iterator[IO[bytes]]:
         """The blob as an open file, verified."""
-        with tempfile.NamedTemporaryFile(prefix="npu-mirror-") as copy:
-            self.download(image, blob, copy.name)
-            with open(copy.name, "rb") as stream:
-                yield stream
+        with contextlib.ExitStack() as stack:
+            directory = "$TMPDIR"
+            try:
+                directory = tempfile.gettempdir()
+                copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="npu-mirror-"))
+                self.download(image, blob, copy.name)
+                stream = stack.enter_context(open(copy.name, "rb"))
+            except OSError as exc:
+                raise NpuError(
+                    f"A layer of {image.reference} ({blob.size >> 20} MiB) cannot be kept in {directory}: {exc.strerror}. Several are"
+                    " kept there at once; for another directory, set TMPDIR"
+                ) from None
+            yield stream
 
 
 class RegistryDestination:

@@ -34,10 +34,11 @@ def table(steps: Sequence[Step]) -> list[str]:
     return aligned(rows, right=(2, 3))
 
 
-def summary(steps: Sequence[Step]) -> str:
+def summary(steps: Sequence[Step], changes: bool) -> str:
     due = [step for step in steps if step.is_due]
     if not due:
-        return "all %d images are there already" % len(steps)
+        there = "all %d images are there already" % len(steps)
+        return there + "; only SHA256SUMS is to be written" if changes else there
     return "%d of %d images are new or changed, %s to copy" % (len(due), len(steps), _size(sum(step.bytes_missing for step in due)))
 
 

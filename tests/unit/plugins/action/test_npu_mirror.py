@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import tempfile
 import types
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_mirror import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 
 from support.host import registry_server, stored_images
 
 AGENT, DRIVER, COMMON = b"the agent's own layer", b"a driver" * 1000, b"a layer of several images"
+AGENT_NAME = re.compile(r"[^\"]+/npuops/agent:1")
 
 
 @pytest.fixture
@@ -291,6 +298,124 @@ def test_a_damaged_bundle_is_repaired_where_it_was_made(save, load, bundle):
     assert save()["checksum"] == made["checksum"]
     assert not list(blobs.glob(".partial*"))
     assert load()["changed"]
+
+
+def test_a_check_of_a_damaged_bundle(save, bundle):
+    """It tells that a run would repair it, and no checksum, which that run may change."""
+    save()
+    for path in pathlib.Path(bundle, "blobs/sha256").iterdir():
+        path.write_bytes(b"rot")
+    planned = save(check_mode=True)
+    assert planned["changed"] and planned["checksum"] is None
+    assert save()["checksum"]
+
+
+def test_a_bundle_that_lacks_only_its_checksums(save, bundle):
+    made = save()
+    pathlib.Path(bundle, "SHA256SUMS").unlink()
+    planned, done = save(check_mode=True), save()
+    assert planned["changed"] and done["changed"] and done["checksum"] == made["checksum"]
+    assert "only SHA256SUMS is to be written" in planned["msg"] + done["msg"]
+
+
+def test_what_a_killed_run_left(save, bundle):
+    """It may die in each write of a file, also in that of the first one."""
+    blobs = pathlib.Path(bundle, "blobs/sha256")
+    blobs.mkdir(parents=True)
+    left = [pathlib.Path(bundle, ".oci-layout.ab_12"), blobs / (".%s.ab_12" % ("a" * 64)), blobs / ".partial-ab_12"]
+    for path in left:
+        path.write_bytes(b"")
+    assert save()["changed"]
+    assert not any(path.exists() for path in left)
+
+
+@pytest.mark.parametrize("place", ["blobs", "blobs/sha256"])
+def test_a_bundle_whose_directories_are_elsewhere(save, load, bundle, tmp_path, place):
+    """The medium of another site must not make this one remove files."""
+    save()
+    path, elsewhere = pathlib.Path(bundle, place), tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    theirs = (elsewhere if place == "blobs/sha256" else elsewhere / "sha256") / ("a" * 64)
+    theirs.write_bytes(b"of another program")
+    for act in (save, load):
+        with pytest.raises(NpuError, match="%s is a link" % path):
+            act()
+    assert theirs.exists()
+
+
+def test_an_image_layout_of_another_program(save, load, bundle):
+    """Its images have names such as latest, and what it keeps beside them is not removed."""
+    save()
+    path = pathlib.Path(bundle, "index.json")
+    path.write_text(path.read_text().replace(AGENT_NAME.search(path.read_text()).group(0), "latest"))
+    with pytest.raises(NpuError, match="names latest, .* npuops.ascend.mirror has not written it"):
+        save()
+
+
+def test_another_run_that_takes_blobs_away(save, bundle):
+    """A bundle is never called complete that is not: here a blob goes after the plan was made."""
+    first = Bundle.begin
+
+    def begin(self, size):
+        first(self, size)
+        layer.unlink()
+
+    save()
+    layer = pathlib.Path(bundle, "blobs/sha256", registry_server.sha256(DRIVER).partition(":")[2])
+    path = pathlib.Path(bundle, "SHA256SUMS")
+    path.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Bundle, "begin", begin)
+        with pytest.raises(NpuError, match="another run has changed the bundle. Run again"):
+            save()
+    assert not path.exists()
+    assert save()["checksum"]
+
+
+def test_without_space_for_a_layer(outside, inside, images, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(RegistryClient, "download", mock_full_disk)
+    with pytest.raises(NpuError, match=r"cannot be kept in %s: No space left on device.*TMPDIR" % tmp_path):
+        run(images=list(images), to=inside.address + "/x", registries=access(outside, inside))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(NpuError, match=r"cannot be kept in %s/missing: No such file" % tmp_path):
+        run(images=list(images), to=inside.address + "/x", registries=access(outside, inside))
+
+
+def mock_full_disk(*_arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_manifests_without_end(outside, bundle):
+    """A registry may send 200 manifests of 4 MiB for each image."""
+    entries = []
+    for number in range(20):
+        big = {"schemaVersion": 2, "layers": [], "config": {"digest": "sha256:" + "a" * 64, "size": 1}, "x": str(number) * 2**20}
+        entries.append({"digest": outside.put_manifest("x", "big", big), "platform": {}})
+    outside.put_manifest("x", "1", {"schemaVersion": 2, "manifests": entries}, manifests.OCI_INDEX)
+    with pytest.raises(NpuError, match="x:1 has manifests of more than 16 MiB"):
+        run(images=[outside.address + "/x:1"], to=bundle, registries=access(outside))
+
+
+def test_signatures_that_are_an_index(save, load, outside, inside, images):
+    """Nobody has checked the layers of an index."""
+    name, digest = next(iter(images.items()))
+    repository = name.partition("/")[2].partition(":")[0]
+    stored_images.put_signature(outside, repository, digest, "by us")
+    save()
+    load()
+    tag = digest.replace(":", "-") + ".sig"
+    inside.put_manifest("site/" + repository, tag, {"manifests": [], "layers": [5]}, manifests.OCI_INDEX)
+    assert "different" in [one["state"] for one in load()["images"]]
+
+
+def test_a_name_with_a_digest_and_without(outside, inside, images):
+    """Each run would move the tag there and back."""
+    name, old = outside.address + "/mlops/driver:25.5.0-910b", images[outside.address + "/mlops/driver:25.5.0-910b"]
+    stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", b"a newer driver")
+    with pytest.raises(NpuError, match="different images, and both would be .*25.5.0-910b. Give"):
+        run(images=[name, name + "@" + old], to=inside.address + "/x", registries=access(outside, inside))
 
 
 def test_a_bundle_that_somebody_changed_with_its_checksums(save, load, outside, inside, bundle):
