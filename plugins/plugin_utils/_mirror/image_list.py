@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, other_kernels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
 # The components that MindCluster publishes, by their roles without npu_, and what people call them.
@@ -47,24 +47,35 @@ class ImageList:
             checked = CheckedHost(host)
             if not checked.has_chips or checked.config["driver_source"] != "image":
                 continue
+            # By its name upstream, whatever mirror there is.
+            checked.config["registry_mirror"] = None
             for version in versions or [checked.config["driver_version"]]:
                 self._add_driver(checked, version)
+                self._add_other_kernels(checked, version)
         if self._reasons:
             raise NpuError(
                 "The driver images of these hosts are not known. Correct that, or leave the hosts out with --limit: "
-                + "; ".join(self._reasons)
+                + "; ".join(dict.fromkeys(self._reasons))
             )
 
     def _add_driver(self, checked: CheckedHost, version: str) -> None:
         digest = checked.config["driver_digest"] if version == checked.config["driver_version"] else None
         try:
-            image, _profile = driver_image.reference_of(
-                dict(checked.config, driver_version=version, registry_mirror=None), checked.facts
-            )
+            image, _profile = driver_image.reference_of(dict(checked.config, driver_version=version), checked.facts)
             reference = parse_reference(image)
             self.add(image + ("@" + digest if digest and not reference.digest else ""), "driver of " + checked.name)
         except NpuError as exc:
             self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
+
+    def _add_other_kernels(self, checked: CheckedHost, version: str) -> None:
+        reasons: list[str] = []
+        for kernel, named in other_kernels.wanted(checked, reasons):
+            try:
+                self.add(other_kernels.reference(checked, kernel, version), "driver of %s for kernel %s" % (checked.name, kernel))
+            except NpuError as exc:
+                if named:
+                    reasons.append(one_line(exc.message))
+        self._reasons += ["%s: %s" % (checked.name, reason) for reason in reasons]
 
     def add_components(self, params: Mapping[str, Any]) -> None:
         """What install deploys, by the options of npu_images. Raises NpuError."""

@@ -61,7 +61,7 @@ def look(checked: CheckedHost, versions: Sequence[str], answers: Answers) -> Fou
     found = Found()
     if not checked.wants_image or not checked.facts.get("kernel"):
         return found
-    for kernel, named in _wanted(checked, found.reasons):
+    for kernel, named in wanted(checked, found.reasons):
         for number, version in enumerate(versions):
             try:
                 found.images.append(_image(checked, kernel, version, answers))
@@ -73,7 +73,7 @@ def look(checked: CheckedHost, versions: Sequence[str], answers: Answers) -> Fou
     return found
 
 
-def _wanted(checked: CheckedHost, reasons: list[str]) -> list[tuple[str, bool]]:
+def wanted(checked: CheckedHost, reasons: list[str]) -> list[tuple[str, bool]]:
     """(kernel, whether the setting names it) of the kernels other than the running one; adds ``reasons`` for names of none."""
     following = next_of(checked.facts)
     kernels: dict[str, bool] = {}
@@ -92,15 +92,20 @@ def _setting(config: dict[str, Any]) -> list[str]:
     return [str(name) for name in config.get("driver_kernels") or []]
 
 
-def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str]:
-    """{kernel, version, image, digest, release}. Raises NpuError."""
+def reference(checked: CheckedHost, kernel: str, version: str) -> str:
+    """That of the driver ``version`` for the ``kernel``. Raises NpuError."""
     config, facts = checked.config, checked.facts
     given = [name for name in _OF_ONE_IMAGE if config[name]]
     if given:
         raise NpuError("npu_%s is set, which is for one kernel; set npu_driver_repository instead" % given[0])
     kernel_key, os_key = of_other_kernel(kernel, facts.get("os_key"))
     of_kernel: Any = dict(facts, kernel=kernel, kernel_key=kernel_key, os_key=os_key)
-    reference, _profile = reference_of(dict(config, driver_version=version), of_kernel)
-    digest = answers.of(reference, config, facts.get("machine"))
+    return reference_of(dict(config, driver_version=version), of_kernel)[0]
+
+
+def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str]:
+    """{kernel, version, image, digest, release}. Raises NpuError."""
+    image = reference(checked, kernel, version)
+    digest = answers.of(image, checked.config, checked.facts.get("machine"))
     release = Layout.release_name(version, kernel, digest)
-    return {"kernel": kernel, "version": version, "image": reference, "digest": digest, "release": release}
+    return {"kernel": kernel, "version": version, "image": image, "digest": digest, "release": release}

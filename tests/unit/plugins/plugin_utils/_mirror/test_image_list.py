@@ -40,6 +40,28 @@ def test_several_versions():
     assert list(found) == [f"{REPOSITORY}:{TAG % ('25.5.0', '910b')}@{DIGEST}", f"{REPOSITORY}:{TAG % ('25.5.1', '910b')}"]
 
 
+def test_kernels_that_do_not_run_yet():
+    """What install and upgrade stage for them comes from the same registry."""
+    named, following = "6.6.0-150.0.0.139.oe2403sp3.aarch64", "6.6.0-155.0.0.1.oe2403sp3.aarch64"
+    fact = facts(next_kernel={"kernel": following, "release": None})
+    one = host("a", fact, driver_version="25.5.0", driver_kernels=["next", named, fact["kernel"]])
+    assert drivers(one, versions=["25.5.0", "25.5.1"]) == {
+        f"{REPOSITORY}:{version}-910b-{kernel}-oe2403sp3": ["driver of a" + added]
+        for version in ("25.5.0", "25.5.1")
+        for kernel, added in {
+            "6.6.0-145.0.4.135": "",
+            "6.6.0-150.0.0.139": " for kernel " + named,
+            "6.6.0-155.0.0.1": " for kernel " + following,
+        }.items()
+    }
+    with pytest.raises(NpuError, match="a: npu_driver_kernels has 'a b'"):
+        drivers(host("a", driver_version="25.5.0", driver_kernels=["a b"]))
+    # One image is for one kernel: install tells of it in a note, where the setting names no kernel.
+    assert list(drivers(host("a", fact, driver_image="r.example/x:1"))) == ["r.example/x:1"]
+    with pytest.raises(NpuError, match="a: npu_driver_image is set, which is for one kernel"):
+        drivers(host("a", driver_image="r.example/x:1", driver_kernels=[named]))
+
+
 def test_an_image_of_its_own():
     assert list(drivers(host("a", driver_image="r.example/x:1"), versions=["1", "2"])) == ["r.example/x:1"]
 
