@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -50,7 +51,8 @@ class Layout:
             return vnpu_plan.Plan([], [], [], [])
         chips = self.chips()
         found = [entry for chip in chips.values() for entry in chip.found]
-        plan = vnpu_plan.plan(self.wanted, self.family.name, self.record, [entry.vnpu for entry in found])
+        family = self.family.name if self.family else ""
+        plan = vnpu_plan.plan(self.wanted, family, self.record, [entry.vnpu for entry in found])
         if not self.managed:
             return plan
         if plan.create:
@@ -78,8 +80,7 @@ class Layout:
                 vnpu_record.write(Record(plan.target, plan.destroy), self.fs)
             for vnpu in plan.destroy:
                 self._set("destroy-vnpu", vnpu, "-v", str(vnpu.id))
-            for vnpu in plan.create:
-                self._create(vnpu)
+            self._create_all(plan)
             if plan.destroy or plan.create:
                 self._verify(plan.target)
             vnpu_record.write(Record(plan.target, []), self.fs)
@@ -120,13 +121,26 @@ class Layout:
                 % ", ".join(users)
             )
 
+    def _create_all(self, plan):
+        there = [vnpu for vnpu in plan.target if vnpu not in plan.create]
+        for vnpu in plan.create:
+            try:
+                self._create(vnpu)
+            except NpuError:
+                # A boot that cannot create what is recorded has no driver at all.
+                vnpu_record.write(Record(sorted(there), []), self.fs)
+                raise
+            there.append(vnpu)
+
     def _create(self, vnpu):
         try:
             self._set("create-vnpu", vnpu, "-f", vnpu.template, "-v", str(vnpu.id))
         except NpuError as exc:
-            # A creation that fails may leave a vNPU behind that holds the parts, and that nobody can trust.
-            if any(entry.vnpu.id == vnpu.id for entry in self._chip(vnpu.chip).found):
-                self._set("destroy-vnpu", vnpu, "-v", str(vnpu.id))
+            # A creation that fails may leave a vNPU behind that holds the parts, and that nobody can trust. If npu-smi hangs, it
+            # stays: only a reboot helps.
+            with contextlib.suppress(NpuError):
+                if any(entry.vnpu.id == vnpu.id for entry in self._chip(vnpu.chip).found):
+                    self._set("destroy-vnpu", vnpu, "-v", str(vnpu.id))
             raise NpuError(
                 "Virtual NPU %s could not be created: %s" % (vnpu_plan.describe([vnpu]), exc.message), **exc.details
             ) from None

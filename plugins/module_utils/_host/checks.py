@@ -102,9 +102,11 @@ class Validation:
         if missing:
             told.append("Missing: %s. Run systemctl restart npu-driver, which creates them" % vnpu_plan.describe(missing))
         if leftovers:
+            # Without a layout, the module destroys nothing.
+            how = "Run npuops.ascend.npu_vnpu with leftovers: destroy, or" if target else "Destroy each with"
             told.append(
-                "Not recorded, but holding parts of their chips: %s. Run npuops.ascend.npu_vnpu with leftovers: destroy, or npu-smi"
-                " set -t destroy-vnpu" % vnpu_plan.describe(leftovers)
+                "Not recorded, but holding parts of their chips: %s. %s npu-smi set -t destroy-vnpu"
+                % (vnpu_plan.describe(leftovers), how)
             )
         self._add(
             "virtual_npus",

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
 
 from support.collection import python_of_a_host
 from support.host.vnpu_smi import VnpuSmi
@@ -145,9 +146,42 @@ def test_a_creation_that_fails(host, smi, leftover):
     with pytest.raises(NpuError, match="101 \\(vir04_3c, chip 0\\) could not be created: .*create vnpu failed"):
         layout(host, HALVES).apply()
     assert smi.vnpus == [A]
+    # The next boot must not fail of what cannot be created: the driver would count as failed, and no chip would be left.
+    assert vnpu_record.read(str(host)) == Record([Vnpu(*A)], [])
     smi.change(broken=None)
     layout(host, HALVES).apply()
     assert smi.vnpus == [A, B, C, D]
+    assert vnpu_record.read(str(host)).target == [Vnpu(*entry) for entry in (A, B, C, D)]
+
+
+def test_a_creation_that_hangs(host, smi):
+    """What the cleaning up finds, which is that npu-smi still hangs, is not the reason that is told."""
+
+    class Hanging(NpuSmi):
+        hangs = False
+
+        def run(self, *arguments):
+            if self.hangs:
+                raise NoVerdict("Another npu-smi on this host has been running for 40 s")
+            if "create-vnpu" in arguments:
+                self.hangs = True
+                raise NpuError("it hangs in the driver")
+            return super().run(*arguments)
+
+    program = Hanging(str(host / "tree"), lock=str(host / "run/npuops/npu-smi.lock"))
+    with pytest.raises(NpuError, match="100 \\(vir04, chip 0\\) could not be created: it hangs in the driver"):
+        vnpu_change.Layout(HALVES, program, fs=str(host)).apply()
+
+
+def test_chips_that_are_gone(host, smi):
+    """The record of a host whose chips were taken out."""
+    layout(host, ONE).apply()
+    shutil.rmtree(host / "sys")
+    for path in (host / "dev").iterdir():
+        path.unlink()
+    assert layout(host, []).plan().target == []
+    layout(host, []).apply()
+    assert not os.path.exists(str(host) + vnpu_record.PATH)
 
 
 def test_killed_halfway(host, smi):

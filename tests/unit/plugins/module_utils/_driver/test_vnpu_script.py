@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
@@ -68,6 +69,25 @@ def test_a_failure_is_told(tmp_path, smi):
     assert result.returncode == 1
     assert result.stdout == "virtual NPU 118 (vir02) of chip 1 could not be created: create vnpu failed. \n"
     assert len(smi.changes) == 6
+
+
+def test_the_lock_tells_how_long_it_is_held(tmp_path, smi):
+    """Others take it for one that hangs, if what it says is of an npu-smi of before."""
+    lock = tmp_path / "run/npuops/npu-smi.lock"
+    lock.write_text("1 30\n", encoding="ascii")
+    vnpu_record.write(Record([A], []), str(tmp_path))
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert run(tmp_path).returncode == 0
+    since, limit = lock.read_text(encoding="ascii").split()
+    assert int(since) >= int(before) and limit == "30"
+
+
+def test_a_last_line_without_an_end(tmp_path, smi):
+    path = tmp_path / vnpu_record.PATH.lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_text("0 100 vir04\n1 118 vir02", encoding="ascii")
+    assert run(tmp_path).returncode == 0
+    assert smi.vnpus == [tuple(A), tuple(B)]
 
 
 def test_a_damaged_record(tmp_path, smi):

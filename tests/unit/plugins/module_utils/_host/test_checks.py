@@ -470,5 +470,12 @@ def test_virtual_npus(host):
         "Missing: 100 (vir05_1c_16g, chip 0). Run systemctl restart npu-driver, which creates them. Not recorded, but holding parts of"
         " their chips: 213 (vir10_3c_32g, chip 1). Run npuops.ascend.npu_vnpu with leftovers: destroy, or npu-smi set -t destroy-vnpu"
     )
+    # Of a host without a layout, npu_vnpu destroys nothing.
+    vnpu_record.write(Record([], []), fs)
+    (host.root / "dev/vdavinci212").touch()
+    assert failed(host.validate())["virtual_npus"]["message"] == (
+        "Not recorded, but holding parts of their chips: 212 (vir10_3c_32g, chip 1), 213 (vir10_3c_32g, chip 1)."
+        " Destroy each with npu-smi set -t destroy-vnpu"
+    )
     host.npu_smi('echo "The vnpu is not in docker mode"\n')
     assert "printed something unexpected" in failed(host.validate())["virtual_npus"]["message"]
