@@ -56,7 +56,7 @@ class DeploymentRollout:
         told = "%s: with the image %s it does not work: %s" % (self._label, images, why)
         if before is None or fingerprint_of(before) == fingerprint_of(applied):
             raise NpuError(told)
-        raise NpuError("%s\n%s" % (told, self._restore(before["spec"]["template"], fingerprint_of(applied))))
+        raise NpuError("%s\n%s" % (told, self._restore(before, fingerprint_of(applied))))
 
     def _wait(self, template: str) -> str | None:
         """None once its pod works, or why it does not. ``template``: the fingerprint of the one that was applied."""
@@ -74,7 +74,7 @@ class DeploymentRollout:
             if works(actual):
                 return None
             pods = self._new_pods(actual)
-            hopeless = pulls.in_vain(pods) or any(map(rollout_failure.keeps_ending, pods))
+            hopeless = _is_paused(actual) or pulls.in_vain(pods) or any(map(rollout_failure.keeps_ending, pods))
             if hopeless or self._clock.monotonic() >= deadline:
                 return self._why(actual, pods)
             if not said:
@@ -82,14 +82,19 @@ class DeploymentRollout:
                 said = True
             self._clock.sleep(_POLL_SECONDS)
 
-    def _restore(self, template: Object, ours: str) -> str:
-        """Put the template back that was there before; what became of it, as a sentence. ``ours``: the fingerprint to replace."""
+    def _restore(self, before: Object, ours: str) -> str:
+        """Put the template of ``before`` back; what became of it, as a sentence. ``ours``: the fingerprint to replace.
+
+        What was applied last is put back with it: from that, the next definition knows what to remove.
+        """
+        template, name = before["spec"]["template"], kube_objects.LAST_APPLIED
+        last = (before["metadata"].get("annotations") or {}).get(name)
         for _attempt in range(ATTEMPTS):
             actual = self._get()
             if fingerprint_of(actual) != ours:
                 return "Somebody else has changed it meanwhile: it stays as it is now."
             body = {
-                "metadata": {"resourceVersion": actual["metadata"]["resourceVersion"]},
+                "metadata": {"resourceVersion": actual["metadata"]["resourceVersion"], "annotations": {name: last}},
                 "spec": {"template": dict(template, **{"$patch": "replace"})},
             }
             try:
@@ -132,6 +137,9 @@ class DeploymentRollout:
         ]
 
     def _why(self, actual: Object, pods: Objects) -> str:
+        if _is_paused(actual):
+            name = actual["metadata"]["name"]
+            return "it is paused, so it gets no pod: kubectl rollout resume -n %s deployment/%s" % (self._namespace, name)
         if not _observed(actual):
             return "the controller manager has not seen the change yet: is it running?"
         for pod in pods:
@@ -155,6 +163,10 @@ def works(deployment: Object) -> bool:
     return _observed(deployment) and all(
         status.get(count, 0) == wanted for count in ("replicas", "updatedReplicas", "availableReplicas")
     )
+
+
+def _is_paused(deployment: Object) -> bool:
+    return bool(deployment["spec"].get("paused"))
 
 
 def _observed(deployment: Object) -> bool:

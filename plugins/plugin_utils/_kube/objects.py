@@ -23,7 +23,9 @@ Change = dict[str, Any]
 
 # What every write changes, or the server adds by itself.
 _NOISE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
-_NOISY_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration", "deprecated.daemonset.template.generation")
+# The definition that was applied last: what a new one does not name any more is removed.
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NOISY_ANNOTATIONS = (LAST_APPLIED, "deprecated.daemonset.template.generation")
 
 
 def parse(text: str) -> Objects:

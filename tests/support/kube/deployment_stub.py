@@ -86,6 +86,11 @@ class DeploymentApi(ApiServer):
 
     def _control(self, deployment):
         metadata, template = deployment["metadata"], deployment["spec"]["template"]
+        if deployment["spec"].get("paused"):
+            if deployment["status"].get("observedGeneration") != metadata["generation"]:
+                deployment["status"] = dict(deployment["status"], observedGeneration=metadata["generation"], updatedReplicas=0)
+                self.put(DEPLOYMENTS, deployment)
+            return
         present = "%s-%s" % (metadata["name"], hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8])
         if present not in self.objects[REPLICA_SETS]:
             labels = template["metadata"]["labels"]

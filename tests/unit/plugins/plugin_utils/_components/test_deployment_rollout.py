@@ -9,7 +9,7 @@ import copy
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.deployment_rollout import DeploymentRollout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.deployment_rollout import DeploymentRollout, fingerprint_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 
@@ -28,11 +28,13 @@ def fixture_api():
         yield server
 
 
-def bring_about(api, image=NEW, check_mode=False, then=lambda _second: None, timeout=60):
+def bring_about(api, image=NEW, check_mode=False, then=lambda _second: None, timeout=60, **container):
     clock = Clock(api, then)
     cluster = kube_client.connect({"host": api.address, "api_key": "token"})
     retrying = kube_retry.RetryingCluster(cluster, lambda _sentence: None, clock, retry_seconds=120)
-    return DeploymentRollout(retrying, copy.deepcopy(definition(image)), timeout, lambda _said: None, clock).bring_about(check_mode)
+    wanted = copy.deepcopy(definition(image))
+    wanted["spec"]["template"]["spec"]["containers"][0].update(container)
+    return DeploymentRollout(retrying, wanted, timeout, lambda _said: None, clock).bring_about(check_mode)
 
 
 def failure(api, *args, **kwargs):
@@ -77,6 +79,26 @@ def test_what_does_not_work_returns_and_the_old_pod_stays(api, fate, why):
     api.pass_time(5)
     assert list(api.objects[PODS].values()) == [pod]
     assert bring_about(api, OLD) is None
+
+
+def test_what_was_restored_leaves_nothing_in_the_next_definition(api):
+    """Such as the probe of a train whose successor has none: it would end each pod of that."""
+    probe = {"httpGet": {"path": "/", "port": 11252}}
+    bring_about(api, OLD, livenessProbe=probe)
+    api.images[NEW] = "no image"
+    assert "is restored" in failure(api)
+    assert api.objects[DEPLOYMENTS]["operator"]["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] == probe
+    api.images.clear()
+    bring_about(api)
+    assert fingerprint_of(api.objects[DEPLOYMENTS]["operator"]) == fingerprint_of(definition(NEW))
+
+
+def test_a_paused_one_is_told_at_once(api):
+    api.objects[DEPLOYMENTS]["operator"]["spec"]["paused"] = True
+    before = api.now
+    told = failure(api)
+    assert "it is paused, so it gets no pod: kubectl rollout resume -n npu-operator deployment/operator" in told
+    assert "is restored" in told and image_of(api) == OLD and api.now < before + 30
 
 
 def test_a_run_that_follows_a_killed_one_waits_as_well(api):
