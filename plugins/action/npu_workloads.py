@@ -64,8 +64,7 @@ class ActionModule(ClusterAction):
         parking.outcome.unseen += found.unseen
         if found.workloads and not self.check_mode:
             life.begin()
-            keys = {(workload.kind.group, workload.kind.name) for workload in found.workloads}
-            declared_kinds.remember(cluster, params["namespace"], declared, keys)
+            declared_kinds.remember(cluster, params["namespace"], declared, found.workloads)
         parking.park(found.workloads)
         parking.outcome.left += [
             {"object": label, "reason": "it cannot be parked: " + why, "repair": False, "command": None}

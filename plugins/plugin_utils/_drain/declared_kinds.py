@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import Key, Stop
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.workload_kinds import Workload
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import LEASE
@@ -92,9 +93,13 @@ def _entry(key: Key, stop: Stop) -> dict[str, Any]:
     return {"group": key[0], "kind": key[1], **where, "value": stop.off}
 
 
-def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], parked: Iterable[Key]) -> None:
-    """Write what of ``declared`` is among the ``parked`` kinds to the Lease, beside what is there; the Lease exists."""
-    wanted = {key: declared[key] for key in parked if key in declared}
+def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], workloads: Iterable[Workload]) -> None:
+    """Write what of ``declared`` the ``workloads`` are to be parked by to the Lease, beside what is there; the Lease exists.
+
+    Raises NpuError if one of them is parked by another declaration: it could not be restored any more.
+    """
+    kinds = [((workload.kind.group, workload.kind.name), workload) for workload in workloads]
+    wanted = {key: declared[key] for key, _workload in kinds if key in declared}
     if not wanted:
         return
     for _attempt in range(10):
@@ -102,6 +107,12 @@ def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], 
         if lease is None:
             return  # without our namespace there is no other run
         known = _read(kube_client.annotations(lease).get(_ANNOTATION))
+        for key, workload in kinds:
+            if workload.marked and key in known and known[key] != wanted.get(key, known[key]):
+                raise NpuError(
+                    "No workload was parked: %s is parked by another annotation or field than %s names now. Restore it first:"
+                    " run npuops.ascend.upgrade with npu_upgrade_workloads: leave" % (workload.label, VARIABLE)
+                )
         if known.items() >= wanted.items():
             return
         try:

@@ -193,11 +193,18 @@ class Parking:
         mark = Mark.read(workload)
         if workload.over or (mark is None and workload.stopped):
             return
+        fresh = mark is None
         if mark is None:
             mark = Mark.of(workload, self._run, self._now)
             self._write_marks(workload, mark)
         if not self.dry and not workload.stopped:
-            volcano.abort(self._cluster, workload)
+            try:
+                volcano.abort(self._cluster, workload)
+            except volcano.NoCommands:
+                item = self._cluster.get(workload.path) if fresh else None
+                if item:
+                    self._write_marks(Workload(workload.kind, item), None)
+                raise
         self.outcome.parked.append({"object": workload.label, "was": mark.was})
 
     def _resume(self, workload: Workload, mark: Mark) -> None:

@@ -25,6 +25,12 @@ _ABORT, RESUME = "AbortJob", "ResumeJob"
 # How often, and how long in between, to look whether a Command was executed, before others have their turn.
 _LOOKS, _PAUSE_SECONDS = 6, 0.5
 
+
+
+class NoCommands(kube_client.Refused):
+    """The cluster does not have the kind Command."""
+
+
 # What one has to be allowed to do.
 PERMISSIONS = tuple((verb, "commands", _GROUP, None) for verb in ("get", "create", "delete"))
 
@@ -40,7 +46,11 @@ def resume(cluster: RetryingCluster, workload: Workload, send: bool) -> Workload
     if send:
         # The order of two that wait is not certain.
         _withdraw(cluster, workload, _ABORT)
-        _send(cluster, workload, RESUME)
+        try:
+            _send(cluster, workload, RESUME)
+        except NoCommands:
+            if workload.stopped:
+                raise  # otherwise nothing was ever aborted
     for look in range(_LOOKS):
         if look:
             cluster.clock.sleep(_PAUSE_SECONDS)
@@ -100,6 +110,11 @@ def _send(cluster: RetryingCluster, workload: Workload, action: str) -> None:
         cluster.request("post", _COMMANDS % workload.namespace, body=body, field_manager=kube_client.FIELD_MANAGER)
     except kube_client.Conflict:
         pass  # an earlier one still waits
+    except kube_client.NotFound as exc:
+        raise NoCommands(
+            "the cluster does not have the kind Command of %s/%s, by which Volcano's controller is told to do that, or the"
+            " namespace is gone (%s). Install all of Volcano's CustomResourceDefinitions" % (_GROUP, _VERSION, exc.message)
+        ) from None
 
 
 def _withdraw(cluster: RetryingCluster, workload: Workload, action: str) -> None:

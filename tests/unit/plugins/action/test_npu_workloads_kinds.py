@@ -113,6 +113,22 @@ def test_a_volcano_job_that_ended_while_it_was_parked(api):
     assert not api.get("VolcanoJob")["metadata"]["annotations"]
 
 
+def test_volcano_without_its_commands(api):
+    """Nothing may say that the Job is gone, and nothing keeps it marked."""
+    before = volcano_job(api)
+    api.faults["POST", COMMANDS] = (404, "the server could not find the requested resource")
+    result = park(api)
+    (entry,) = result["left"]
+    assert entry["object"] == "Job.batch.volcano.sh train/x" and "the cluster does not have the kind Command" in entry["reason"]
+    assert result["parked"] == [] and result["waiting"] == []
+    assert restore(api)["problem"] is None and api.everything() == before
+    # One that is stopped cannot be resumed without it.
+    del api.faults["POST", COMMANDS]
+    park(api)
+    api.faults["POST", COMMANDS] = (404, "the server could not find the requested resource")
+    assert "the cluster does not have the kind Command" in restore(api)["problem"] and phase(api) == "Aborted"
+
+
 def test_permissions_for_commands(api):
     before = volcano_job(api)
     api.denied = {("create", "commands")}
@@ -255,6 +271,24 @@ def test_a_declared_kind_is_restored_by_a_run_that_does_not_know_it(api, declara
     assert names(restore(api, run="run-2")["restored"]) == ["Set.ml.example train/x"]
     assert api.everything() == before
     assert "npuops.ascend/parked-kinds" not in api.objects[LEASE]["npu-maintenance"]["metadata"]["annotations"]
+
+
+def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
+    """Otherwise nobody could restore that any more."""
+    api.add(made("Set"), made("Pod", owner=("Set", "x")))
+    before = api.everything()
+
+    def settings(key):
+        return {"workload_kinds": [{"group": "ml.example", "kind": "Set", "annotation": key}]}
+
+    park(api, settings=settings("ml.example/stop"))
+    with pytest.raises(NpuError, match="Set.ml.example train/x is parked by another annotation or field .*npu_upgrade_workloads: leave"):
+        park(api, run="run-2", settings=settings("ml.example/halt"))
+    assert len(restore(api, run="run-2", settings=settings("ml.example/halt"))["restored"]) == 1 and api.everything() == before
+    # What is remembered, and no longer parked, is in nobody's way.
+    park(api, settings=settings("ml.example/stop"))
+    api.get("Set")["metadata"].update(labels={"team": "t"}, annotations={})
+    assert len(park(api, run="run-2", settings=settings("ml.example/halt"))["parked"]) == 1
 
 
 def test_a_memory_of_kinds_that_somebody_edited(api):
