@@ -12,8 +12,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Some platforms have the kind C(ImageWhiteList). Images that its object C(ascend-driver) in C(cpaas-system) does not name may not run.
-    The module adds driver images to it, in the form in which those are written that it names already.
+  - Some platforms have the kind C(ImageWhiteList). Driver images that its object C(ascend-driver) in C(cpaas-system) does not name
+    may not run. The module adds driver images to it, in the form in which those are written that it names already.
   - Does nothing in a cluster that does not have the kind.
   - Fails if the object does not exist, or does not show how a driver image is written, because the kind has no public definition.
   - Runs inside Ansible on the controller, whatever host the task is for.

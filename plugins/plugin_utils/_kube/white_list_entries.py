@@ -29,7 +29,7 @@ def is_driver_image(image: str) -> bool:
 
 
 def added(item: Object, images: Iterable[str]) -> tuple[Object, list[str]]:
-    """(what of the object changes, the new entries) with which it names all ``images``. ({}, []) if it does already. Raises NpuError."""
+    """(what of the object changes, the new entries) with which it names all ``images``. Raises NpuError."""
     content = {key: copy.deepcopy(value) for key, value in item.items() if key not in _NOT_CONTENT}
     lists = [(key, entries) for key, value in content.items() for entries in _lists(value) if _models(entries)]
     if len(lists) != 1:
