@@ -157,7 +157,7 @@ def test_the_whole_of_it(checkout):
         ["molecule-default"] * 2
         + ["molecule-workload", "molecule-heal", "molecule-awx"]
         + ["maintenance-test"] * 3
-        + ["lab-test"] * 4
+        + ["lab-test"] * 5
     )
     events = [line.split(maxsplit=4) for line in checkout.lines()]
     assert [lab for name, lab, *_rest in events if name == "lab-up"] == ["61", "62", "63"]
@@ -165,7 +165,7 @@ def test_the_whole_of_it(checkout):
     # The last one of all need not restore its lab, nor the last one on the lab of the oldest releases.
     assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"] * 2
     assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
-    assert output.splitlines()[-4] == "16 passed, 0 failed, 8 skipped"  # of eight files
+    assert output.splitlines()[-4] == "18 passed, 0 failed, 9 skipped"  # of nine files
     assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
 
 
@@ -177,7 +177,7 @@ def test_one_lab_has_the_oldest_releases(checkout):
     assert status == 0, output
     oldest = f"63 {plan.OLDEST['NPU_LAB_KUBERNETES']} {plan.OLDEST['NPU_LAB_CONTAINERD']}"
     assert set(checkout.lines("releases")) <= {"61 newest newest", "62 newest newest", oldest}
-    assert checkout.lines("releases").count(oldest) == 4  # its start, and what runs on it
+    assert checkout.lines("releases").count(oldest) == 5  # its start, and what runs on it
 
 
 def test_the_oldest_releases_are_the_oldest_that_the_lab_knows():
@@ -241,7 +241,7 @@ def test_a_test_on_a_lab_fails(checkout):
     status, output = checkout.run()
     assert status == 1
     assert "FAIL  molecule-upgrade" in output
-    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 12 + 3  # all of the rest ran, and the labs are gone
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 13 + 3  # all of the rest ran, and the labs are gone
 
 
 def test_a_summary_is_shown(checkout):
