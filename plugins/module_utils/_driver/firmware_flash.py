@@ -87,6 +87,7 @@ class Flash:
                 "and %s on the host. To write it again: -e npu_upgrade_retry=true" % (self.firmware.version, problem, LOG)
             )
         self._check_stays_up()
+        trial_boot.check_kernel(Layout(self.fs + self.root), self.release, self.fs)
         return "write the firmware %s into the chips, which have %s" % (self.firmware.version, ", ".join(running))
 
     def _check_stays_up(self):

@@ -21,7 +21,7 @@ import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import flash_state
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, parts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
@@ -110,7 +110,7 @@ def reboot_reason(root, boot_id, generation, release=None, fs=""):
     damage = layout.damage(release)
     if damage:
         raise NpuError("%s. Run npuops.ascend.upgrade, which stages it again" % damage, release=release)
-    _check_kernel(layout, release, fs)
+    check_kernel(layout, release, fs)
     if not os.path.lexists(fs + ENABLED):
         raise NpuError(
             "npu-driver-select.service is not enabled on this host, so the next boot would not try %s. Run npuops.ascend.install"
@@ -229,20 +229,30 @@ def check_generation(generation, fs=""):
         )
 
 
-def _check_kernel(layout, release, fs):
-    """Raise NpuError unless the release, or another release of its version, is for the kernel that the next boot loads: the
-    running one, if the boot loader's default is unknown. npu-driver-select can select either.
+def check_kernel(layout, release, fs=""):
+    """Raise NpuError unless the release, or another release of its version, is for the kernel that the next boot loads; for the
+    running one if that is unknown. npu-driver-select can select either.
     """
-    kernel, version = host_kernels.next_kernel(fs) or os.uname().release, release.split("-", 1)[0]
+    running, version = os.uname().release, parts(release)[0]
+    kernel = host_kernels.next_kernel(fs) or running
     kernels = {
-        layout.manifest(name).get("kernel") for name in layout.releases() if name == release or name.startswith(version + "-")
+        layout.manifest(name).get("kernel")
+        for name in layout.releases()
+        if name == release or parts(name)[0] == version
     }
-    if kernel not in kernels:
+    if kernel in kernels:
+        return
+    if kernel != running:
         raise NpuError(
-            "Neither release %s nor another staged release of %s is for the kernel that this host boots next (%s). Run "
-            "npuops.ascend.upgrade, which stages one" % (release, version, kernel),
+            "The reboot of this host would be into kernel %s, for which no release of driver %s is staged. Run "
+            "npuops.ascend.upgrade, which stages one, or let the host boot %s" % (kernel, version, running),
             release=release,
         )
+    raise NpuError(
+        "Neither release %s nor another staged release of %s is for the kernel of this host (%s). Run npuops.ascend.upgrade, "
+        "which stages one" % (release, version, kernel),
+        release=release,
+    )
 
 
 def _generation(fs):

@@ -216,10 +216,10 @@ def test_a_unit_of_which_systemd_knows_nothing_any_more(npu_host):
     npu_host.set("hold")
     flash(npu_host).write(0)
     npu_host.unset("unit")  # systemctl stop
-    npu_host.unset("hold")
     assert state(npu_host) == "failed"
     with pytest.raises(NpuError, match="it is not known how the package ended"):
         flash(npu_host).write(20)
+    npu_host.unset("hold")
 
 
 def test_a_run_that_died_before_the_package_began(npu_host):
@@ -261,6 +261,19 @@ def test_a_host_that_goes_down_begins_no_write(npu_host, told):
         with pytest.raises(NpuError, match="is not written, because"):
             call()
     assert not writes(npu_host) and not npu_host.exists(flash_state.STATE)
+
+
+def test_a_host_whose_reboot_would_be_refused_begins_no_write(npu_host):
+    """The chips would run it with the driver of before."""
+    kernel = "6.6.0-150.0.0.139.oe2403sp3.aarch64"
+    npu_host.write("lib/modules/%s/modules.dep" % kernel, "")
+    npu_host.write("boot/grub2/grub.cfg", "menuentry 'os' {\n\tlinux /vmlinuz-%s ro\n}\n" % kernel)
+    for call in (lambda: flash(npu_host).reason(), lambda: flash(npu_host).write(20)):
+        with pytest.raises(NpuError, match="reboot of this host would be into kernel"):
+            call()
+    assert not writes(npu_host) and not npu_host.exists(flash_state.STATE)
+    npu_host.release("c", kernel=kernel, version="25.5.2")
+    assert flash(npu_host).write(20)["state"] == "written"
 
 
 def test_what_is_written_already_is_told_also_when_the_host_goes_down(npu_host):
