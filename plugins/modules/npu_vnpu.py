@@ -20,11 +20,12 @@ description:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
+  - npuops.ascend.driver
 attributes:
   check_mode:
     support: full
     details:
-      - The driver must be loaded, because C(npu-smi) is asked.
+      - If the driver is not loaded, the layout is not checked, and RV(vnpus) is empty. C(npu-smi) would have to be asked.
   diff_mode:
     support: full
   idempotent:
@@ -32,23 +33,16 @@ attributes:
 options:
   layout:
     description:
-      - How the chips are divided. A chip that is in no entry, or in one without templates, stays whole.
-      - Without any entry, the vNPUs that this module has created are destroyed.
-    type: list
-    elements: dict
+      - How the chips are divided. A list of dictionaries. C(templates) says, for each template, how many vNPUs each chip gets of
+        it. C(chips) lists the numbers of the chips, as in C(/dev/davinciN), and is by default all chips of the host. Each chip can
+        be in one entry.
+      - A chip that is in no entry, or in one without templates, stays whole. Without any entry, V([]), the vNPUs that this module
+        has created are destroyed.
+      - If all chips are divided alike, the dictionary of C(templates) alone is enough.
+      - C(npu-smi info -t template-info) lists the templates of a chip. On an Atlas 300I Duo, both chips of a card are divided, or
+        none.
+    type: raw
     required: true
-    suboptions:
-      chips:
-        description:
-          - The numbers of the chips, as in C(/dev/davinciN). By default, all chips of the host. Each chip can be in one entry.
-        type: list
-        elements: int
-      templates:
-        description:
-          - For each template, how many vNPUs each chip gets of it.
-          - C(npu-smi info -t template-info) lists the templates of a chip.
-        type: dict
-        required: true
   leftovers:
     description:
       - What happens to vNPUs that are neither in the layout nor recorded, but hold parts of a chip.
@@ -57,11 +51,6 @@ options:
     type: str
     choices: [refuse, destroy]
     default: refuse
-  root:
-    description:
-      - The directory that contains C(driver).
-    type: path
-    default: /var/lib/Ascend
 seealso:
   - module: npuops.ascend.npu_cdi_spec
     description: Describes the vNPUs to containerd. Run it after a change.
@@ -70,8 +59,7 @@ seealso:
 EXAMPLES = r"""
 - name: Divide each chip into two halves
   npuops.ascend.npu_vnpu:
-    layout:
-      - templates: {vir04: 1, vir04_3c: 1}
+    layout: {vir04: 1, vir04_3c: 1}
 
 - name: Divide two of the chips, and leave the others whole
   npuops.ascend.npu_vnpu:
@@ -117,24 +105,18 @@ msg:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_layout, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.facts import preinstalled_root
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "layout": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "chips": {"type": "list", "elements": "int"},
-                    "templates": {"type": "dict", "required": True},
-                },
-            },
+            "layout": {"type": "raw", "required": True},
             "leftovers": {"type": "str", "choices": ["refuse", "destroy"], "default": "refuse"},
+            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
         },
         supports_check_mode=True,
@@ -146,10 +128,20 @@ def main():
 
 
 def run(params, check_mode):
-    root = params["root"].rstrip("/")
-    if params["layout"] and not vnpu_change.numbers():
+    wanted, root = vnpu_layout.parse(params["layout"]), params["root"].rstrip("/")
+    if wanted and not vnpu_change.numbers():
+        if check_mode:
+            return {
+                "changed": True,
+                "vnpus": [],
+                "leftovers": [],
+                "resources": {},
+                "msg": "divide the chips when the driver is loaded",
+            }
         raise NpuError("This host has no /dev/davinciN: its driver is not loaded. Run npuops.ascend.install first")
-    layout = vnpu_change.Layout(params["layout"], NpuSmi(root + "/driver"), params["leftovers"] == "destroy")
+    if params["source"] == "preinstalled":
+        root = preinstalled_root(root) or root
+    layout = vnpu_change.Layout(wanted, NpuSmi(root + "/driver"), params["leftovers"] == "destroy")
     before = list(layout.record.target)
     plan = layout.plan() if check_mode else layout.apply()
     done = []

@@ -25,13 +25,15 @@ _DOCKER = "docker"
 
 
 class Layout:
-    """``layout``: a list of {chips, templates}, as in the option of npu_vnpu; ``npu_smi``: an NpuSmi; ``destroy_leftovers``:
+    """``layout``: a list of {chips, templates}, as vnpu_layout.parse makes it; ``npu_smi``: an NpuSmi; ``destroy_leftovers``:
     whether vNPUs that are neither recorded nor wanted may be destroyed; ``fs``: the host's / (empty: this machine's).
     """
 
     def __init__(self, layout, npu_smi, destroy_leftovers=False, fs=""):
         self.npu_smi, self.fs, self._destroy_leftovers = npu_smi, fs, destroy_leftovers
-        self.family = pci.family_of(pci.chip_functions(fs + "/sys/bus/pci/devices"))
+        functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
+        self.family = pci.family_of(functions)
+        self._two_chips = any(pci.chips_of(function) == 2 for function in functions)
         self.numbers = numbers(fs)
         self.wanted = vnpu_plan.expand(layout, self.family.name if self.family else "", self.numbers)
         self.record = vnpu_record.read(fs)
@@ -42,8 +44,9 @@ class Layout:
         """Whether this host has a layout, or had one that has to go."""
         return bool(self.wanted or self.record.target or self.record.leaving)
 
-    def plan(self):
-        """The vnpu_plan.Plan. Raises NpuError if it is impossible, or if somebody uses what would have to go.
+    def plan(self, check_unused=True):
+        """The vnpu_plan.Plan. Raises NpuError if it is impossible, or, with ``check_unused``, if somebody uses what would have to
+        go.
 
         npu-smi is not run on a host that has nothing to do with vNPUs.
         """
@@ -57,6 +60,7 @@ class Layout:
             return plan
         if plan.create:
             self._check_mode()
+            self._check_cards()
             templates = chips_vnpu.parse_templates(self.npu_smi.run("info", "-t", "template-info"))
             vnpu_plan.check(plan.target, self.family.name, chips, templates)
         if plan.leftovers and not self._destroy_leftovers:
@@ -65,7 +69,8 @@ class Layout:
                 " run npu_vnpu with leftovers: destroy, or destroy them with %s"
                 % (vnpu_plan.describe(plan.leftovers), " and ".join(self._command(vnpu) for vnpu in plan.leftovers))
             )
-        self._check_unused(plan, {entry.vnpu for entry in found if entry.used})
+        if check_unused:
+            self._check_unused(plan, {entry.vnpu for entry in found if entry.used})
         return plan
 
     def apply(self):
@@ -76,8 +81,9 @@ class Layout:
             plan = self.plan()
             if not self.managed:
                 return plan
-            if plan.destroy or plan.create or plan.target != self.record.target:
-                vnpu_record.write(Record(plan.target, plan.destroy), self.fs)
+            if not (plan.destroy or plan.create) and self.record == Record(plan.target, []):
+                return plan
+            vnpu_record.write(Record(plan.target, plan.destroy), self.fs)
             for vnpu in plan.destroy:
                 self._set("destroy-vnpu", vnpu, "-v", str(vnpu.id))
             self._create_all(plan)
@@ -108,11 +114,28 @@ class Layout:
                 " vnpu-mode -d 0 on it" % " ".join(shown.split())
             )
 
-    def _check_unused(self, plan, used):
-        busy = [vnpu for vnpu in plan.destroy if vnpu in used]
+    def _check_cards(self):
+        """Both chips of an Atlas 300I Duo must be used in the same way: a limit of Huawei's."""
+        cards = {}
+        for number in self.numbers if self._two_chips else []:
+            cards.setdefault(self._place(number)[0], []).append(number)
+        for chips in cards.values():
+            divided = [chip for chip in chips if chip in self.wanted]
+            if divided and divided != chips:
+                raise NpuError(
+                    "layout: the chips %s are on one Atlas 300I Duo, of which either both or none are divided; only %s would be"
+                    % (" and ".join(map(str, chips)), ", ".join(map(str, divided)))
+                )
+
+    def users(self, plan):
+        """The processes, as ``holders`` tells them, that have a chip or a vNPU open which the ``plan`` changes."""
         names = {"vdavinci%d" % vnpu.id for vnpu in plan.destroy}
         names.update("davinci%d" % vnpu.chip for vnpu in plan.destroy + plan.create)
-        found = [entry for entry in holders(self.fs) if names & set(entry["device"].split(", "))]
+        return [entry for entry in holders(self.fs) if names & set(entry["device"].split(", "))] if names else []
+
+    def _check_unused(self, plan, used):
+        busy = [vnpu for vnpu in plan.destroy if vnpu in used]
+        found = self.users(plan)
         if busy or found:
             users = ["%(command)s (PID %(pid)d, %(device)s)" % entry for entry in found]
             users += ["a container that uses virtual NPU %s" % vnpu_plan.describe([vnpu]) for vnpu in busy]

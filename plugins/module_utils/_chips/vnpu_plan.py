@@ -20,7 +20,7 @@ _AICPUS = {"310P": 7}
 
 
 def expand(layout, family, chips):
-    """{chip: {template: count}} of a ``layout``: a list of {chips, templates}, as in the option of npu_vnpu.
+    """{chip: {template: count}} of a ``layout``: a list of {chips, templates}, as vnpu_layout.parse makes it.
 
     ``family``: the name of the chips' family, ``chips``: the numbers of the host's chips. Raises NpuError.
     """

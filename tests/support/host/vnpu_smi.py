@@ -38,7 +38,7 @@ left = [8 - sum(CORES[v["template"]][0] for v in mine), 7 - sum(CORES[v["templat
 if words[0] == "info":
     if kind == "phyid-remap":
         end("\\tChip Physical ID               :%s\\n\\tNPU ID                        :%d\\n\\tChip ID                       :0"
-            % (options["-p"], int(options["-p"]) + 40))
+            % (options["-p"], state.get("card") or int(options["-p"]) + 40))
     if kind == "vnpu-mode":
         end("\\tvnpu-mode                      : " + state["mode"])
     if kind == "template-info":
@@ -74,6 +74,20 @@ end("\\tStatus                         : OK\\n\\tMessage                        
 """
 
 
+def two_310p(root: Path) -> Path:
+    """A host with two 310P, whose / is ``root``."""
+    for number in range(2):
+        function = root / "sys/bus/pci/devices" / ("0000:0%d:00.0" % number)
+        function.mkdir(parents=True)
+        for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", "0xd500"), ("subsystem_device", "0x0100")):
+            (function / name).write_text(value + "\n", encoding="ascii")
+    for path in ("dev", "proc", "run/npuops", "tree"):
+        (root / path).mkdir(parents=True)
+    for number in range(2):
+        (root / "dev" / ("davinci%d" % number)).touch()
+    return root
+
+
 class VnpuSmi:
     """npu-smi in the driver tree ``tree``, for chips with nodes in ``dev``."""
 
@@ -92,7 +106,7 @@ class VnpuSmi:
         return json.loads(self.path.read_text(encoding="utf-8"))
 
     def change(self, **values: Any) -> None:
-        """Set what it knows: calls, vnpus, used (IDs), mode, broken (an ID), leftover, dies (an ID)."""
+        """Set what it knows: calls, vnpus, used (IDs), mode, broken (an ID), leftover, dies (an ID), card (of all chips)."""
         state = self.state if self.path.exists() else {}
         self.path.write_text(json.dumps({**state, **values}), encoding="utf-8")
 

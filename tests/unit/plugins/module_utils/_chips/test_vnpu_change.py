@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record i
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
 
 from support.collection import python_of_a_host
-from support.host.vnpu_smi import VnpuSmi
+from support.host.vnpu_smi import VnpuSmi, two_310p
 
 HALVES = [{"templates": {"vir04": 1, "vir04_3c": 1}}]
 ONE = [{"chips": [1], "templates": {"vir04": 1}}]
@@ -33,17 +33,7 @@ Layout(ast.literal_eval(sys.argv[2]), NpuSmi(fs + "/tree", lock=fs + "/run/npuop
 
 @pytest.fixture
 def host(tmp_path):
-    """A host with two 310P."""
-    for number in range(2):
-        function = tmp_path / "sys/bus/pci/devices" / ("0000:0%d:00.0" % number)
-        function.mkdir(parents=True)
-        for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", "0xd500"), ("subsystem_device", "0x0100")):
-            (function / name).write_text(value + "\n", encoding="ascii")
-    for path in ("dev", "proc", "run/npuops", "tree"):
-        (tmp_path / path).mkdir(parents=True)
-    for number in range(2):
-        (tmp_path / "dev" / ("davinci%d" % number)).touch()
-    return tmp_path
+    return two_310p(tmp_path)
 
 
 @pytest.fixture
@@ -103,6 +93,16 @@ def test_too_many_cores(host, smi):
     assert smi.changes == [] and not os.path.exists(str(host) + vnpu_record.PATH)
 
 
+def test_both_chips_of_a_duo_or_none(host, smi):
+    smi.change(card=40)
+    for function in (host / "sys/bus/pci/devices").iterdir():
+        (function / "subsystem_device").write_text("0x0110\n", encoding="ascii")
+    with pytest.raises(NpuError, match="layout: the chips 0 and 1 are on one Atlas 300I Duo, .*; only 1 would be"):
+        layout(host, ONE).apply()
+    assert smi.changes == []
+    assert len(layout(host, HALVES).plan().create) == 4
+
+
 def test_leftovers(host, smi):
     smi.has((0, 103, "vir02"))
     with pytest.raises(NpuError, match="hold parts of their chips: 103 \\(vir02, chip 0\\).* -t destroy-vnpu -i 40 -c 0 -v 103"):
@@ -126,9 +126,17 @@ def test_what_fits_is_adopted(host, smi):
     assert vnpu_record.read(str(host)).target == [Vnpu(1, 119, "vir04")]
 
 
+def test_nothing_is_written_without_a_change(host, smi):
+    layout(host, HALVES).apply()
+    (host / "var/lib/npuops/vnpu").chmod(0o400)
+    layout(host, HALVES).apply()
+    assert (host / "var/lib/npuops/vnpu").stat().st_mode & 0o777 == 0o400
+
+
 def test_in_use(host, smi):
     layout(host, HALVES).apply()
     smi.change(used=[117], calls=[])
+    assert len(layout(host, ONE).plan(check_unused=False).destroy) == 3
     with pytest.raises(NpuError, match="in use: a container that uses virtual NPU 117 .*Cordon and drain the node"):
         layout(host, ONE).apply()
     assert smi.changes == []
