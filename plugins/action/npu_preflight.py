@@ -9,7 +9,9 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
@@ -45,6 +47,7 @@ class ActionModule(HostsAction):
         "node_agent_probe_interval": {"type": "int", "default": 60},
         "node_agent_probe_timeout": {"type": "int", "default": 30},
         "rollout_max_unavailable": {"type": "str", "default": "1"},
+        "settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +92,17 @@ class ActionModule(HostsAction):
         train = params["mindcluster_train"] if device_plugin else None
         shared = preflight_components.share_count(params["device_plugin_settings"])
         hot_reset = preflight_components.hot_reset(params["device_plugin_settings"])
-        verdicts = preflight_checks.judge(params["hosts"], nodes, driver_image.resolve, ours, train, shared, hot_reset)
+        drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
+        verdicts = preflight_checks.judge(
+            params["hosts"],
+            nodes,
+            driver_image.resolve,
+            ours,
+            train,
+            shared,
+            hot_reset,
+            lambda names: npu_pods.on_nodes(cluster, names, drivers),
+        )
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
@@ -97,6 +110,7 @@ class ActionModule(HostsAction):
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.READY],
             "no_chip": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.SKIPPED],
+            "pause": [verdict.node_name for verdict in verdicts if verdict.vnpu_pause],
             "plan": [verdict.line() for verdict in verdicts],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,

@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts) and C(__npu_validation),
-    its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
+  - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts), C(__npu_vnpu) and
+    C(__npu_validation), its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
   - A host that could not be reached, or whose facts could not be read, is in the list with the reason. So is one whose answer does
     not have the form of facts, or is too large; nothing of it is used. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
@@ -76,6 +76,7 @@ def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked
     if python.get("failed") or python.get("unreachable"):
         # Without a Python nothing could be asked.
         facts = python
+    facts = _with_vnpus(facts, _result(variables, "__npu_vnpu"))
     # Install validates by itself, when all is in place; elsewhere it comes with the facts.
     validation = _result(variables, "__npu_validation") or facts.get("validation") or {}
     validation = {key: val for key, val in validation.items() if key != "invocation"}
@@ -98,6 +99,16 @@ def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked
     elif host["unreachable"]:
         host["error"] = validation.get("msg")
     return host
+
+
+def _with_vnpus(facts: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts may be older than the virtual NPUs that install has created since."""
+    if not isinstance(facts.get("npu"), Mapping) or "vnpus" not in change or change.get("failed"):
+        return facts
+    made = change["vnpus"]
+    if isinstance(made, list) and all(isinstance(vnpu, Mapping) for vnpu in made):
+        made = [{key: vnpu.get(key) for key in ("chip", "id", "template")} for vnpu in made]
+    return dict(facts, npu=dict(facts["npu"], vnpus=made, vnpu_plan=None))
 
 
 def _config(variables: Mapping[str, Any], credentials: bool) -> dict[str, Any]:

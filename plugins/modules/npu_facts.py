@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Identifies the Ascend chips of a host by their PCI IDs, and gathers the facts on which the installation of a driver depends.
-    Does not use the names that C(npu-smi) prints, and runs C(npu-smi) only with O(validate=true).
+    Does not use the names that C(npu-smi) prints, and runs C(npu-smi) only with O(validate=true) or O(vnpu_layout).
   - RV(npu.problems) lists the problems that must be fixed before a driver can be installed. The module does not fail because of
     them.
 extends_documentation_fragment:
@@ -51,6 +51,11 @@ options:
     type: str
     choices: [hook, env, none]
     default: hook
+  vnpu_layout:
+    description:
+      - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu). With it, RV(npu.vnpu_plan) says what would
+        have to change, and C(npu-smi) is run.
+    type: raw
 seealso:
   - module: npuops.ascend.npu_smi_info
   - module: npuops.ascend.npu_driver
@@ -173,6 +178,33 @@ npu:
       description: The virtual NPUs that M(npuops.ascend.npu_vnpu) has recorded, with C(chip), C(id) and C(template).
       type: list
       elements: dict
+    chip_numbers:
+      description: The numbers N of C(/dev/davinciN). Empty while the driver is not loaded.
+      type: list
+      elements: int
+    vnpu_plan:
+      description: What has to change until the host has the virtual NPUs of O(vnpu_layout). V(none) while the driver is not loaded.
+      returned: with O(vnpu_layout)
+      type: dict
+      contains:
+        changed:
+          description: Whether anything has to change.
+          type: bool
+        target:
+          description: The virtual NPUs that the host is to have, with C(chip), C(id) and C(template).
+          type: list
+          elements: dict
+        destroy:
+          description: Those that go.
+          type: list
+          elements: dict
+        create:
+          description: Those that come.
+          type: list
+          elements: dict
+        problem:
+          description: Why it cannot be done, V(none) if it can. Pods that use the chips are no problem here.
+          type: str
     runtime:
       description: The container runtime of the kubelet. Unknown values are V(none).
       type: dict
@@ -307,6 +339,7 @@ validation:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -324,6 +357,7 @@ def main():
             "upgrade": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+            "vnpu_layout": {"type": "raw"},
         },
         supports_check_mode=True,
     )
@@ -334,6 +368,8 @@ def main():
         facts = host_facts.gather(root, source)
         if params["upgrade"]:
             facts["upgrade"] = host_facts.upgrade_facts(root)
+        if params["vnpu_layout"] not in (None, "") and facts["family"]:
+            facts["vnpu_plan"] = host_facts.vnpu_facts(params["vnpu_layout"], NpuSmi(facts["driver"]["root"] + "/driver"))
         if params["validate"]:
             result["validation"] = host_checks.validate(root, source, library_path=params["library_path"])
     except NpuError as exc:

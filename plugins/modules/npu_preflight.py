@@ -17,6 +17,8 @@ description:
   - Checks that each host is the node it claims to be (boot ID), that the node is C(Ready), that the driver image of
     each host's profile is in the registry, that the configuration has no unknown variables, and that the Kubernetes
     user may do what install needs.
+  - Checks that each host can have the virtual NPUs of C(npu_vnpu), and that no pod uses the NPUs of a node whose virtual NPUs
+    change. Of O(settings), it uses C(pod_deletion.dra_drivers). Pods with a ResourceClaim of one of these drivers use NPUs.
   - Fails if any host has a problem, and lists all problems at once.
   - Runs inside Ansible on the controller, whatever host the task is for. It also queries the registry from there.
 extends_documentation_fragment:
@@ -25,6 +27,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
+  - npuops.ascend.settings
 options:
   namespace:
     description: Namespace of the components.
@@ -163,8 +166,21 @@ hosts:
         - What is to be staged for kernels that do not run yet, with C(kernel), C(version), C(image), C(digest) and C(release).
       type: list
       elements: dict
+    vnpu_layout:
+      description: The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu), null if nothing changes.
+      type: list
+      elements: dict
+    vnpu_pause:
+      description: Whether the node leaves the NPU service while its virtual NPUs change.
+      type: bool
 ready:
   description: Inventory names of the hosts to install.
+  returned: success
+  type: list
+  elements: str
+pause:
+  description:
+    - The names of the nodes that leave the NPU service while their virtual NPUs change, as M(npuops.ascend.npu_vnpu_pause) says.
   returned: success
   type: list
   elements: str

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, vnpu_record
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, vnpu_change, vnpu_layout, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
@@ -99,6 +99,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         ],
         "chip_count": pci.chip_count(functions),
         "family": family._asdict() if family else None,
+        "chip_numbers": vnpu_change.numbers(fs),
         "vnpus": [vnpu._asdict() for vnpu in vnpus],
         "runtime": runtime,
         "driver": driver,
@@ -137,6 +138,30 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
         "holders": found,
         "flash": flash_state.view(boot_id(fs), fs),
     }
+
+
+def vnpu_facts(layout, npu_smi, fs=""):
+    """What has to change until the host has the virtual NPUs of ``layout`` (as vnpu_layout.parse takes it), as {changed, target,
+    destroy, create, problem}; None while no driver is loaded, which could be asked.
+
+    problem: why it cannot be done, or None. Pods that use the chips are none.
+    """
+    if not vnpu_change.numbers(fs):
+        return None
+    told = {"changed": False, "target": [], "destroy": [], "create": [], "problem": None}
+    try:
+        change = vnpu_change.Layout(vnpu_layout.parse(layout), npu_smi, fs=fs)
+        plan = change.plan(check_unused=False)
+    except NpuError as exc:
+        return dict(told, problem=exc.message)
+    others = [entry for entry in change.users(plan) if not _in_pod(entry["pid"], fs)]
+    if others:
+        users = ", ".join("%(command)s (PID %(pid)d, %(device)s)" % entry for entry in others)
+        told["problem"] = "processes that belong to no pod use the chips whose virtual NPUs change: %s. Stop them" % users
+    told["changed"] = bool(plan.destroy or plan.create or (plan.target, []) != change.record)
+    for name in ("target", "destroy", "create"):
+        told[name] = [vnpu._asdict() for vnpu in getattr(plan, name)]
+    return told
 
 
 def next_kernel(root=IMAGE_ROOT, fs=""):

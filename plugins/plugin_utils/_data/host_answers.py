@@ -77,6 +77,19 @@ class Vnpu(TypedDict):
     template: Annotated[str, one_of(*TEMPLATE_NAMES)]
 
 
+Vnpus = Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)]
+
+
+class VnpuPlan(TypedDict):
+    """What has to change until the host has the virtual NPUs that it is to have."""
+
+    changed: bool
+    target: Vnpus
+    destroy: Vnpus
+    create: Vnpus
+    problem: Told | None  # why it cannot be done
+
+
 class Runtime(TypedDict, total=False):
     """The container runtime that the kubelet uses; None for what is unknown."""
 
@@ -198,7 +211,9 @@ class Facts(TypedDict, total=False):
     chips: list[dict[str, Any]] | None  # PCI functions: pci_address, device_id, subsystem_device_id, chips (how many)
     chip_count: Annotated[int, number(0, 1024)] | None
     family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
-    vnpus: Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)] | None  # those that are recorded
+    chip_numbers: Annotated[list[int], listing(number(0, 1023), 1024)] | None  # N of /dev/davinciN
+    vnpus: Vnpus | None  # those that are recorded
+    vnpu_plan: VnpuPlan | None  # where it was asked for, and the driver is loaded
     runtime: Runtime | None
     driver: Driver | None
     firmware_version: Word | None  # of the firmware package on the host

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 
 
 def of(facts: Facts) -> dict[str, int]:
@@ -17,5 +18,4 @@ def of(facts: Facts) -> dict[str, int]:
     resource = (facts.get("family") or {}).get("resource")
     if not resource:
         return {}
-    vnpus = [chips_vnpu.Vnpu(entry["chip"], entry["id"], entry["template"]) for entry in facts.get("vnpus") or ()]
-    return chips_vnpu.offered(resource, facts.get("chip_count") or 0, vnpus)
+    return chips_vnpu.offered(resource, facts.get("chip_count") or 0, fleet_vnpus.recorded_vnpus(facts))

@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -82,6 +83,7 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "chip": labels.get(kube_client.LABEL_CHIP),
         "present": kube_client.LABEL_PRESENT in labels,
         "maintenance": _maintenance_told(node, now),
+        "vnpu_change": kube_client.annotations(node).get(kube_client.ANNOTATION_VNPU_CHANGE),
         "allocatable": {
             name: count
             for name, text in (node.get("status", {}).get("allocatable") or {}).items()
@@ -309,6 +311,9 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "not ready", one_line(view["why"]) + during if during else view["why"]
     if view["maintenance"]:
         return "maintenance", view["maintenance"]
+    if view["vnpu_change"] is not None:
+        since = one_line(view["vnpu_change"])
+        return "maintenance", "its virtual NPUs change since %s; if no install is running, run npuops.ascend.install" % since
     if view["components"] == "paused":
         return "maintenance", "its components are paused"
     if view["wedged"]:
@@ -329,7 +334,8 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     if short:
         users = "; " + _users(row) if row["unhealthy_pods"] else ""
         return "degraded", "; ".join(short) + users
-    return READY, "; ".join(_remarks(row, view)) or None
+    different = fleet_vnpus.difference((host.get("config") or {}).get("vnpu"), facts)
+    return READY, "; ".join([*_remarks(row, view), *([different] if different else [])]) or None
 
 
 def _short(row: Row, offers: Mapping[str, int]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
@@ -47,9 +48,6 @@ _PLUGIN_MANAGER = "device-plugin"
 
 # It writes this, too. A scheduler would believe in chips that nobody offers.
 _DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
-
-_CDI_ANNOTATION = "cdi.k8s.io/"
-_CDI_KIND = "huawei.com/npu="
 
 
 class Leaving:
@@ -161,22 +159,6 @@ def our_labels(node: Object) -> set[str]:
     return {key for key in mine if key in kube_client.labels(node)}
 
 
-def uses_npus(pod: Object) -> bool:
-    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-        return False
-    annotations = pod["metadata"].get("annotations") or {}
-    if any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items()):
-        return True
-    spec = pod.get("spec") or {}
-    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
-        resources = container.get("resources") or {}
-        for amounts in (resources.get("limits"), resources.get("requests")):
-            if any(name.startswith("huawei.com/") and str(amount) != "0" for name, amount in (amounts or {}).items()):
-                return True
-    return False
-
-
 def leaving(
     hosts: Iterable[AskedHost],
     nodes: Mapping[str, Object],
@@ -186,14 +168,7 @@ def leaving(
 ) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
     hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows."""
-    users: dict[str | None, list[str]] = {}
-    maybe: dict[str | None, list[str]] = {}
-    for pod in pods:
-        name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
-        if uses_npus(pod) or name in by_claim:
-            users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
-        elif unknown and name in unknown:
-            maybe.setdefault((pod.get("spec") or {}).get("nodeName"), []).append("%s (%s)" % (name, unknown[name]))
+    users, maybe = npu_pods.by_node(pods, by_claim, unknown)
     return [Leaving(host, nodes, users, maybe) for host in hosts]
 
 
@@ -251,7 +226,8 @@ def take_back(
     for one in departures:
         each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force, clock.now())
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
-    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, gone, timeout, 1.0, clock):
+    names = [one.node_name for one in gone if one.node is not None]
+    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, names, timeout, 1.0, clock):
         # Not sooner: device plugin and node agent would write it again.
         for one in gone:
             each.do("the condition of %s" % one.node_name, kube_driver_condition.remove, cluster, one.node_name, check_mode)
@@ -319,10 +295,9 @@ def _forget_chips(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | 
 
 
 def wait_until_gone(
-    cluster: AnyCluster, namespace: str, departures: Iterable[Leaving], timeout: float, interval: float = 1.0, clock: Clock = _CLOCK
+    cluster: AnyCluster, namespace: str, names: Collection[str], timeout: float, interval: float = 1.0, clock: Clock = _CLOCK
 ) -> None:
-    """Wait until no pod of our components is on the nodes; NpuError, naming them, after ``timeout`` seconds."""
-    names = {one.node_name for one in departures if one.node is not None}
+    """Wait until no pod of our components is on the nodes ``names``; NpuError, naming the pods, after ``timeout`` seconds."""
     deadline = clock.monotonic() + timeout
     while True:
         pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, namespace, names)]

@@ -58,6 +58,8 @@ LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
 LABEL_COMPONENTS = "npuops.ascend/components"
 ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
 ANNOTATION_WEDGED = "npuops.ascend/wedged"
+# Since when the components are paused because install changes the virtual NPUs.
+ANNOTATION_VNPU_CHANGE = "npuops.ascend/vnpu-change"
 CONDITION_DRIVER_READY = "npuops.ascend/DriverReady"
 
 # Who we are to the API server, which remembers who set what.
@@ -427,11 +429,13 @@ def metadata_patch(
 ) -> Object | None:
     """The merge patch that brings labels and annotations (value None: absent) about, or None when all is so already.
 
-    The components label is left alone on a node under maintenance, and where a person or an agent paused it.
+    The components label is left alone on a node under maintenance, and where a person or an agent paused it. What install itself
+    has paused is given back with the annotation that says so.
     """
     current = labels(node)
     wanted = dict(wanted_labels)
-    if ANNOTATION_MAINTENANCE in annotations(node) or current.get(LABEL_COMPONENTS) == "paused":
+    ours = ANNOTATION_VNPU_CHANGE in annotations(node) and wanted_annotations.get(ANNOTATION_VNPU_CHANGE, "") is None
+    if ANNOTATION_MAINTENANCE in annotations(node) or (current.get(LABEL_COMPONENTS) == "paused" and not ours):
         wanted.pop(LABEL_COMPONENTS, None)
     metadata = {}
     for key, have, want in (

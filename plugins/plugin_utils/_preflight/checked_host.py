@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import distrib
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.vnpus import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
@@ -38,6 +39,9 @@ class CheckedHost:
         self.runs_another = False
         # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each.
         self.other_kernels: list[dict[str, str]] = []
+        # The virtual NPUs that it is to have, None if they stay as they are; and whether its node leaves the service for that.
+        self.vnpus: Wanted | None = None
+        self.vnpu_pause = False
 
     @property
     def family(self) -> Family:
@@ -78,7 +82,9 @@ class CheckedHost:
             "accelerator": self.family.get("accelerator"),
             "resource": self.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
-            "offers": fleet_offers.of(self.facts),
+            "offers": self.vnpus.offers() if self.vnpus else fleet_offers.of(self.facts),
+            "vnpu_layout": self.vnpus.layout if self.vnpus and (self.vnpus.changed or self.vnpu_pause) else None,
+            "vnpu_pause": self.vnpu_pause,
             "boot_id": self.facts.get("boot_id"),
             "host_arch": _HOST_ARCH.get(self.facts.get("machine") or ""),
             "driver_source": self.config["driver_source"],

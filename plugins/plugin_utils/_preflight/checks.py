@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
     node_checks,
     other_kernels,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import vnpus as preflight_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Resolve
 
@@ -32,13 +33,15 @@ def judge(
     train: str | None = None,
     share_count: int = 1,
     hot_reset: str = "disabled",
+    npu_users: preflight_vnpus.Users = lambda _names: {},
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
     device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
-    ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones.
+    ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones; ``npu_users``: called
+    with names of nodes, returns the pods that use their NPUs.
     """
     answers = driver_image.Answers(resolve)
     verdicts = inspect(hosts, nodes, answers, train)
@@ -54,7 +57,10 @@ def judge(
         host_checks.check_train(verdict, train)
         if train:
             host_checks.check_share_count(verdict, share_count, daemonsets)
-            host_checks.check_vnpus(verdict, share_count, hot_reset)
+        preflight_vnpus.look(verdict, nodes.get(verdict.node_name))
+        if train:
+            preflight_vnpus.check_plugin(verdict, share_count, hot_reset)
+    preflight_vnpus.check_free(candidates, npu_users)
     return verdicts
 
 

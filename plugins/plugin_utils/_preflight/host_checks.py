@@ -124,19 +124,3 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
         )
     elif wanted > 1:
         verdict.notes.append("npu_device_plugin_share_count has no effect here: MindCluster does not share the %s" % chip)
-
-
-def check_vnpus(verdict: CheckedHost, share_count: int, hot_reset: str) -> None:
-    """What the device plugin cannot do on a host with virtual NPUs."""
-    if not verdict.facts.get("vnpus"):
-        return
-    if share_count > 1 and verdict.family.get("name") in fleet_mindcluster.shared_chips(verdict.family.get("accelerator") or ""):
-        verdict.reasons.append(
-            "its chips are divided into virtual NPUs, and npu_device_plugin_share_count is %d: the device plugin would not start."
-            " Set it to 1, or remove the virtual NPUs with npu_vnpu and layout: []" % share_count
-        )
-    if hot_reset != "disabled":
-        verdict.reasons.append(
-            "its chips are divided into virtual NPUs, and npu_device_plugin_hot_reset is %s: the driver does not reset such"
-            " chips. Set it to disabled, or remove the virtual NPUs with npu_vnpu and layout: []" % hot_reset
-        )

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity, vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -68,7 +68,7 @@ def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: M
     if not ready:
         verdict.reasons.append("the node %s is not Ready: %s" % (verdict.node_name, one_line(why)))
     _check_versions(verdict, kube_client.node_info(node))
-    paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused"
+    paused = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused" and not vnpu_pause.is_paused(node)
     if paused or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         verdict.components = "paused"
         verdict.notes.append("is %s; its components are not changed" % ("paused" if paused else "under maintenance"))

@@ -37,7 +37,12 @@ def targets(
     distribution = host_distributions.named(next((verdict["distribution"] for verdict in ready), "")) or host_distributions.PLAIN
     result: dict[str, Any] = {
         "labels": [
-            {"name": verdict["node_name"], "labels": _labels(verdict, versions.get(name)), "boot_id": verdict["boot_id"]}
+            {
+                "name": verdict["node_name"],
+                "labels": _labels(verdict, versions.get(name)),
+                "boot_id": verdict["boot_id"],
+                **({"annotations": {kube_client.ANNOTATION_VNPU_CHANGE: None}} if verdict["vnpu_pause"] else {}),
+            }
             for name, verdict in hosts
         ],
         "accelerators": accelerators,

@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import stagi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -33,6 +34,8 @@ def check(
     """Adds reasons and notes to a node that is due, ``node``, for a driver that it is to get, ``target``."""
     if not entry.driver.get("managed"):
         entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
+    if vnpu_pause.is_paused(node):
+        entry.reasons.append("its virtual NPUs are being changed; if no install is running, run npuops.ascend.install first")
     _check_health(entry, validation)
     _check_space(entry, target, sizes)
     _check_support(entry, node, target, validation, lookups)

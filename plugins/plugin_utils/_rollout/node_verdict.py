@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     AWAITING,
     BLOCKED,
@@ -54,6 +55,8 @@ def judge(
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
     if entry.waiting_firmware:
         entry.notes.append("the firmware %s is in its chips already: they run it after the next boot" % entry.waiting_firmware)
+    different = fleet_vnpus.difference(entry.checked.config["vnpu"], entry.facts)
+    entry.notes += [different] if different else []
     if settings.reason == maintenance_record.UPGRADE_REASON and entry.facts and entry.checked.digest:
         rollout_firmware.look(entry, validation, images)
     settled = _settled(entry, settings, lookups.now, wave, holders)

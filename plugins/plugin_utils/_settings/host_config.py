@@ -24,6 +24,7 @@ NAMES = (
     "driver_signature_policy",
     "driver_signature_keys",
     "driver_root",
+    "vnpu",
     "device_plugin_share_count",
     "firmware_policy",
     "firmware_version",

@@ -44,6 +44,23 @@ def test_an_empty_answer_in_a_survey_is_the_default():
     assert one({"npu_driver_version": "", "npu_registry_plain_http": "", "npu_node_name": "n"})["config"] == {"node_name": "n"}
 
 
+def test_virtual_npus_that_install_has_created_since():
+    made = {"vnpus": [{"chip": 0, "id": 100, "template": "vir04", "resource": "huawei.com/Ascend310P-4c"}], "changed": True}
+    plan = {"changed": True, "target": [], "destroy": [], "create": [], "problem": None}
+    facts = {"npu": {"chip_count": 4, "vnpus": [], "vnpu_plan": plan}}
+    host = one({"__npu_facts": facts, "__npu_vnpu": made})
+    assert host["facts"] == {"chip_count": 4, "vnpus": [{"chip": 0, "id": 100, "template": "vir04"}], "vnpu_plan": None}
+    for nothing in ({"skipped": True}, dict(made, failed=True)):
+        assert one({"__npu_facts": facts, "__npu_vnpu": nothing})["facts"] == facts["npu"]
+    for wrong in ("all", ["all"], [{"chip": 0}]):
+        assert "facts are not valid" in one({"__npu_facts": facts, "__npu_vnpu": {"vnpus": wrong}})["error"]
+
+
+def test_whole_chips_are_a_value():
+    assert one({"npu_vnpu": []})["config"] == {"vnpu": []}
+    assert one({"npu_vnpu": ""})["config"] == {}
+
+
 def test_an_unreachable_host():
     host = one({"__npu_facts": {"unreachable": True, "msg": "no route to host"}})
     assert (host["unreachable"], host["error"], host["facts"]) == (True, "no route to host", None)

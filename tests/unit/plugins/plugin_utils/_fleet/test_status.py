@@ -106,6 +106,11 @@ def test_states_and_reasons():
     assert state(nodes={}) == ("no node", "the cluster has no node a")
     assert state(ready=False) == ("not ready", "Kubelet stopped posting node status.")
     assert state(labels={"npuops.ascend/components": "paused"}) == ("maintenance", "its components are paused")
+    changing = {"npuops.ascend/vnpu-change": "2026-11-24T10:00:00Z"}
+    assert state(labels={"npuops.ascend/components": "paused"}, annotations=changing) == (
+        "maintenance",
+        "its virtual NPUs change since 2026-11-24T10:00:00Z; if no install is running, run npuops.ascend.install",
+    )
     assert state(labels={}) == ("not installed", None)
     assert state(pods=[]) == ("no plugin", "the device plugin has no pod there")
     assert state(pods=[plugin(ready=False)]) == ("no plugin", "is Running; no events yet")

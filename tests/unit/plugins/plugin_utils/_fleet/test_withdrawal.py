@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods, withdrawal
 
 from support.kube.field_owners import cordon_of
 from support.kube.stub import WEBHOOK_DOWN, node
@@ -106,7 +106,7 @@ def test_somebody_elses_change_in_between_is_kept(api, cluster):
     ],
 )
 def test_pods_that_use_npus(one, uses):
-    assert withdrawal.uses_npus(one) == uses
+    assert npu_pods.uses_npus(one) == uses
     problem = refused([host("a")], [npu_node("a")], [one])
     assert (problem is not None) == uses
     if uses:
@@ -147,12 +147,11 @@ def component(name, owner, node_name):
 
 def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     api.put(NODES, npu_node("a"))
-    departures = withdrawal.leaving([host("a")], cluster.nodes(), [])
     api.put(PODS, component("theirs", "other", "a"), component("elsewhere", "npu-exporter", "b"))
-    withdrawal.wait_until_gone(cluster, "npu-operator", departures, 1, 0.01)
+    withdrawal.wait_until_gone(cluster, "npu-operator", ["a"], 1, 0.01)
     api.put(PODS, component("slow", "npu-exporter", "a"))
     with pytest.raises(NpuError, match="did not end within 0 s: slow on a"):
-        withdrawal.wait_until_gone(cluster, "npu-operator", departures, 0, 0.01)
+        withdrawal.wait_until_gone(cluster, "npu-operator", ["a"], 0, 0.01)
 
 
 @pytest.mark.parametrize("force", [False, True])

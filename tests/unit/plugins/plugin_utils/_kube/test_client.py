@@ -194,6 +194,18 @@ def test_paused_components_stay_as_they_are(api, cluster, present):
     assert api.objects[NODES]["a"]["metadata"]["labels"] == dict(before, x="1")
 
 
+@pytest.mark.parametrize(("maintenance", "label"), [({}, "enabled"), ({"npuops.ascend/maintenance": "{}"}, "paused")])
+def test_what_was_paused_for_virtual_npus_is_given_back_with_its_annotation(api, cluster, maintenance, label):
+    change, paused = {"npuops.ascend/vnpu-change": "now"}, {"npuops.ascend/components": "paused"}
+    api.put(NODES, node("a", labels=paused, annotations={**change, **maintenance}))
+    entry = wanted("a", {"npuops.ascend/components": "enabled"})
+    kube_client.apply_metadata(cluster, [entry])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == paused
+    kube_client.apply_metadata(cluster, [dict(entry, annotations={"npuops.ascend/vnpu-change": None})])
+    assert api.objects[NODES]["a"]["metadata"]["labels"] == {"npuops.ascend/components": label}
+    assert "npuops.ascend/vnpu-change" not in api.objects[NODES]["a"]["metadata"]["annotations"]
+
+
 def test_node_ready():
     assert kube_client.node_ready(node("a")) == (True, None)
     assert kube_client.node_ready(node("a", ready=False)) == (False, "Kubelet stopped posting node status.")

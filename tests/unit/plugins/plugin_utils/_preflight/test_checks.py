@@ -33,6 +33,8 @@ def test_a_host_in_order():
         "components": "enabled",
         "keep_release": None,
         "other_kernels": [],
+        "vnpu_layout": None,
+        "vnpu_pause": False,
     }
 
 

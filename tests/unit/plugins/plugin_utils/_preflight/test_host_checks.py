@@ -107,22 +107,6 @@ def test_a_changed_share_count_frees_the_chips_of_running_pods(before, notes):
     assert not notes or "each chip is to be offered 4 times instead of %d" % (before or 1) in verdict.line()
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({}, []),
-        ({"share_count": 4}, ["npu_device_plugin_share_count is 4: the device plugin would not start"]),
-        ({"hot_reset": "inference"}, ["npu_device_plugin_hot_reset is inference: the driver does not reset such chips"]),
-    ],
-)
-def test_virtual_npus_exclude(options, told):
-    vnpus = [{"chip": 0, "id": 100, "template": "vir04"}]
-    count = options.get("share_count", 1)
-    divided = only(host(fact=facts("d500", "boot-a", vnpus=vnpus), device_plugin_share_count=count), **options)
-    assert len(divided.reasons) == len(told) and all(text in reason for text, reason in zip(told, divided.reasons))
-    assert only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=count), **options).status == "ready"
-
-
 OTHER_TRAIN = '. Set npu_mindcluster_train: "26.1", which supports it'
 
 

@@ -36,6 +36,11 @@ from support.fleet.planning import (
             {},
             "the process 7 (python x) has davinci0 open and belongs to no pod",
         ),
+        (
+            host(),
+            {"nodes": nodes_of("a", annotations={"npuops.ascend/vnpu-change": "2026-11-24T10:00:00Z"})},
+            "its virtual NPUs are being changed; if no install is running, run npuops.ascend.install first",
+        ),
         (host(), {"lookups": {"own_boot_id": "boot-a"}}, "Ansible itself runs on it"),
         (host(), {"lookups": {"support": lambda *_args: (["firmware too old"], [])}}, "firmware too old"),
         (host(), {"lookups": {"white_list": lambda image: "not allowed: " + image[-9:]}}, "not allowed: oe2403sp3"),

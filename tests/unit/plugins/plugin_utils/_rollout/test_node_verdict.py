@@ -76,6 +76,12 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
         (host(), cordoned("kubectl-cordon"), "ready", "is already cordoned and stays cordoned"),
         (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "no longer responds"),
         (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
+        (
+            host(loaded=NEW_RELEASE, config={"vnpu": {"vir06_1c_16g": 2}}),
+            None,
+            "up-to-date",
+            "npu_vnpu asks for 16 vir06_1c_16g on",
+        ),
     ],
 )
 def test_what_a_person_should_know(entry, nodes, verdict, note):
