@@ -9,12 +9,14 @@ import hashlib
 import json
 import os
 import re
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware_flash, flash_state, trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.paths import CHECKOUT
+from support.patience import PATIENCE
 
 ROOT = "/var/lib/Ascend"
 OLD, NEW = "7.8.0.6.201", "7.8.0.7.220"
@@ -117,6 +119,14 @@ def boot(host, boot_id, firmware=NEW):
 
 def writes(host):
     return [call for call in host.calls if call.startswith("package")]
+
+
+def wait_for_writes(host, count):
+    """The unit runs beside the test, and begins a moment after it was started."""
+    end = time.monotonic() + PATIENCE
+    while len(writes(host)) != count:
+        assert time.monotonic() < end, host.calls
+        time.sleep(0.02)
 
 
 def state(host, boot_id="boot-1"):
@@ -355,7 +365,7 @@ def test_a_package_that_runs_is_not_stopped_whatever_the_state_file_says(npu_hos
         flash(npu_host, generation=4, again=True).write(0)
     with pytest.raises(NpuError, match="is being written"):
         trial_boot.reboot_reason(ROOT, "boot-1", 4, fs=npu_host.fs)
-    assert len(writes(npu_host)) == 1
+    wait_for_writes(npu_host, 1)
     npu_host.unset("hold")
 
 
