@@ -66,7 +66,6 @@ def plan(lab, **variables: object) -> str:
     return lab.playbook("plan", ONLY, **variables).stdout
 
 
-@pytest.mark.core
 def test_a_host_has_its_driver_in_a_new_kernel_and_back_in_the_old_one(node):
     good = link(node)
     node.kernel(NODE, "install", KERNEL)

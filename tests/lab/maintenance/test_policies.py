@@ -142,7 +142,6 @@ def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
     team.wait_available("other", 1)
 
 
-@pytest.mark.core
 def test_an_approval_expires(idle):
     """An old one does not count; nothing is out of service, and the way to a new one is told. A younger one would."""
     version = OTHER[version_of(idle, "npu-a")]
@@ -170,7 +169,6 @@ def age_of_approval(lab, node: str) -> float:
     return (datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()
 
 
-@pytest.mark.core
 def test_more_than_one_may_fail(idle, tmp_path):
     """The smoke pod fails wherever it runs. By default it would be halted after the first node; here it is after the second."""
     image = str(idle.variable("npu_driver_repository")).split("/", maxsplit=1)[0] + "/lab/test:lab"
