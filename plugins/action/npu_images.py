@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """See the documentation of the module npu_images."""
 
     ARGUMENTS: dict[str, Any] = {
@@ -35,17 +35,6 @@ class ActionModule(ActionBase):
         "execution_environment_image": {"type": "str"},
         "extra": {"type": "list", "elements": "str", "default": []},
     }
-    _supports_check_mode = True
-    _requires_connection = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, params = self.validate_argument_spec(self.ARGUMENTS)
-        try:
-            result.update(self.act(params))
-        except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
-        return result
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         # A misspelt npu_mirror_images would be the fleet's images.

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, places, table
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
@@ -25,7 +25,7 @@ _display = Display()
 show_lines_at_once()
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """See the documentation of the module npu_mirror."""
 
     ARGUMENTS: dict[str, Any] = {
@@ -49,19 +49,7 @@ class ActionModule(ActionBase):
         "credentials_of": {"type": "str"},
         **registry_options.ARGUMENTS,
     }
-    _supports_check_mode = True
-    _requires_connection = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, params = self.validate_argument_spec(
-            self.ARGUMENTS, required_together=[("registry_username", "registry_password")], mutually_exclusive=[("images", "from")]
-        )
-        try:
-            result.update(self.act(params))
-        except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
-        return result
+    RULES = {"required_together": [("registry_username", "registry_password")], "mutually_exclusive": [("images", "from")]}
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         registries = Registries(_access(params))

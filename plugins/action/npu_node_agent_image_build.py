@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image import base as agent_base
 from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image.image import ARCHITECTURES, AgentImage
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """See the documentation of the module npu_node_agent_image_build."""
 
     ARGUMENTS: dict[str, Any] = {
@@ -30,19 +30,7 @@ class ActionModule(ActionBase):
         "wheels": {"type": "path"},
         **registry_options.ARGUMENTS,
     }
-    _supports_check_mode = True
-    _requires_connection = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        _validation, params = self.validate_argument_spec(
-            self.ARGUMENTS, required_together=[("base_username", "base_password"), ("registry_username", "registry_password")]
-        )
-        try:
-            result.update(self.act(params))
-        except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
-        return result
+    RULES = {"required_together": [("base_username", "base_password"), ("registry_username", "registry_password")]}
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         reference = parse_reference(params["image"])

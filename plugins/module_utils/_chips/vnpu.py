@@ -90,7 +90,8 @@ def offered(chip_resource, chips, vnpus):
 
     A chip with vNPUs is not offered as a whole.
     """
-    counts = {chip_resource: chips - len({vnpu.chip for vnpu in vnpus})}
+    # A record may be of a host that had more chips.
+    counts = {chip_resource: max(0, chips - len({vnpu.chip for vnpu in vnpus}))}
     for vnpu in vnpus:
         name = resource(chip_resource, vnpu.template)
         counts[name] = counts.get(name, 0) + 1

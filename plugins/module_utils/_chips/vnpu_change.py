@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci, vnpu_plan, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.device_nodes import numbers
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -193,13 +193,3 @@ class Layout:
             like = os.stat("%s/dev/davinci%d" % (self.fs, vnpu.chip))
             os.chown(path, like.st_uid, like.st_gid)
             os.chmod(path, stat.S_IMODE(like.st_mode))
-
-
-def numbers(fs="", prefix="davinci"):
-    """The numbers N of the nodes /dev/davinciN, sorted; with the prefix vdavinci, those of vNPUs."""
-    try:
-        names = os.listdir(fs + "/dev")
-    except OSError:
-        return []
-    found = (re.match(prefix + r"([0-9]+)\Z", name) for name in names)
-    return sorted(int(match.group(1)) for match in found if match)

@@ -16,7 +16,7 @@ import json
 import os
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
 
@@ -68,23 +68,13 @@ def look(fs=""):
     functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
     family = pci.family_of(functions)
     chips = pci.chip_count(functions)
-    present = chip_nodes(fs)
+    present = device_nodes.numbers(fs)
     numbers = chip_numbers(chips, present)
     nodes = list(_NODES.get(family.name if family else None, _NODES[None]))
     if os.path.exists(fs + "/dev/" + _REQUIRED[0]):
         nodes = [name for name in nodes if name in _REQUIRED or os.path.exists("%s/dev/%s" % (fs, name))]
     missing = [number for number in numbers if number not in present]
-    return HostDevices(chips, family, numbers, missing, nodes, chip_nodes(fs, "vdavinci"))
-
-
-def chip_nodes(fs="", prefix="davinci"):
-    """The numbers N of the nodes /dev/davinciN, sorted. Virtual NPUs are vdavinciN; their numbers start at 100."""
-    try:
-        names = os.listdir(fs + "/dev")
-    except OSError:
-        return []
-    found = (re.match(prefix + r"([0-9]+)\Z", name) for name in names)
-    return sorted(int(match.group(1)) for match in found if match)
+    return HostDevices(chips, family, numbers, missing, nodes, device_nodes.numbers(fs, "vdavinci"))
 
 
 def chip_numbers(chips, present):

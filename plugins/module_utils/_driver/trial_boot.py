@@ -235,11 +235,7 @@ def check_kernel(layout, release, fs=""):
     """
     running, version = os.uname().release, parts(release)[0]
     kernel = host_kernels.next_kernel(fs) or running
-    kernels = {
-        layout.manifest(name).get("kernel")
-        for name in layout.releases()
-        if name == release or parts(name)[0] == version
-    }
+    kernels = {layout.manifest(name).get("kernel") for name in layout.releases() if name == release or parts(name)[0] == version}
     if kernel in kernels:
         return
     if kernel != running:

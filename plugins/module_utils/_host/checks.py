@@ -13,8 +13,8 @@ import grp
 import os
 import stat
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
@@ -90,7 +90,7 @@ class Validation:
         try:
             layout = vnpu_change.Layout([], self.npu_smi, fs=self.fs)
             target = layout.record.target
-            if not target and not vnpu_change.numbers(self.fs, "vdavinci"):
+            if not target and not device_nodes.numbers(self.fs, "vdavinci"):
                 return
             present = sorted(found.vnpu for chip in layout.chips().values() for found in chip.found)
         except NpuError as exc:
@@ -118,7 +118,7 @@ class Validation:
 
     def _device_nodes(self):
         host = self.host
-        present = cdi_spec.chip_nodes(self.fs)
+        present = device_nodes.numbers(self.fs)
         absent = ["/dev/davinci%d" % number for number in host.missing]
         absent += ["/dev/" + name for name in host.nodes if not os.path.exists("%s/dev/%s" % (self.fs, name))]
         self._add(
@@ -134,7 +134,7 @@ class Validation:
         """The device nodes are character devices that the group HwHiAiUser, which all Ascend software expects, may use."""
         group = _group("HwHiAiUser")
         wrong = []
-        for number in cdi_spec.chip_nodes(self.fs):
+        for number in device_nodes.numbers(self.fs):
             path = "/dev/davinci%d" % number
             info = os.stat(self.fs + path)
             mode = stat.S_IMODE(info.st_mode)

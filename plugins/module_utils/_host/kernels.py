@@ -10,8 +10,8 @@ understood. With anything else, and with any other boot loader, the next kernel 
     grubenv: next_entry       the entry for one boot (grub-reboot), counts first
     grub.cfg: set default=    a number, title or ID, with ">" between those of submenus; "${saved_entry}": the one in grubenv
 
-A default under a condition of its own makes the next kernel unknown, except where Fedora's GRUB counts boots that failed and
-nothing is counted.
+A default under a condition of its own makes the next kernel unknown. Except the one of Fedora's GRUB for boots that failed, if none
+are counted.
 
 Sources: the GRUB manual (section "Simple configuration handling" and "default"), and the Boot Loader Specification,
 https://uapi-group.org/specifications/specs/boot_loader_specification.

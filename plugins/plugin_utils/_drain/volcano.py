@@ -26,7 +26,6 @@ _ABORT, RESUME = "AbortJob", "ResumeJob"
 _LOOKS, _PAUSE_SECONDS = 6, 0.5
 
 
-
 class NoCommands(kube_client.Refused):
     """The cluster does not have the kind Command."""
 

@@ -80,8 +80,8 @@ class RegistrySource:
                 stream = stack.enter_context(open(copy.name, "rb"))
             except OSError as exc:
                 raise NpuError(
-                    f"A layer of {image.reference} ({blob.size >> 20} MiB) cannot be kept in {directory}: {exc.strerror}. Several"
-                    " are kept there at once; for another directory, set TMPDIR"
+                    f"A layer of {image.reference} ({blob.size >> 20} MiB) cannot be kept in {directory}: {exc.strerror}."
+                    " Several are kept there at once; for another directory, set TMPDIR"
                 ) from None
             yield stream
 

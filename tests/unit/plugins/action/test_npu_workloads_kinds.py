@@ -282,7 +282,9 @@ def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
         return {"workload_kinds": [{"group": "ml.example", "kind": "Set", "annotation": key}]}
 
     park(api, settings=settings("ml.example/stop"))
-    with pytest.raises(NpuError, match="Set.ml.example train/x is parked by another annotation or field .*npu_upgrade_workloads: leave"):
+    with pytest.raises(
+        NpuError, match="Set.ml.example train/x is parked by another annotation or field .*npu_upgrade_workloads: leave"
+    ):
         park(api, run="run-2", settings=settings("ml.example/halt"))
     assert len(restore(api, run="run-2", settings=settings("ml.example/halt"))["restored"]) == 1 and api.everything() == before
     # What is remembered, and no longer parked, is in nobody's way.

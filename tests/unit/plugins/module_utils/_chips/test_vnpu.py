@@ -77,6 +77,8 @@ def test_offered():
         "huawei.com/Ascend310P-4c": 2,
         "huawei.com/Ascend310P-2c.1cpu": 1,
     }
+    # The record of a host that had more chips.
+    assert chips_vnpu.offered("huawei.com/Ascend310P", 1, vnpus)["huawei.com/Ascend310P"] == 0
 
 
 def test_ids():
