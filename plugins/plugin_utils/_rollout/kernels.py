@@ -40,7 +40,8 @@ def check(entry: PlannedNode, target: dict[str, Any], answers: Answers | None) -
         )
     elif not other_kernels.stages_next(entry.checked.config):
         entry.reasons.append(
-            "%s, and npu_driver_kernels does not contain %s, so no driver is staged for it" % (told, other_kernels.NEXT)
+            "%s, and npu_driver_kernels does not contain %s, so no driver is staged for it. Add it, or let the host boot %s"
+            % (told, other_kernels.NEXT, entry.facts.get("kernel"))
         )
     else:
         # The first note says which image is missing.

@@ -59,7 +59,7 @@ def test_what_is_staged_already_needs_no_image():
 
 def test_the_setting_says_that_nothing_is_staged():
     entry = only(host(config={"driver_kernels": []}, **UPCOMING))
-    assert entry.verdict == "blocked" and "npu_driver_kernels does not contain next" in entry.reasons[0]
+    assert entry.verdict == "blocked" and "Add it, or let the host boot" in entry.reasons[0]
 
 
 def test_a_named_kernel_without_an_image_is_in_the_way():
