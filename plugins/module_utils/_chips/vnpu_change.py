@@ -58,9 +58,10 @@ class Layout:
         plan = vnpu_plan.plan(self.wanted, family, self.record, [entry.vnpu for entry in found])
         if not self.managed:
             return plan
+        if plan.create or plan.destroy:
+            self._check_cards()
         if plan.create:
             self._check_mode()
-            self._check_cards()
             templates = chips_vnpu.parse_templates(self.npu_smi.run("info", "-t", "template-info"))
             vnpu_plan.check(plan.target, self.family.name, chips, templates)
         if plan.leftovers and not self._destroy_leftovers:

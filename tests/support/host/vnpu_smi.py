@@ -32,13 +32,14 @@ def end(text, status=0):
     print(text)
     sys.exit(status)
 
-chip = int(options["-i"]) - 40 if "-i" in options else None
+chip = int(options["-i"]) - 40 + int(options["-c"]) if "-i" in options else None
 mine = [v for v in state["vnpus"] if v["chip"] == chip]
 left = [8 - sum(CORES[v["template"]][0] for v in mine), 7 - sum(CORES[v["template"]][1] for v in mine)]
 if words[0] == "info":
     if kind == "phyid-remap":
-        end("\\tChip Physical ID               :%s\\n\\tNPU ID                        :%d\\n\\tChip ID                       :0"
-            % (options["-p"], state.get("card") or int(options["-p"]) + 40))
+        phy = int(options["-p"])
+        end("\\tChip Physical ID               :%d\\n\\tNPU ID                        :%d\\n\\tChip ID                       :%d"
+            % ((phy, 40, phy) if state.get("duo") else (phy, phy + 40, 0)))
     if kind == "vnpu-mode":
         end("\\tvnpu-mode                      : " + state["mode"])
     if kind == "template-info":
@@ -106,7 +107,7 @@ class VnpuSmi:
         return json.loads(self.path.read_text(encoding="utf-8"))
 
     def change(self, **values: Any) -> None:
-        """Set what it knows: calls, vnpus, used (IDs), mode, broken (an ID), leftover, dies (an ID), card (of all chips)."""
+        """Set what it knows: calls, vnpus, used (IDs), mode, broken (an ID), leftover, dies (an ID), duo (both chips are on one card)."""
         state = self.state if self.path.exists() else {}
         self.path.write_text(json.dumps({**state, **values}), encoding="utf-8")
 

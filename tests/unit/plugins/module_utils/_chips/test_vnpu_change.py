@@ -94,13 +94,17 @@ def test_too_many_cores(host, smi):
 
 
 def test_both_chips_of_a_duo_or_none(host, smi):
-    smi.change(card=40)
+    smi.change(duo=True)
     for function in (host / "sys/bus/pci/devices").iterdir():
         (function / "subsystem_device").write_text("0x0110\n", encoding="ascii")
     with pytest.raises(NpuError, match="layout: the chips 0 and 1 are on one Atlas 300I Duo, .*; only 1 would be"):
         layout(host, ONE).apply()
     assert smi.changes == []
-    assert len(layout(host, HALVES).plan().create) == 4
+    layout(host, HALVES).apply()
+    with pytest.raises(NpuError, match="only 1 would be"):
+        layout(host, ONE).apply()
+    layout(host, []).apply()
+    assert smi.vnpus == []
 
 
 def test_leftovers(host, smi):
