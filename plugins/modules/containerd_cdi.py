@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: containerd_cdi
-short_description: Enable CDI in the host's containerd
+short_description: Enable CDI in the host's container runtime
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -27,7 +27,9 @@ description:
     survives restarts and upgrades, and restarts the unit of the distribution. That is C(config.toml.tmpl) with k3s and RKE2, a
     drop-in in C(/etc/k0s/containerd.d) with k0s, and C(containerd-template.toml) with MicroK8s. Their releases with containerd 2
     enable CDI by default, and are left alone.
-  - Does not support containerd 1.6 and older, CRI-O, Docker without Kubernetes, templates of k3s and RKE2 that somebody else wrote
+  - CRI-O has CDI always enabled, so there is nothing to change. The module only checks that it reads specs from C(/etc/cdi), and
+    fails with what to do if it does not.
+  - Does not support containerd 1.6 and older, Docker without Kubernetes, templates of k3s and RKE2 that somebody else wrote
     with template statements, and configuration files that say DO NOT EDIT, or that cannot be replaced. In these cases the module
     changes nothing and fails with a message that says what to do instead.
 extends_documentation_fragment:
@@ -103,12 +105,12 @@ would_change:
   returned: success
   type: bool
 config:
-  description: The configuration file that containerd was started with.
-  returned: success, if the host has a containerd that can be configured
+  description: The configuration file that containerd or CRI-O was started with.
+  returned: success, if the host has a container runtime that can be configured
   type: str
 control_plane:
   description: Whether a restart of containerd also restarts the API server on this host, as on servers of k3s, RKE2 and k0s.
-  returned: success, if the host has a containerd that can be configured
+  returned: success, if the host has a container runtime that can be configured
   type: bool
 restart_required:
   description: Whether containerd must be restarted before its configuration is in effect.
@@ -130,6 +132,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import e
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -149,6 +152,9 @@ def main():
 
 
 def run(module):
+    crio = host_facts.crio()
+    if crio:
+        check_crio(module, crio)
     switch = containerd_enable.Switch(containerd_runtime.find(), module.params["timeout"])
     reason = switch.examine()
     changed = switch.would_change(module.params["restart"])
@@ -167,6 +173,22 @@ def run(module):
         control_plane=host_distributions.restarts_control_plane(switch.daemon.unit),
         restart_required=switch.restart_required,
         **result,
+    )
+
+
+def check_crio(module, daemon):
+    problem = daemon.problem()
+    if problem:
+        raise NpuError(problem)
+    module.exit_json(
+        changed=False,
+        msg="CDI is enabled",
+        reason=None,
+        would_change=False,
+        edited=None,
+        config=daemon.config or None,
+        control_plane=False,
+        restart_required=False,
     )
 
 

@@ -215,7 +215,7 @@ npu:
             - The names of Kubernetes distributions stand for the containerd that they bring. V(containerd) is any other.
           type: str
         version:
-          description: Version of containerd.
+          description: Version of containerd or CRI-O.
           type: str
         address:
           description: Path of the CRI socket.
@@ -224,7 +224,7 @@ npu:
           description: Command line of containerd's C(ctr), such as C(/usr/bin/ctr) or C(/usr/local/bin/k0s ctr).
           type: str
         config_path:
-          description: The configuration file that containerd was started with.
+          description: The configuration file that containerd or CRI-O was started with.
           type: str
         control_plane:
           description:

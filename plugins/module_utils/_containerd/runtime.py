@@ -78,8 +78,7 @@ def find(fs=""):
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == "cri-o":
         raise NpuError(
-            "The kubelet of this host uses CRI-O (%s), which npuops.ascend does not support. %s"
-            % (runtime["address"], host_distributions.WITHOUT_CONTAINERD),
+            "The kubelet of this host uses CRI-O (%s), whose configuration npuops.ascend does not change" % runtime["address"],
             runtime=runtime,
         )
     if runtime["name"] == "docker":

@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_sm
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
@@ -79,7 +80,7 @@ class Validation:
         self._libraries()
         self._virtual_npus()
         self._cdi_spec()
-        self._containerd(find_daemon)
+        self._runtime(find_daemon)
         return self.results
 
     def _add(self, name, ok, expected, seen, message):
@@ -331,8 +332,8 @@ class Validation:
             "no other spec of that kind, no invalid file",
             ", ".join(["%s is of the same kind" % path for path in others] + ["%s is invalid" % path for path in broken])
             or "as expected",
-            "containerd resolves no device that two files describe, and no device at all if the directory has an invalid file: "
-            "remove the file",
+            "The container runtime resolves no device that two files describe, and no device at all if the directory has an invalid "
+            "file: remove the file",
         )
 
     def _cdi_hook(self, document):
@@ -363,6 +364,39 @@ class Validation:
                 except NpuError:
                     return None, path
         return None, None
+
+    def _runtime(self, find_daemon):
+        try:
+            crio = host_facts.crio(self.fs)
+        except NpuError as exc:
+            self._add("cdi_config", False, "a container runtime with CDI", "unknown", exc.message)
+            return
+        if crio:
+            self._crio(crio)
+        else:
+            self._containerd(find_daemon)
+
+    def _crio(self, daemon):
+        expected = "%s in cdi_spec_dirs" % crio_runtime.SPEC_DIR
+        try:
+            configured = daemon.configured()
+        except NpuError as exc:
+            self._add("cdi_config", False, expected, "unknown", exc.message)
+        else:
+            seen = "cdi_spec_dirs = %s" % crio_runtime.shown(configured.directories)
+            self._add("cdi_config", crio_runtime.SPEC_DIR in configured.directories, expected, seen, crio_runtime.add_to(configured))
+        try:
+            running = daemon.running()
+        except cri.CriError as exc:
+            self._add("cdi_running", False, expected, "no response", "%s. Check systemctl status %s" % (exc, crio_runtime.UNIT))
+            return
+        self._add(
+            "cdi_running",
+            crio_runtime.SPEC_DIR in running,
+            expected,
+            "cdi_spec_dirs = %s" % crio_runtime.shown(running),
+            "CRI-O has not been restarted since its configuration changed: %s" % crio_runtime.RESTART,
+        )
 
     def _containerd(self, find_daemon):
         expected = "enable_cdi = true, %s in cdi_spec_dirs" % containerd_config.SPEC_DIR

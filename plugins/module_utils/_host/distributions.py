@@ -113,13 +113,6 @@ DISTRIBUTIONS = EMBEDDING + (PLAIN,)
 # Units that also run the API server, and often etcd.
 _SERVER_UNITS = ("k3s.service", "rke2-server.service", "k0scontroller.service")
 
-# CRI-O enables CDI by default, but containers with a chip are not all there is.
-WITHOUT_CONTAINERD = (
-    "Without containerd, driver images cannot be pulled and unpacked, the exporter cannot find out which pod has which chip, the "
-    "device plugin of MindCluster 26.1 does not start, and CRI-O does not report whether CDI is enabled. Use containerd 1.7 or "
-    "newer on NPU hosts"
-)
-
 
 def named(name):
     """The Distribution with this name, or None."""

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts about a host that are needed before anything is changed on it.
 
-Only reads files, except for one ``containerd --version`` and one ``systemctl show``. All paths are below ``fs``, the host's /
-(empty: this machine's).
+Only reads files, except for one ``--version`` of the container runtime, one ``systemctl show``, and with CRI-O one question to it.
+All paths are below ``fs``, the host's / (empty: this machine's).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, vnpu_change, vnpu_layout, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
+from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
@@ -67,6 +68,8 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
     runtime = runtime_facts(fs)
     if functions and runtime["conflict"]:
         problems.append(runtime["conflict"])
+    elif functions and runtime["name"] == crio_runtime.NAME:
+        problems.extend(_crio_problems(runtime, fs))
     vnpus = []
     try:
         vnpus = vnpu_record.read(fs).target
@@ -356,8 +359,9 @@ def runtime_facts(fs=""):
     """The container runtime of the kubelet, as {name, version, address, ctr, config_path, control_plane, kubelet_dir, conflict}.
 
     name: one of _host.distributions, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
-    ctr: the command line of ctr. config_path: the file that containerd was started with. control_plane: whether the unit of the
-    kubelet also runs the API server. conflict: why it is not clear which runtime is meant. Unknown values are None.
+    version, config_path: of containerd or CRI-O; the file that it was started with. ctr: the command line of ctr. control_plane:
+    whether the unit of the kubelet also runs the API server. conflict: why it is not clear which runtime is meant. Unknown values
+    are None.
     """
     units = host_process.kubelet_units(fs)
     kubelets = list(host_process.kubelets(units, fs))
@@ -379,17 +383,37 @@ def runtime_facts(fs=""):
     }
     if distributions.named(found["name"]):
         _add_containerd(found, fs)
+    elif found["name"] == crio_runtime.NAME:
+        _add_crio(found, fs)
     return found
 
 
-def containerd_access(fs=""):
-    """(address, argv of ctr) of the kubelet's containerd. What is unknown, or with another runtime all, is None.
+def crio(fs=""):
+    """The _crio.runtime.Daemon of the kubelet; None if it uses another runtime.
 
-    Raises NpuError if the socket is not safe to use, or if it is not clear which one is meant.
+    Raises NpuError if the socket is not safe to use.
+    """
+    runtime = runtime_facts(fs)
+    if runtime["conflict"] or runtime["name"] != crio_runtime.NAME:
+        return None
+    return crio_runtime.Daemon(runtime["address"], fs)
+
+
+def containerd_access(fs=""):
+    """(address, argv of ctr) of the kubelet's containerd. What is unknown, or with Docker or no runtime all, is None.
+
+    Raises NpuError if the socket is not safe to use, if it is not clear which one is meant, or with CRI-O.
     """
     runtime = runtime_facts(fs)
     if runtime["conflict"]:
         raise NpuError(runtime["conflict"], runtime=runtime)
+    if runtime["name"] == crio_runtime.NAME:
+        raise NpuError(
+            "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the "
+            "host and set npu_driver_source to preinstalled. If the host has a containerd besides, set containerd_address to pull "
+            "with that",
+            runtime=runtime,
+        )
     if distributions.named(runtime["name"]) is None:
         return None, None
     address = runtime["address"]
@@ -404,7 +428,7 @@ def _runtime_name(address, fs):
     if not address:
         return "docker" if os.path.exists(fs + "/var/run/docker.sock") else "none"
     if "crio" in address:
-        return "cri-o"
+        return crio_runtime.NAME
     if "docker" in address:
         return "docker"
     return distributions.of_address(address).name
@@ -427,10 +451,31 @@ def _add_containerd(found, fs):
         # Their programs are where the distribution keeps them, whatever the PATH has.
         program = distribution.binaries + "/containerd"
     if program and host_process.unsafe(fs + program) is None:
-        found["version"] = _containerd_version(fs + program)
+        found["version"] = _version(fs + program)
         found["ctr"] = _ctr(distribution, os.path.dirname(program), fs)
     config = host_process.option(process.argv, "config", "c") if process else None
     found["config_path"] = os.path.join(process.directory, config) if config else distribution.config
+
+
+def _add_crio(found, fs):
+    """Add to the facts ``found`` what the process of CRI-O says."""
+    try:
+        daemon = crio_runtime.Daemon(found["address"], fs)
+    except NpuError:
+        return  # the code that uses the runtime reports the error
+    program = daemon.process.program if daemon.process else _which("crio", fs)
+    if program and host_process.unsafe(fs + program) is None:
+        found["version"] = _version(fs + program)
+    found["config_path"] = daemon.config or None
+
+
+def _crio_problems(runtime, fs):
+    """Why containers of this CRI-O would not get their chips, as a list of sentences."""
+    try:
+        problem = crio_runtime.Daemon(runtime["address"], fs).problem()
+    except NpuError as exc:
+        problem = exc.message
+    return [problem] if problem else []
 
 
 def _k3s_or_rke2(process, fs):
@@ -482,8 +527,8 @@ def _which(program, fs, first=None):
     return None
 
 
-def _containerd_version(program):
-    """The version that ``containerd --version`` prints, without v, or None."""
+def _version(program):
+    """The version that the container runtime ``program`` prints with --version, without v, or None."""
     try:
         result = host_command.run([program, "--version"], 10)
     except OSError:

@@ -24,6 +24,7 @@ CONTAINERD_UNITS = {
     distributions.PLAIN.name: "containerd.service",
     distributions.MICROK8S.name: "snap.microk8s.daemon-containerd.service",
 }
+CRIO_UNIT = "crio.service"
 KUBELET_UNIT = "kubelet.service"
 
 # Units whose main process contains or starts the kubelet.
@@ -88,6 +89,12 @@ class Process:
         return [word for word in (read_text(self._proc + "/cmdline") or "").split("\0") if word]
 
     @property
+    def environment(self):
+        """The environment that it was started with, as a dict."""
+        words = (read_text(self._proc + "/environ") or "").split("\0")
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    @property
     def directory(self):
         """Its working directory, to resolve relative paths on its command line."""
         return read_link(self._proc + "/cwd") or "/"
@@ -121,20 +128,28 @@ def containerd(address, fs=""):
 
     Raises NpuError if the process that listens on the socket is not one of the host itself.
     """
+    return _server(address, "containerd", CONTAINERD_UNITS.get(distributions.of_address(address).name), fs)
+
+
+def crio(address, fs=""):
+    """The same for CRI-O."""
+    return _server(address, "crio", CRIO_UNIT, fs)
+
+
+def _server(address, program, unit, fs):
     pid = peer(fs + address)
     if pid is not None:
         found = Process(pid, fs)
         problem = found.problem
         if problem not in (None, _ENDED):
             raise NpuError(
-                "The container runtime's socket %s is not safe to use: process %d listens on it, and it %s. Only a containerd that "
+                "The container runtime's socket %s is not safe to use: process %d listens on it, and it %s. Only a %s that "
                 "runs as root on the host itself is supported. Stop that process, or correct the runtime endpoint of the kubelet, "
-                "then run again" % (address, pid, problem)
+                "then run again" % (address, pid, problem, program)
             )
         # Another process may listen in its place: systemd with socket activation, or a proxy.
-        if problem is None and "containerd" in (found.name, os.path.basename(found.program or "")):
+        if problem is None and program in (found.name, os.path.basename(found.program or "")):
             return found
-    unit = CONTAINERD_UNITS.get(distributions.of_address(address).name)
     mains = systemd.main_pids([unit]) if unit else {}
     return next((found for found in _trusted(mains.values(), fs)), None)
 
@@ -172,19 +187,24 @@ def kubelets(units, fs=""):
 
 
 def option(argv, *names):
-    """The value of one of the options ``names`` (without dashes) on the command line ``argv``; of several, the last.
+    """The value of one of the options ``names`` (without dashes) on the command line ``argv``; of several, the last."""
+    return next(reversed(options(argv, *names)), None)
+
+
+def options(argv, *names):
+    """The values of all options ``names`` (without dashes) on the command line ``argv``, in their order.
 
     Accepts the syntax of Go's flag package: -name and --name, with the value after = or as the next word.
     """
-    value = None
+    values = []
     for index, word in enumerate(argv[1:], 1):
         name, equals, rest = word.lstrip("-").partition("=")
         if name in names and 1 <= len(word) - len(word.lstrip("-")) <= 2:
             if equals:
-                value = rest
+                values.append(rest)
             elif index + 1 < len(argv):
-                value = argv[index + 1]
-    return value
+                values.append(argv[index + 1])
+    return values
 
 
 def _pids(fs):

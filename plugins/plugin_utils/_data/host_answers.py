@@ -94,10 +94,10 @@ class Runtime(TypedDict, total=False):
     """The container runtime that the kubelet uses; None for what is unknown."""
 
     name: Word | None  # containerd, k3s, rke2, k0s, microk8s, cri-o, docker or none
-    version: Word | None  # of containerd
+    version: Word | None  # of containerd or CRI-O
     address: Told | None  # path of its socket
     ctr: Told | None  # the command line of that program
-    config_path: Told | None  # the file containerd was started with
+    config_path: Told | None  # the file containerd or CRI-O was started with
     control_plane: bool | None  # whether the unit of the kubelet also runs the API server
     kubelet_dir: Told | None  # the kubelet's root directory
     conflict: Told | None  # why it is not clear which runtime is meant

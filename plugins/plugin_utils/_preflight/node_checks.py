@@ -9,7 +9,6 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity, vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
@@ -92,9 +91,21 @@ def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
         minimum = fleet_support.table()["containerd"]["minimum"]
         if _older(fleet_support.numbers(version), minimum) and "containerd" not in told:
             verdict.reasons.append("containerd is %s; CDI needs %s or newer" % (version, minimum))
+    elif name == "cri-o":
+        _check_crio(verdict, version)
     elif name and name not in told:
-        why = ". " + host_distributions.WITHOUT_CONTAINERD if name == "cri-o" else ""
-        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer is supported%s" % (name, why))
+        verdict.reasons.append("the node runs %s; only containerd 1.7 or newer and CRI-O are supported" % name)
+
+
+def _check_crio(verdict: CheckedHost, version: str) -> None:
+    minimum = fleet_support.table()["crio"]["minimum"]
+    if _older(fleet_support.numbers(version), minimum):
+        verdict.reasons.append("CRI-O is %s; at least %s is needed, which takes CDI devices from the kubelet" % (version, minimum))
+    if verdict.wants_image:
+        verdict.reasons.append(
+            "the node runs CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the host and set"
+            " npu_driver_source: preinstalled"
+        )
 
 
 def _older(numbers: tuple[int, int] | None, release: str) -> bool:

@@ -191,7 +191,7 @@ def test_device_plugin_of_26_1(family, name, suffix):
     assert objects["ServiceAccount"]["metadata"]["name"] == spec["serviceAccountName"] == "ascend-device-plugin-sa-" + suffix
     assert objects["ClusterRole"]["rules"] == before["ClusterRole"]["rules"]
     assert mounts(objects["DaemonSet"]) == dict(
-        COMMON_MOUNTS, **MOUNTS_910, **{"/run/containerd": ("/run/containerd", "Directory", True)}
+        COMMON_MOUNTS, **MOUNTS_910, **{"/run/containerd": ("/run/containerd", "DirectoryOrCreate", True)}
     )
     assert spec["hostPID"] is True
     assert spec["nodeSelector"] == {
@@ -247,7 +247,7 @@ def test_sockets_of_another_distribution(train):
     assert found["/var/lib/kubelet/pod-resources"] == ("/var/lib/k0s/kubelet/pod-resources", None, False)
     assert found["/var/lib/kubelet/device-plugins"] == ("/var/lib/kubelet/device-plugins", None, False), "whatever its directory is"
     if train == "26.1":
-        assert found["/run/containerd"] == ("/run/k0s", "Directory", True)
+        assert found["/run/containerd"] == ("/run/k0s", "DirectoryOrCreate", True)
     variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_train=fleet_mindcluster.train(train))
     found = mounts(render("npu_exporter", "npu-exporter.yaml.j2", variables)["DaemonSet"])
     assert found["/run/containerd"] == ("/run/k0s", None, True)

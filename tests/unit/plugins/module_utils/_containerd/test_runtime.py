@@ -153,12 +153,6 @@ def refusal(host):
     return caught.value.message
 
 
-def test_crio_is_refused(host):
-    host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint", "unix:///var/run/crio/crio.sock")
-    assert "CRI-O (/var/run/crio/crio.sock)" in refusal(host) and "containerd 1.7 or newer" in refusal(host)
-    assert "driver images cannot be pulled" in refusal(host) and "exporter" in refusal(host)
-
-
 def test_docker_is_refused(host):
     host.socket("/var/run/docker.sock")
     host.process(10, "containerd", "/usr/bin/containerd", "--config", "/var/run/docker/containerd/containerd.toml")

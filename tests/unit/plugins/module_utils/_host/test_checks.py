@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import shutil
 import stat
 
 import pytest
@@ -21,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
+from support.host import crio as crio_host
 from support.paths import UNIT
 
 RELEASE = "25.5.0-5.10.0-0123456789ab"
@@ -411,13 +414,70 @@ def test_cdi_off_in_the_process(host, monkeypatch):
 
 def test_no_containerd(host):
     def find():
-        raise NpuError("This host's kubelet uses CRI-O")
+        raise NpuError("This host has no containerd")
 
     host.daemon = None
     fs = str(host.root)
     validation = host_checks.Validation("/var/lib/Ascend", fs=fs, npu_smi=chips_npu_smi.NpuSmi(fs + "/x", lock=fs + "/l"))
     validation.run(find)
-    assert "CRI-O" in failed(validation)["cdi_config"]["message"]
+    assert failed(validation)["cdi_config"]["message"] == "This host has no containerd"
+
+
+@pytest.fixture
+def crio_machine(host):
+    """The same host, in which the kubelet uses CRI-O. Its path is short, as that of a socket must be."""
+    with crio_host.crio() as machine:
+        shutil.copytree(host.root, machine.fs, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+        host.root = pathlib.Path(machine.fs)
+        host.daemon = None
+        yield machine
+
+
+def _copy(source, target):
+    info = os.stat(source)
+    if stat.S_ISCHR(info.st_mode):
+        os.mknod(target, info.st_mode, info.st_rdev)
+        os.chmod(target, stat.S_IMODE(info.st_mode))
+    else:
+        shutil.copy2(source, target)
+
+
+def test_cri_o(host, crio_machine):
+    crio_machine.start()
+    validation = host.validate()
+    assert failed(validation) == {} and {result["name"] for result in validation.results} == ALWAYS
+    seen = {result["name"]: result["seen"] for result in validation.results}
+    assert seen["cdi_config"] == seen["cdi_running"] == "cdi_spec_dirs = /etc/cdi, /var/run/cdi"
+
+
+def test_cri_o_that_reads_other_directories(host, crio_machine):
+    crio_machine.write("/etc/crio/crio.conf.d/20-site.conf", '[crio.runtime]\ncdi_spec_dirs = ["/opt/cdi"]\n')
+    crio_machine.start()
+    results = failed(host.validate())
+    assert list(results) == ["cdi_config"]
+    assert results["cdi_config"]["seen"] == "cdi_spec_dirs = /opt/cdi"
+    assert results["cdi_config"]["message"].startswith("/etc/crio/crio.conf.d/20-site.conf sets cdi_spec_dirs to /opt/cdi. Add ")
+    crio_machine.write("/etc/crio/crio.conf.d/20-site.conf", "")
+    crio_machine.answer = crio_host.answer("/opt/cdi")
+    results = failed(host.validate())
+    assert list(results) == ["cdi_running"] and "has not been restarted" in results["cdi_running"]["message"]
+
+
+def test_cri_o_that_does_not_answer(host, crio_machine):
+    crio_machine.write("/etc/crio/crio.conf.d/20-site.conf", "[")
+    crio_machine.answer = b""
+    crio_machine.start()
+    results = failed(host.validate())
+    assert [(name, result["seen"]) for name, result in results.items()] == [
+        ("cdi_config", "unknown"),
+        ("cdi_running", "no response"),
+    ]
+
+
+def test_a_socket_of_cri_o_that_is_not_safe(host, crio_machine):
+    crio_machine.start(uid=1000)
+    results = failed(host.validate())
+    assert list(results) == ["cdi_config"] and "is not safe to use" in results["cdi_config"]["message"]
 
 
 def test_preinstalled_has_no_releases(host):

@@ -52,13 +52,12 @@ def test_node_not_ready():
         ({"containerRuntimeVersion": "containerd://1.6.33"}, "containerd is 1.6.33; CDI needs 1.7 or newer"),
         (
             {"containerRuntimeVersion": "cri-o://1.34.0"},
-            "the node runs cri-o; only containerd 1.7 or newer is supported. Without containerd, driver images cannot be pulled and"
-            " unpacked, the exporter cannot find out which pod has which chip, the device plugin of MindCluster 26.1 does not start, and"
-            " CRI-O does not report whether CDI is enabled. Use containerd 1.7 or newer on NPU hosts",
+            "the node runs CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the host and set"
+            " npu_driver_source: preinstalled",
         ),
         (
             {"containerRuntimeVersion": "docker://24.0.7"},
-            "the node runs docker; only containerd 1.7 or newer is supported",
+            "the node runs docker; only containerd 1.7 or newer and CRI-O are supported",
         ),
     ],
 )
@@ -66,6 +65,21 @@ def test_versions(info, reason):
     nodes = cluster_nodes("a")
     nodes["a"]["status"]["nodeInfo"].update(info)
     assert only(host("a"), nodes=nodes).reasons == [reason]
+
+
+@pytest.mark.parametrize(
+    ("version", "reasons"),
+    [
+        ("1.27.9", ["CRI-O is 1.27.9; at least 1.28 is needed, which takes CDI devices from the kubelet"]),
+        ("1.28.0", []),
+        ("1.36.3", []),
+    ],
+)
+def test_cri_o_with_a_driver_of_the_hosts_own(version, reasons):
+    nodes = cluster_nodes("a")
+    nodes["a"]["status"]["nodeInfo"]["containerRuntimeVersion"] = "cri-o://" + version
+    verdict = only(host("a", driver_source="preinstalled"), nodes=nodes)
+    assert verdict.reasons == reasons
 
 
 def test_a_newer_kubelet_is_only_noted():
