@@ -13,11 +13,11 @@ options:
   source:
     description:
       - Where the driver comes from.
-      - V(image) is a release that M(npuops.ascend.npu_driver_stage) staged below O(root).
+      - V(image) and V(package) are a release that M(npuops.ascend.npu_driver_stage) staged below O(root).
       - V(preinstalled) is a driver that is already on the host. It is searched for in O(root), C(/var/lib/Ascend) and
         C(/usr/local/Ascend), and where C(/etc/ascend_install.info) says that a package installed it.
     type: str
-    choices: [image, preinstalled]
+    choices: [image, package, preinstalled]
     default: image
   root:
     description:

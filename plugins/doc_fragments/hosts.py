@@ -67,6 +67,18 @@ options:
           driver_image_path:
             description: Path of the driver tree inside the image.
             type: str
+          driver_package:
+            description: The driver package, as a URL, as a path on the controller, or as an artifact in a registry.
+            type: str
+          driver_package_sha256:
+            description: SHA-256 checksum of the package.
+            type: str
+          driver_package_username:
+            description: User name for the web server of the package.
+            type: str
+          driver_package_password:
+            description: Password for the web server of the package.
+            type: str
           driver_profile:
             description: C(<chip>-<kernel>-<os>), instead of the computed profile.
             type: str

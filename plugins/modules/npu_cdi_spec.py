@@ -105,7 +105,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "hook_script": {"type": "str"},

@@ -171,7 +171,7 @@ def main():
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "empty_directories": {"type": "list", "elements": "path", "default": []},
-            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "release": {"type": "str"},
             "chip": {"type": "str", "default": ""},
@@ -226,7 +226,7 @@ def run(module):
     module.exit_json(
         changed=bool(reasons),
         msg=activation.pending or "; ".join(reasons) or "the driver is active",
-        release=activation.layout.target("driver") if params["source"] == "image" else None,
+        release=activation.layout.target("driver") if activation.source == "image" else None,
         version=activation.version(),
         tree=activation.root + "/driver",
         ready=activation.ready(),

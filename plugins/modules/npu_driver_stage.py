@@ -7,14 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_driver_stage
-short_description: Stage an Ascend driver image on an NPU host
+short_description: Stage an Ascend driver on an NPU host, from an image or a package
 version_added: 0.1.0
 description:
-  - Extracts the driver from a container image into a release below C(<root>/releases). A release is either complete or absent.
+  - Extracts the driver from a container image, or from one of Huawei's packages (C(.run)), into a release below C(<root>/releases). A
+    release is either complete or absent.
   - Pulls the image by digest with the host's own containerd, into a separate namespace, verifies and copies the driver, and removes
     the image from containerd.
-  - Fails if the image is for another kernel, version or machine, if it has no driver tree, if its kernel modules are unsigned on a
-    host that requires signatures, or if O(root) is mounted C(noexec) or has too little free space.
+  - A package is never run, only read. The controller downloads it, verifies its checksum, and sends it to hosts that lack the release.
+    The host verifies the checksum again. If anything fails, nothing of it stays on the host.
+  - Fails if the image or package is for another kernel, version or machine, if it has no driver tree, if its kernel modules are
+    unsigned on a host that requires signatures, or if O(root) is mounted C(noexec) or has too little free space.
   - Changes no links. The loaded driver stays loaded, and the next boot loads the same driver. Use M(npuops.ascend.npu_driver)
     to activate a release.
 author:
@@ -27,22 +30,52 @@ attributes:
   check_mode:
     support: full
     details:
-      - Queries the registry, and returns what would be staged, with digest and size.
+      - Queries the registry, and returns what would be staged, with digest and size. Of a package, nothing is downloaded.
   diff_mode:
     support: full
   idempotent:
     support: full
     details:
-      - With O(digest), or a digest in O(image), a host that already has the release does not use the network.
+      - With O(digest), or a digest in O(image), a host that already has the release does not use the network. Nor is a package
+        downloaded or sent for it.
 options:
+  source:
+    description:
+      - Where the driver is from, V(image) for O(image) or V(package) for O(package). Of the other one, all options are ignored.
+      - With O(release), it does not matter.
+    type: str
+    choices: [image, package]
+    default: image
   image:
     description:
-      - Reference of the driver image, with a tag, a digest or both. O(state=present) requires O(image) or O(release).
+      - Reference of the driver image, with a tag, a digest or both. O(state=present) requires O(image), O(package) or O(release).
     type: str
+  package:
+    description:
+      - The driver package (C(.run) file), as the URL of a web server (C(https://) or C(http://)), as an absolute path on the controller,
+        or as an artifact in a registry (C(oci://registry.example.com/mlops/ascend-packages:25.5.0)) with exactly one file.
+      - User name and password do not belong into the URL. What follows a C(?) in it is not shown and not recorded.
+    type: str
+  package_sha256:
+    description:
+      - The SHA-256 checksum of the package, as 64 hexadecimal digits. Required with O(source=package).
+    type: str
+  package_username:
+    description:
+      - User name for the web server of O(package). For a registry, it is O(registry_username).
+    type: str
+  package_password:
+    description:
+      - Password for the web server of O(package). It stays on the controller.
+    type: str
+  package_file:
+    description:
+      - Where the package is on the host. Set by the module itself.
+    type: path
   release:
     description:
-      - Name of a release on the host, instead of O(image). If it must be staged again, it is staged from the image that it was
-        extracted from.
+      - Name of a release on the host, instead of O(image) or O(package). If it must be staged again, it is staged from the image that
+        it was extracted from. If that was a package, the module fails and says which one.
     type: str
   verify:
     description:
@@ -77,7 +110,7 @@ options:
     description:
       - Where the image is pulled from instead of the registry that O(image) names. A prefix such as V(registry.example.com/mirror),
         which takes the place of the registry, or a dictionary of such prefixes by registry.
-      - It also applies to the image that O(release) was extracted from.
+      - It also applies to the image that O(release) was extracted from, and to an artifact in O(package).
     type: raw
   registry_password:
     description:
@@ -98,7 +131,8 @@ options:
     type: path
   timeout:
     description:
-      - Maximum duration of the pull in seconds, and maximum number of seconds to wait for another run that stages on this host.
+      - Maximum duration in seconds of the pull, of the download of a package, and of sending it to the host, and maximum number of
+        seconds to wait for another run that stages on this host.
     type: int
     default: 1800
   prune:
@@ -129,6 +163,13 @@ EXAMPLES = r"""
     registry_username: puller
     registry_password: "{{ vault_registry_password }}"
 
+- name: Stage a driver from a package
+  npuops.ascend.npu_driver_stage:
+    source: package
+    package: https://files.example.com/Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64.run
+    package_sha256: 3f0a7c1e5b9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246
+    version: 25.5.0
+
 - name: Remove releases that are not in use
   npuops.ascend.npu_driver_stage:
     state: absent
@@ -146,7 +187,7 @@ tree:
   returned: O(state=present)
   sample: /var/lib/Ascend/releases/25.5.0-6.6.0-145.0.4.135.oe2403sp3.x86_64-0123456789ab/driver
 digest:
-  description: Digest of the image.
+  description: Digest of the image, or C(sha256:) and the checksum of the package.
   type: str
   returned: O(state=present)
 version:
@@ -155,9 +196,13 @@ version:
   returned: O(state=present)
   sample: 25.5.0
 size:
-  description: Size of the image's layers in bytes, V(none) if the registry was not queried.
+  description: Size of the image's layers or of the package in bytes, V(none) if the registry was not queried.
   type: int
   returned: O(state=present)
+needs_package:
+  description: Whether the package must be sent to the host first. The module does so by itself.
+  type: bool
+  returned: O(source=package)
 removed:
   description: Names of the releases that were removed, or would be in check mode.
   type: list
@@ -172,6 +217,7 @@ msg:
 import signal
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_staging import PackageStager
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
@@ -181,45 +227,63 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored impo
 
 
 def of_release(options):
-    """The options, with the image that the release was extracted from."""
+    """The options, with the image or package that the release was extracted from."""
     name = options["release"]
-    manifest = Layout(options["root"]).manifest(name)
-    if manifest is None or not all(isinstance(manifest.get(key), str) for key in ("image", "digest", "version", "kernel")):
+    manifest = Layout(options["root"]).manifest(name) or {}
+    of_package = isinstance(manifest.get("package"), str)
+    needed = ("package" if of_package else "image", "digest", "version", "kernel")
+    if not all(isinstance(manifest.get(key), str) for key in needed):
         raise NpuError(
-            "Release %s is incomplete on this host, and the image it was extracted from is unknown. Set npu_driver_version to a"
-            " version that is in the registry and run npuops.ascend.upgrade" % name
+            "Release %s is incomplete on this host, and it is unknown what it was extracted from. Set npu_driver_version to a"
+            " version that you have an image or a package of, and run npuops.ascend.upgrade" % name
         )
-    return dict(options, **{key: manifest[key] for key in ("image", "digest", "version", "kernel")})
+    found = dict(options, **{key: manifest[key] for key in needed})
+    if of_package:
+        found.update(source="package", package_sha256=manifest["digest"].rpartition(":")[2], package_file=None)
+    else:
+        found["source"] = "image"
+    return found
+
+
+def stager_of(options):
+    common = {name: options[name] for name in ("version", "root", "kernel", "timeout", "verify")}
+    if options["source"] == "package":
+        return PackageStager(options["package"], options["package_sha256"], options["package_file"], **common)
+    return Stager(
+        mirrored(options["image"], options["registry_mirror"]),
+        digest=options["digest"],
+        path=options["path"],
+        containerd_address=options["containerd_address"],
+        ctr=options["ctr"],
+        **common,
+        **registry_options.access(options),
+    )
 
 
 def present(module):
     options = of_release(module.params) if module.params["release"] else module.params
-    stager = Stager(
-        mirrored(options["image"], options["registry_mirror"]),
-        digest=options["digest"],
-        version=options["version"],
-        root=options["root"],
-        kernel=options["kernel"],
-        path=options["path"],
-        containerd_address=options["containerd_address"],
-        ctr=options["ctr"],
-        timeout=options["timeout"],
-        verify=options["verify"],
-        **registry_options.access(options),
-    )
+    stager = stager_of(options)
     layout = stager.layout
     before = layout.releases()
     reasons = []
     reason = stager.reason()
     name = stager.release
+    lacks_package = bool(reason) and options["source"] == "package" and options["package_file"] is None
+    if lacks_package and module.params["release"]:
+        raise NpuError(
+            "%s. It is from the package %s (SHA-256 %s). Set npu_driver_source to package, npu_driver_package to that package, and"
+            " npu_driver_package_sha256 and npu_driver_version to its own, and run npuops.ascend.upgrade"
+            % (reason, options["package"], options["package_sha256"]),
+            release=options["release"],
+        )
     if reason:
         reasons.append(reason)
         stager.check()
         name = stager.expected_release
-        if not module.check_mode:
+        if not module.check_mode and not lacks_package:
             name = stager.stage()
     removed = []
-    if options["prune"]:
+    if options["prune"] and not lacks_package:
         removed = prune(layout, module, keep=[name])
         if removed:
             reasons.append("%s is no longer in use" % ", ".join(removed))
@@ -235,6 +299,8 @@ def present(module):
         "size": stager.size,
         "removed": removed,
     }
+    if options["source"] == "package":
+        result["needs_package"] = lacks_package
     after = sorted((set(before) | {name or "the release of %s" % stager.digest}) - set(removed))
     return result, before, after
 
@@ -270,7 +336,13 @@ def stop(number, frame):
 def main():
     module = AnsibleModule(
         argument_spec={
+            "source": {"type": "str", "choices": ["image", "package"], "default": "image"},
             "image": {"type": "str"},
+            "package": {"type": "str"},
+            "package_sha256": {"type": "str"},
+            "package_username": {"type": "str"},
+            "package_password": {"type": "str", "no_log": True},
+            "package_file": {"type": "path"},
             "release": {"type": "str"},
             "verify": {"type": "bool", "default": False},
             "digest": {"type": "str"},
@@ -286,10 +358,13 @@ def main():
             "prune": {"type": "bool", "default": False},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
-        required_if=[("state", "present", ["image", "release"], True)],
-        mutually_exclusive=[("image", "release")],
+        required_if=[("state", "present", ["image", "package", "release"], True)],
+        mutually_exclusive=[("image", "release"), ("package", "release")],
         supports_check_mode=True,
     )
+    params = module.params
+    if params["state"] == "present" and not params["release"] and not params[params["source"]]:
+        module.fail_json(msg="source is %s, but %s is not set" % (params["source"], params["source"]))
     # A lost connection or a cancelled job must not leave credentials or a mount behind.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)

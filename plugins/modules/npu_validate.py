@@ -133,7 +133,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "version": {"type": "str"},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},

@@ -65,8 +65,8 @@ def different_driver(wanted_release, facts):
 class Activation:
     """Activates ``release`` (or the preinstalled driver) below ``root``, with everything that it needs on the host.
 
-    source: ``image`` or ``preinstalled``; release: name below releases, None for preinstalled; files: list of {path, content, mode}
-    (boot scripts and units); chip: name of the chip in image tags; components: names of LOG_DIRECTORIES; timeout: seconds to wait
+    source: ``preinstalled``, or anything else for a staged release; release: name below releases, None for preinstalled; files:
+    list of {path, content, mode} (boot scripts and units); chip: name of the chip in image tags; components: names of LOG_DIRECTORIES; timeout: seconds to wait
     for the device nodes; accept_absent: whether to accept a release that does not exist or has no name yet (check mode: it was not
     staged). fs: the host's / (empty: this machine's).
 
@@ -85,7 +85,8 @@ class Activation:
         accept_absent=False,
         fs="",
     ):
-        self.source = source
+        # A release is used in the same way, whatever it was staged from.
+        self.source = source = "preinstalled" if source == "preinstalled" else "image"
         self.fs = fs
         self.facts = host_facts.driver_facts(root, source, fs)
         self.root = self.facts["root"]

@@ -13,8 +13,8 @@ import os
 import re
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import other_chip
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
@@ -27,10 +27,6 @@ ANNOTATION_DRIVERS = "npuops.ascend/firmware-drivers"
 
 # A file name that is safe on every command line: Ascend-hdk-910b-npu-firmware_7.8.0.6.201.run
 _PACKAGE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,200}\.run\Z")
-# The chip in Huawei's names of packages. The keys of families are the same, except for these.
-_CHIP = re.compile(r"Ascend-hdk-([0-9A-Za-z_]+)-npu-firmware_", re.IGNORECASE)
-_OTHER_NAMES = {"910": "910a", "a3": "910c", "910_93": "910c"}
-_KEYS = tuple(sorted(family.key for family in pci.FAMILIES.values()))
 # What a version may begin with, as compatible_version_drv lists it.
 _PREFIX = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,31}\Z")
 _MAX_PREFIXES = 64
@@ -54,20 +50,10 @@ class Firmware:
         return supports(self.drivers, driver)
 
 
-def chip_of(package):
-    """The key of the family of chips for which the package with that file name is; None if the name does not say."""
-    match = _CHIP.match(package)
-    if match is None:
-        return None
-    named = match.group(1).lower()
-    chip = _OTHER_NAMES.get(named, named)
-    return chip if chip in _KEYS else None
-
-
 def check_chip(package, key):
     """Raise NpuError if the package is for other chips than those of the family ``key``. Names that do not say it are accepted."""
-    chip = chip_of(package)
-    if chip is not None and key in _KEYS and chip != key:
+    chip = other_chip(package, key)
+    if chip is not None:
         raise NpuError(
             "The firmware package %s is for %s chips, not for %s. Build the driver image with the firmware package for %s"
             % (package, chip, key, key)

@@ -38,6 +38,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
 
 LINKS = ("driver", "good", "next", "previous")
 MANIFEST = "manifest.json"
+# Of an OSError of a file system that is full.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NEW = ".new-"
 _OLD = ".old-"
 # Linux allows 255 bytes for a file name.

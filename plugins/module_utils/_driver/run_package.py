@@ -69,15 +69,20 @@ def extract(package, workdir, sha256=None):
     return target
 
 
-def assemble(package, target, wanted, modules_directory=None):
+def assemble(package, target, wanted, modules_directory=None, move=False):
     """Create the driver tree of the extracted ``package`` at ``target`` (new); returns the kernel of its modules.
 
     ``wanted``: ``uname -r`` of the hosts, or the kernel in image profiles, or a complete profile ``<chip>-<kernel>-<os>``.
     ``modules_directory``: additional modules (from ``--repack``), which take precedence over those in the package.
+    ``move``: whether to move the files, which must be on the same file system, instead of copying them.
     """
     source = _source(package)
-    # The modes are set later.
-    shutil.copytree(source, target, symlinks=True)
+    outside = _modules_outside(package, source)
+    if move and source != package:
+        os.rename(source, target)
+    else:
+        # The modes are set later.
+        shutil.copytree(source, target, symlinks=True)
     _make_writable(target)
     version_info = os.path.join(target, "version.info")
     if not os.path.isfile(version_info):
@@ -90,7 +95,7 @@ def assemble(package, target, wanted, modules_directory=None):
     if not driver_tree.is_tree(target):
         raise NpuError("The package %s has no libraries in driver/lib64: it is not a driver package" % package)
     _set_modes(target)
-    return _choose_modules(package, target, wanted, modules_directory)
+    return _choose_modules(outside, target, wanted, modules_directory)
 
 
 def kernel_fits(kernel, wanted):
@@ -172,13 +177,16 @@ def _set_modes(target):
             os.chmod(path, 0o555 if path.endswith("npu-smi") else 0o444)
 
 
-def _choose_modules(package, target, wanted, modules_directory):
+def _modules_outside(package, source):
+    """The module files of the package that are not below ``source``."""
+    if os.path.realpath(package) == os.path.realpath(source):
+        return []
+    return [path for path in driver_tree.module_files(package) if not path.startswith(source + "/")]
+
+
+def _choose_modules(outside, target, wanted, modules_directory):
     """Keep only the modules for the wanted kernel in ``target``, all in host/; returns that kernel."""
     packaged = driver_tree.module_files(target)
-    if os.path.realpath(package) != os.path.realpath(_source(package)):
-        outside = [path for path in driver_tree.module_files(package) if not path.startswith(_source(package) + "/")]
-    else:
-        outside = []
     given = []
     if modules_directory:
         if not os.path.isdir(modules_directory):

@@ -1,15 +1,16 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stage a driver: extract an image from a registry into a release on the host, completely or not at all.
+"""Stage a driver: extract an image from a registry into a release on the host, completely or not at all. From packages, see
+package_staging.
 
 Changes no link: the loaded driver and the driver of the next boot stay the same.
 """
 
 from __future__ import annotations
 
-import errno
 import os
+import shutil
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
@@ -31,14 +32,124 @@ _SPACE_MARGIN = 64 * 1024 * 1024
 _CONTAINERD_ROOTS = tuple(one.storage for one in host_distributions.DISTRIBUTIONS)
 
 
-class Stager:
+class ReleaseStager:
+    """What staging from an image and from a package have in common.
+
+    ``origin``: name of the image or package, for messages; ``digest``: its digest; ``version``: required version in version.info, None
+    for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``timeout``: seconds, for
+    another run; ``verify``: whether to compare the content of an already staged release with its checksums.
+    """
+
+    def __init__(self, origin, digest, version=None, root="/var/lib/Ascend", kernel=None, timeout=1800, verify=False):
+        self.origin = origin
+        self.digest = digest
+        self.version = version
+        self.layout = releases.Layout(root)
+        self.machine = os.uname().machine
+        self.kernel = kernel or os.uname().release
+        self.timeout = timeout
+        self.verify = verify
+        self.size = None
+        self.release = None
+
+    def reason(self):
+        """Why something has to be staged, as a sentence, or None."""
+        self.release = self._find()
+        if self.release is None:
+            return "%s (%s) is not staged for kernel %s" % (self.origin, self.digest, self.kernel)
+        damage = self.layout.damage(self.release, self.verify)
+        if damage is None:
+            return None
+        if self.release in self.layout.running():
+            raise NpuError(
+                "The staged driver is damaged: %s. It is not replaced because it is in use. Stop the programs that use it, remove "
+                "%s and the links to it, and run again" % (damage, self.layout.release_path(self.release)),
+                release=self.release,
+            )
+        return "The staged driver is damaged: %s" % damage
+
+    @property
+    def expected_release(self):
+        """The name that the release will have, or None if the version or the digest is unknown."""
+        if self.version and self.digest:
+            return self.layout.release_name(self.version, self.kernel, self.digest)
+        return None
+
+    def stage(self):
+        """Fetch, verify, copy and commit; returns the name of the release. Call ``reason`` and ``check`` before."""
+        with self.layout.lock(self.timeout):
+            # Another run may have staged it in the meantime.
+            self.release = self._find()
+            if self.release is not None:
+                if self.layout.damage(self.release, self.verify) is None:
+                    return self.release
+                self.layout.discard(self.release)
+            self.release = self._stage()
+        return self.release
+
+    def _stage(self):
+        """Create the release, with the lock held; returns its name."""
+        raise NotImplementedError
+
+    def _find(self):
+        """The complete release with this digest and kernel, or None; raises NpuError if it has another version."""
+        for name in self.layout.releases():
+            manifest = self.layout.manifest(name)
+            if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
+                if self.version and manifest.get("version") != self.version:
+                    raise driver_tree.another_version(self.origin, manifest.get("version"), self.version)
+                return name
+        return None
+
+    def _commit(self, top, tree, found, source, package=None):
+        """Copy ``tree`` (``found`` is what ``driver_tree.inspect`` says of it) into a new release and commit it; returns its name.
+
+        ``source``: what the manifest says of where the driver is from, as a dict; ``package``: the ``Firmware`` in ``top``, if it has
+        one.
+        """
+        name = self.layout.release_name(found.version, self.kernel, self.digest)
+        directory = self.layout.new_directory()
+        target = os.path.join(directory, "driver")
+        try:
+            copy_tree(tree, target)
+            for inside, file in sorted(found.extra.items()):
+                os.makedirs(os.path.dirname(os.path.join(target, inside)), mode=0o755, exist_ok=True)
+                _copy_file(file, os.path.join(target, inside))
+            with open(os.path.join(target, driver_tree.LOAD_PLAN), "w", encoding="utf-8") as stream:
+                stream.write("".join(line + "\n" for line in found.plan))
+                os.fchmod(stream.fileno(), 0o444)
+            label(target, found.modules)
+            files, sizes = digests(target)
+            brings = _copy_firmware(package, top, directory)
+        except BaseException as exc:
+            shutil.rmtree(directory, ignore_errors=True)
+            if isinstance(exc, OSError) and exc.errno in releases.NO_SPACE:
+                raise full(self.layout.root) from None
+            raise
+        manifest = {
+            "version": found.version,
+            "kernel": self.kernel,
+            "digest": self.digest,
+            "modules": found.modules,
+            "files": files,
+            "sizes": sizes,
+            "firmware": brings,
+        }
+        self.layout.commit(directory, name, dict(manifest, **source))
+        return name
+
+
+def full(root):
+    """The NpuError for a file system of ``root`` without space."""
+    return NpuError("The file system of %s is full. Free some space and run again" % root)
+
+
+class Stager(ReleaseStager):
     """One driver image for one host.
 
-    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``version``: required version in version.info,
-    None for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``path``: path of
-    the tree inside the image, None to search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the
-    kubelet's containerd; ``timeout``: seconds, for the pull and for another run; ``verify``: whether to compare the content of an
-    already staged release with its checksums.
+    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``path``: path of the tree inside the image, None to
+    search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the kubelet's containerd; ``timeout``:
+    seconds, also for the pull. Other arguments: as of ReleaseStager.
     """
 
     def __init__(
@@ -61,20 +172,12 @@ class Stager:
         self.reference = parse_reference(image)
         if digest and self.reference.digest and digest != self.reference.digest:
             raise NpuError("The image %s has another digest than the option digest (%s): set only one of them" % (image, digest))
-        self.digest = digest or self.reference.digest
-        self.version = version
-        self.layout = releases.Layout(root)
-        self.machine = os.uname().machine
-        self.kernel = kernel or os.uname().release
+        super().__init__(str(self.reference), digest or self.reference.digest, version, root, kernel, timeout, verify)
         self.path = path
-        self.timeout = timeout
-        self.verify = verify
         self.ca_file = ca_file
         self.client = RegistryClient(self.reference.registry, username, password, plain_http, ca_file)
         self.containerd_address = containerd_address
         self.ctr = ctr
-        self.size = None
-        self.release = None
         self.annotations = {}
 
     def reason(self):
@@ -82,26 +185,7 @@ class Stager:
         if self.digest is None:
             named = self.client.resolve(self.reference.repository, self.reference.tag)
             self.digest = self.client.for_machine(self.reference.repository, named, self.machine).digest
-        self.release = self._find()
-        if self.release is None:
-            return "%s (%s) is not staged for kernel %s" % (self.reference, self.digest, self.kernel)
-        damage = self.layout.damage(self.release, self.verify)
-        if damage is None:
-            return None
-        if self.release in self.layout.running():
-            raise NpuError(
-                "The staged driver is damaged: %s. It is not replaced because it is in use. Stop the programs that use it, remove "
-                "%s and the links to it, and run again" % (damage, self.layout.release_path(self.release)),
-                release=self.release,
-            )
-        return "The staged driver is damaged: %s" % damage
-
-    @property
-    def expected_release(self):
-        """The name that the release will have, or None if the version or the digest is unknown."""
-        if self.version and self.digest:
-            return self.layout.release_name(self.version, self.kernel, self.digest)
-        return None
+        return super().reason()
 
     def check(self):
         """Raise NpuError for all problems that can be detected before the pull. Sets ``size``: bytes to pull."""
@@ -117,28 +201,19 @@ class Stager:
             )
         check_place(self.layout.root, self.size)
 
-    def stage(self):
-        """Pull, verify, copy and commit; returns the name of the release. Call ``reason`` and ``check`` before."""
-        with self.layout.lock(self.timeout):
-            # Another run may have staged it in the meantime.
-            self.release = self._find()
-            if self.release is not None:
-                if self.layout.damage(self.release, self.verify) is None:
-                    return self.release
-                self.layout.discard(self.release)
-            containerd = self._containerd()
-            with containerd.session(self.timeout):
-                image = containerd.pull(
-                    self.reference.name,
-                    self.digest,
-                    self.client,
-                    self.reference.repository,
-                    self.ca_file,
-                    self.timeout,
-                )
-                with containerd.mounted(image) as top:
-                    self.release = self._copy(top)
-        return self.release
+    def _stage(self):
+        containerd = self._containerd()
+        with containerd.session(self.timeout):
+            image = containerd.pull(
+                self.reference.name,
+                self.digest,
+                self.client,
+                self.reference.repository,
+                self.ca_file,
+                self.timeout,
+            )
+            with containerd.mounted(image) as top:
+                return self._copy(top)
 
     def _containerd(self):
         """The containerd to pull with: the kubelet's, unless another one is given."""
@@ -147,16 +222,6 @@ class Stager:
             address, found = host_facts.containerd_access()
             ctr = ctr or found
         return image_ctr.Containerd(address, ctr)
-
-    def _find(self):
-        """The complete release with this digest and kernel, or None; raises NpuError if it has another version."""
-        for name in self.layout.releases():
-            manifest = self.layout.manifest(name)
-            if manifest.get("digest") == self.digest and manifest.get("kernel") == self.kernel:
-                if self.version and manifest.get("version") != self.version:
-                    raise driver_tree.another_version(self.reference, manifest.get("version"), self.version)
-                return name
-        return None
 
     def _copy(self, top):
         """Create the release from the image mounted at ``top``; returns its name."""
@@ -167,36 +232,7 @@ class Stager:
         family = pci.family_of(pci.chip_functions())
         if package is not None and family is not None:
             package.check_chip(family.key)
-        name = self.layout.release_name(found.version, self.kernel, self.digest)
-        directory = self.layout.new_directory()
-        target = os.path.join(directory, "driver")
-        try:
-            copy_tree(tree, target)
-            for inside, source in sorted(found.extra.items()):
-                os.makedirs(os.path.dirname(os.path.join(target, inside)), mode=0o755, exist_ok=True)
-                _copy_file(source, os.path.join(target, inside))
-            with open(os.path.join(target, driver_tree.LOAD_PLAN), "w", encoding="utf-8") as stream:
-                stream.write("".join(line + "\n" for line in found.plan))
-                os.fchmod(stream.fileno(), 0o444)
-            label(target, found.modules)
-            files, sizes = digests(target)
-            brings = _copy_firmware(package, top, directory)
-        except OSError as exc:
-            if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise NpuError("The file system of %s is full. Free some space and run again" % self.layout.root) from None
-            raise
-        manifest = {
-            "version": found.version,
-            "kernel": self.kernel,
-            "digest": self.digest,
-            "image": str(self.reference),
-            "modules": found.modules,
-            "files": files,
-            "sizes": sizes,
-            "firmware": brings,
-        }
-        self.layout.commit(directory, name, manifest)
-        return name
+        return self._commit(top, tree, found, {"image": str(self.reference)}, package)
 
 
 def _check_declared(reference, annotations, package):

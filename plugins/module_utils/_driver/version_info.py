@@ -39,9 +39,14 @@ def read(tree):
     info = parse(text)
     if not info.get("Version"):
         raise NpuError("%s has no line Version=: the driver tree is damaged" % path)
-    if not _VERSION.match(info["Version"]):
+    if not is_version(info["Version"]):
         raise NpuError("%s has an invalid version: %s" % (path, printable(info["Version"])))
     return info
+
+
+def is_version(text):
+    """Whether ``text`` may be the version of a driver."""
+    return bool(_VERSION.match(text))
 
 
 def compare(a, b):

@@ -43,7 +43,7 @@ class Validation:
     def __init__(self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False):
         self.fs = fs
         self.trial = trial
-        self.source = source
+        self.source = source = "preinstalled" if source == "preinstalled" else "image"
         self.version = version
         self.driver = host_facts.driver_facts(root, source, fs)
         self.root = self.driver["root"]

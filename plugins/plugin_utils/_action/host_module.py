@@ -22,7 +22,10 @@ class HostAction(NormalAction):
     """Runs the module of the action's name on the host, and passes on all of its result that is data."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
+        return self._data(super().run(tmp, task_vars))
+
+    def _data(self, result: dict[str, Any]) -> dict[str, Any]:
+        """All of a module's result that is data."""
         answer = {name: value for name, value in result.items() if name not in ORDERS}
         if self._discovered_interpreter_key:
             # Ansible itself has looked for it, and would look again for each task.

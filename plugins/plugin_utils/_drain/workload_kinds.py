@@ -220,7 +220,7 @@ class Workload:
         if had + 1 < most:
             return ""
         return (
-            "Volcano would mark it as failed when it is resumed, because it has been restarted %d times and its spec.maxRetry is %d;"
+            "Volcano would mark it as failed when it is resumed, because it was restarted %d times and its spec.maxRetry is %d;"
             " wait until it has ended, or have its pods evicted" % (had, most)
         )
 

@@ -15,6 +15,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.vnpus import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
+# Values of npu_driver_source.
+IMAGE, PACKAGE, PREINSTALLED = "image", "package", "preinstalled"
+
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 
 
@@ -30,14 +33,17 @@ class CheckedHost:
         self.reasons: list[str] = []
         self.notes: list[str] = []
         self.image: str | None = None  # its reference
+        self.package: str | None = None  # its name, where the driver comes from one
+        self.package_space: int | None = None  # bytes that it needs on the host, if it is to be staged
         self.digest: str | None = None
         self.profile: str | None = None
-        self.wants_image = False
+        # Whether it is to have a driver of ours, from an image or from a package.
+        self.wants_driver = False
         self.components = "enabled"
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
-        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each.
+        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each; of a package, that as well.
         self.other_kernels: list[dict[str, str]] = []
         # The virtual NPUs that it is to have, None if they stay as they are; and whether its node leaves the service for that.
         self.vnpus: Wanted | None = None
@@ -62,7 +68,7 @@ class CheckedHost:
     @property
     def driver_path(self) -> str | None:
         """The driver tree on the host, as the components mount it."""
-        if self.config["driver_source"] == "preinstalled":
+        if self.config["driver_source"] == PREINSTALLED:
             return (self.facts.get("driver") or {}).get("tree")
         return posixpath.join(self.config["driver_root"], "driver")
 
@@ -92,12 +98,13 @@ class CheckedHost:
             "driver_path": self.driver_path,
             "distribution": self.distribution,
             "image": self.image,
+            "package": self.package,
             "digest": self.digest,
             "profile": self.profile,
             "components": self.components,
             "keep_release": self.keep_release,
             "other_kernels": self.other_kernels,
-            "expected_version": (self.config["driver_version"] if self.wants_image and not self.runs_another else None),
+            "expected_version": (self.config["driver_version"] if self.wants_driver and not self.runs_another else None),
             "family_key": self.family.get("key"),
         }
 
@@ -105,7 +112,10 @@ class CheckedHost:
         """The plan for this host, for people."""
         if self.status == SKIPPED:
             return "%s: %s" % (self.name, "; ".join(self.notes))
-        source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
+        if self.package:
+            source = "driver package %s" % self.package
+        else:
+            source = "the driver in %s" % self.driver_path if not self.image else "driver image %s" % self.image
         text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"] or 0, self.family["name"], source)
         for other in self.other_kernels:
             text += ", driver %(version)s for kernel %(kernel)s" % other

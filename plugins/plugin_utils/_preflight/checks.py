@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
     driver_image,
+    driver_package,
     driver_path,
     host_checks,
     node_checks,
@@ -34,6 +35,7 @@ def judge(
     share_count: int = 1,
     hot_reset: str = "disabled",
     npu_users: preflight_vnpus.Users = lambda _names: {},
+    look: driver_package.Look = driver_package.look,
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
@@ -41,9 +43,10 @@ def judge(
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
     device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
     ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones; ``npu_users``: called
-    with names of nodes, returns the pods that use their NPUs.
+    with names of nodes, returns the pods that use their NPUs; ``look``: called with (source of a package, config), returns its
+    contents, raises NpuError.
     """
-    answers = driver_image.Answers(resolve)
+    answers = driver_image.Answers(resolve, look)
     verdicts = inspect(hosts, nodes, answers, train)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)

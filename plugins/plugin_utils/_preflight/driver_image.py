@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import signature
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, signature
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
@@ -56,10 +56,14 @@ def _upstream(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
 
 
 class Answers:
-    """What the registry says of references: each is looked up once for each architecture, however many hosts want it."""
+    """What the registry says of references: each is looked up once for each architecture, however many hosts want it.
 
-    def __init__(self, resolve: Resolve) -> None:
+    ``packages``: the same for packages.
+    """
+
+    def __init__(self, resolve: Resolve, look: driver_package.Look = driver_package.look) -> None:
         self._resolve = resolve
+        self.packages = driver_package.Packages(look)
         self._known: dict[tuple[str | None, ...], str | NpuError] = {}
 
     def of(self, reference: str, config: dict[str, Any], machine: str | None) -> str:
@@ -77,13 +81,16 @@ class Answers:
 
 
 def resolve_all(candidates: Iterable[CheckedHost], answers: Answers, explicit: bool = False) -> None:
-    """Sets the image of each host, and its digest."""
+    """Sets the image or the package of each host, and its digest."""
     for verdict in candidates:
-        if not verdict.wants_image:
+        if not verdict.wants_driver:
             continue
         if explicit and not verdict.host["config"].get("driver_version"):
             # What install begins with is no answer to the question what a fleet that runs shall be moved to.
             verdict.reasons.append("npu_driver_version is not set: set the version to upgrade to, in the inventory or with -e")
+            continue
+        if driver_package.wants_package(verdict):
+            driver_package.resolve(verdict, answers.packages)
             continue
         try:
             reference, profile = reference_of(verdict.config, verdict.facts)

@@ -14,12 +14,16 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcl
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import (
+    IMAGE,
+    PACKAGE,
+    PREINSTALLED,
+    CheckedHost,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
-SOURCES = ("image", "preinstalled")
-LATER_SOURCES = ("package",)
+SOURCES = (IMAGE, PACKAGE, PREINSTALLED)
 
 _CHANGES = (
     "each chip is to be offered %d times instead of %d: the kubelet then counts the chips of pods that run already as free. Let"
@@ -52,17 +56,15 @@ def check(verdict: CheckedHost, train: str | None) -> None:
 
 def _check_source(verdict: CheckedHost) -> None:
     source = verdict.config["driver_source"]
-    if source in LATER_SOURCES:
-        verdict.reasons.append("npu_driver_source: %s is not supported yet; use image or preinstalled" % source)
-    elif source not in SOURCES:
-        verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES + LATER_SOURCES)))
-    verdict.wants_image = source == "image"
+    if source not in SOURCES:
+        verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES)))
+    verdict.wants_driver = source in (IMAGE, PACKAGE)
 
 
 def check_loaded(verdict: CheckedHost) -> None:
     """Install never replaces a driver that runs."""
     driver = verdict.facts.get("driver") or {}
-    if not verdict.wants_image or not driver.get("loaded") or not verdict.digest:
+    if not verdict.wants_driver or not driver.get("loaded") or not verdict.digest:
         return
     wanted = Layout.release_name(verdict.config["driver_version"], verdict.facts["kernel"], verdict.digest)
     if driver.get("loaded_release") in (None, wanted):
@@ -85,7 +87,7 @@ def check_loaded(verdict: CheckedHost) -> None:
 def check_train(verdict: CheckedHost, train: str | None) -> None:
     """Whether the MindCluster that is to be deployed supports the driver that the host will run."""
     driver = verdict.facts.get("driver") or {}
-    installs = verdict.wants_image and not verdict.runs_another
+    installs = verdict.wants_driver and not verdict.runs_another
     version = verdict.config["driver_version"] if installs else driver.get("loaded_version")
     if train and version:
         reasons, notes = fleet_support.judge_train(train, version, verdict.family.get("name"))

@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile impo
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Answers, reference_of
 
@@ -59,12 +60,13 @@ def look(checked: CheckedHost, versions: Sequence[str], answers: Answers) -> Fou
     depends on whether the host is to be rebooted.
     """
     found = Found()
-    if not checked.wants_image or not checked.facts.get("kernel"):
+    if not checked.wants_driver or not checked.facts.get("kernel"):
         return found
     for kernel, named in wanted(checked, found.reasons):
         for number, version in enumerate(versions):
             try:
-                found.images.append(_image(checked, kernel, version, answers))
+                image = _image(checked, kernel, version, answers)
+                found.images += [image] if image else []
             except NpuError as exc:
                 told = "npu_driver_kernels names the kernel %s" if named else "its next boot is into kernel %s"
                 problem = "%s, and driver %s cannot be staged for that: %s" % (told % kernel, version, one_line(exc.message))
@@ -103,8 +105,10 @@ def reference(checked: CheckedHost, kernel: str, version: str) -> str:
     return reference_of(dict(config, driver_version=version), of_kernel)[0]
 
 
-def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str]:
-    """{kernel, version, image, digest, release}. Raises NpuError."""
+def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str] | None:
+    """{kernel, version, image, digest, release}; None if nothing has to be staged. Raises NpuError."""
+    if driver_package.wants_package(checked):
+        return driver_package.for_kernel(checked, kernel, version, answers.packages)
     image = reference(checked, kernel, version)
     digest = answers.of(image, checked.config, checked.facts.get("machine"))
     release = Layout.release_name(version, kernel, digest)

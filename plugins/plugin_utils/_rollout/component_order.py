@@ -125,7 +125,7 @@ def unfit(train: str, nodes: Iterable[Object]) -> list[str]:
 def _drivers_of(entry: PlannedNode, trains: MindClusterTrains) -> _Drivers:
     family = entry.checked.family.get("name") or entry.labels.get(kube_client.LABEL_CHIP)
     now = entry.loaded_version or entry.labels.get(kube_client.LABEL_DRIVER_VERSION)
-    wanted = entry.checked.config["driver_version"] if entry.checked.config["driver_source"] == "image" else None
+    wanted = entry.checked.config["driver_version"] if entry.checked.config["driver_source"] != "preinstalled" else None
     return _Drivers(entry.name, family, now, wanted or now, trains.on(entry.node_name))
 
 

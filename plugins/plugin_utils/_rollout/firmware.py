@@ -35,7 +35,8 @@ class Images:
         checked, staged = entry.checked, ((entry.facts.get("upgrade") or {}).get("staged") or {}).get(release)
         if staged:
             return staged.get("brings")
-        if self._lookups.firmware is None:
+        # A package brings none.
+        if self._lookups.firmware is None or not checked.image:
             return None
         key = (checked.image, checked.digest, entry.facts.get("machine"))
         if key not in self._known:
@@ -67,12 +68,14 @@ def look(entry: PlannedNode, validation: Validation, images: Images) -> None:
         problems.append(one_line(exc.message))
         return
     if brings is None and wanted:
+        advice = "build the image with the option firmware" if entry.checked.image else "only driver images bring firmware"
         problems.append(
-            "npu_firmware_version is %s, but %s declares no firmware: build the image with the option firmware"
-            % (wanted, entry.checked.image)
+            "npu_firmware_version is %s, but %s declares no firmware: %s"
+            % (wanted, entry.checked.image or entry.checked.package, advice)
         )
     elif brings is None:
-        entry.notes.append("its image declares no firmware; that of the chips stays")
+        what = "image declares" if entry.checked.image else "package has"
+        entry.notes.append("its %s no firmware; that of the chips stays" % what)
     elif wanted and wanted != brings["version"]:
         problems.append("npu_firmware_version is %s, but %s has the firmware %s" % (wanted, entry.checked.image, brings["version"]))
     else:

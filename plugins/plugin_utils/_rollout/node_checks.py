@@ -41,9 +41,9 @@ def check(
     _check_support(entry, node, target, validation, lookups)
     rollout_firmware.check(entry, target, settings)
     _check_trains(entry, target, snapshot, settings)
-    if lookups.white_list is not None and target["image"]:
+    if lookups.white_list is not None:
         images = [target["image"]] + [one["image"] for one in entry.checked.other_kernels]
-        entry.reasons += [problem for problem in map(lookups.white_list, images) if problem]
+        entry.reasons += [problem for problem in map(lookups.white_list, filter(None, images)) if problem]
     for holder in (entry.facts.get("upgrade") or {}).get("holders") or []:
         if not holder.get("pod"):
             entry.reasons.append("the process %(pid)s (%(command)s) has %(device)s open and belongs to no pod; stop it" % holder)
@@ -94,16 +94,23 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) 
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     # Of other kernels, images are about as large.
     images = sum(release not in staged for release in [target["release"]] + [one["release"] for one in entry.checked.other_kernels])
-    if not images or not target["image"]:
+    if not images:
         return
-    size = sizes.of(entry)
-    if isinstance(size, NpuError):
-        entry.reasons.append(one_line(size.message))
+    what = "the image" if images == 1 else "%d images" % images
+    if target.get("package"):
+        # None where nothing of it had to be looked into: then all of it is there.
+        needed, what = (entry.checked.package_space or 0) * images, "the package"
+    elif target["image"]:
+        size = sizes.of(entry)
+        if isinstance(size, NpuError):
+            entry.reasons.append(one_line(size.message))
+            return
+        needed = staging.space_needed(size * images)
+    else:
         return
     disk = entry.facts.get("disk") or {}
-    needed, free = staging.space_needed(size * images), disk.get("free_bytes")
+    free = disk.get("free_bytes")
     if free is not None and free < needed:
-        what = "the image" if images == 1 else "%d images" % images
         entry.reasons.append(
             "%s has %d MiB free, staging %s needs %d MiB" % (disk.get("path"), free // 2**20, what, -(-needed // 2**20))
         )

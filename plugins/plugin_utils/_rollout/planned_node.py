@@ -30,7 +30,7 @@ class PlannedNode:
         self.blockers: list[dict[str, Any]] = []  # Blocker.result() dicts: pods that do not go now
         self.blocker_text: str | None = None
         self.notes: list[str] = []
-        self.target: dict[str, Any] | None = None  # {version, release, digest, image, firmware}
+        self.target: dict[str, Any] | None = None  # {version, release, digest, image, package, firmware}
         self.brings: Brings | None = None  # the firmware of its image, if the chips are to have that
         self.running_firmware: str | None = None  # what they have now, if that is known
         self.requested = False

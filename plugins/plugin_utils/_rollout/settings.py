@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Po
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
 
 REASONS = (maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON)
 
@@ -64,3 +65,4 @@ class Lookups:
     own_pod: str | None = None
     white_list: Callable[[str], str | None] | None = None
     firmware: Callable[[str, str, dict[str, Any], str | None], Brings | None] | None = None
+    package: driver_package.Look = driver_package.look

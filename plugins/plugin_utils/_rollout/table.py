@@ -75,4 +75,4 @@ def _wanted(entry: PlannedNode) -> str | None:
     """The version it is to get, as far as that is known."""
     if entry.target:
         return entry.target["version"]
-    return entry.checked.config["driver_version"] if entry.verdict == BLOCKED and entry.checked.wants_image else None
+    return entry.checked.config["driver_version"] if entry.verdict == BLOCKED and entry.checked.wants_driver else None

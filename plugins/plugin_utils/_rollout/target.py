@@ -39,6 +39,8 @@ def configure(entry: PlannedNode) -> None:
         "digest": checked.digest,
         "image": checked.image,
     }
+    if checked.package:
+        entry.target["package"] = checked.package
     if entry.brings is not None:
         # Also where the chips have it: nodes that get the same are of one kind.
         entry.target["firmware"] = entry.brings["version"]

@@ -19,6 +19,10 @@ NAMES = (
     "driver_image",
     "driver_image_path",
     "driver_kernels",
+    "driver_package",
+    "driver_package_sha256",
+    "driver_package_username",
+    "driver_package_password",
     "driver_profile",
     "driver_digest",
     "driver_signature_policy",
@@ -51,6 +55,7 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     # Preflight says what is wrong with it; no other module reads it.
     spec["device_plugin_share_count"] = {"type": "raw"}
     spec["registry_password"]["no_log"] = True
+    spec["driver_package_password"]["no_log"] = True
     # Of the controller, where ~ is somebody's home.
     spec["registry_ca_file"] = {"type": "path"}
     return spec

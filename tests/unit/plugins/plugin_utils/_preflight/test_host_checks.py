@@ -14,8 +14,8 @@ from support.fleet.preflight import facts, host, only
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("package", "npu_driver_source: package is not supported yet; use image or preinstalled"),
-        ("Image", "npu_driver_source is 'Image'; it must be one of image, preinstalled, package"),
+        ("run", "npu_driver_source is 'run'; it must be one of image, package, preinstalled"),
+        ("Image", "npu_driver_source is 'Image'; it must be one of image, package, preinstalled"),
     ],
 )
 def test_source(source, reason):

@@ -209,7 +209,7 @@ def test_hosts_with_another_digest_are_asked_for_by_themselves():
     verdicts = []
     for digest in (None, "sha256:" + "1" * 64):
         verdict = CheckedHost({"name": "a", "config": {"driver_image": "r.example/d:t", "driver_digest": digest}})
-        verdict.wants_image = True
+        verdict.wants_driver = True
         verdicts.append(verdict)
     answers = driver_image.Answers(
         lambda reference, config, machine: asked.append(config["driver_digest"]) or config["driver_digest"]
@@ -260,7 +260,7 @@ def test_each_architecture_is_asked_for_by_itself(registry, index):
     verdicts = []
     for machine in ("x86_64", "aarch64"):
         verdict = CheckedHost({"name": machine, "facts": {"machine": machine}, "config": {"driver_image": "r.example/d:t"}})
-        verdict.wants_image = True
+        verdict.wants_driver = True
         verdicts.append(verdict)
     answers = driver_image.Answers(
         lambda _reference, _config, machine: resolve(registry, machine=machine, driver_signature_policy="off")

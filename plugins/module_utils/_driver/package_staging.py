@@ -1,0 +1,121 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stage a driver from Huawei's package (.run): the same release as from an image, with the package's SHA-256 as its digest.
+
+The package is read, never run. The controller has put the file onto the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, package_name, releases, run_package
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import ReleaseStager, full
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+# Packages unpack to about three times their size. The exact limit is what is free when the content is written.
+_SPACE_FACTOR = 6
+_SPACE_MARGIN = 64 * 1024 * 1024
+# Seconds without a write after which nobody sends a package any more.
+_ABANDONED = 3600
+
+
+class PackageStager(ReleaseStager):
+    """One driver package for one host.
+
+    ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None if it is
+    not there yet. Other arguments: as of ReleaseStager.
+    """
+
+    def __init__(self, package, sha256, file=None, **more):
+        super().__init__(package, package_name.digest(sha256), **more)
+        self.file = file
+
+    def check(self):
+        """Raise NpuError for all problems that can be detected before the file is unpacked. Sets ``size``: its bytes."""
+        for why in host_mounts.unfit_for_driver(self.layout.root):
+            raise NpuError(why)
+        family = pci.family_of(pci.chip_functions())
+        if family is not None:
+            package_name.check_chip(self.origin, family.key)
+        if self.file is None:
+            return
+        self.size = os.path.getsize(self.file)
+        free, needed = self._free(), self.size * _SPACE_FACTOR + _SPACE_MARGIN
+        if free < needed:
+            raise self._no_space(free, needed)
+
+    def _stage(self):
+        remove_leftovers(self.file)
+        self._check_digest()
+        work = self.layout.new_directory()
+        try:
+            return self._from(work)
+        except OSError as exc:
+            if exc.errno in releases.NO_SPACE:
+                raise full(self.layout.root) from None
+            raise
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _check_digest(self):
+        found = "sha256:" + releases.file_digest(self.file)
+        if found != self.digest:
+            raise NpuError(
+                "%s arrived on this host with %s instead of %s: it is damaged. Run again" % (self.origin, found, self.digest)
+            )
+
+    def _from(self, work):
+        extracted, tree = os.path.join(work, "package"), os.path.join(work, "driver")
+        # The tree is copied once more, with the owners and modes of a release.
+        limit = max(self._free() - _SPACE_MARGIN, 0) // 2
+        unpacked = makeself.Package(self.file, self.origin).extract(extracted, limit)
+        if self._free() < unpacked:
+            raise self._no_space(self._free(), unpacked)
+        try:
+            run_package.assemble(extracted, tree, self.kernel, move=True)
+        except NpuError as exc:
+            if "kernels" in exc.details:
+                raise package_name.no_modules(self.origin, self.kernel, exc.details["kernels"]) from None
+            raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
+        try:
+            found = driver_tree.inspect(tree, tree, self.kernel, self.machine, None, kernel_modules.signature_demand())
+        except NpuError as exc:
+            raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
+        if self.version and found.version != self.version:
+            raise package_name.another_version(self.origin, found.version, self.version)
+        return self._commit(tree, tree, found, {"package": self.origin})
+
+    def _free(self):
+        place = os.statvfs(host_mounts.nearest(os.path.realpath(self.layout.root)))
+        return place.f_bavail * place.f_frsize
+
+    def _no_space(self, free, needed):
+        return NpuError(
+            "Not enough space in %s: %d MiB are free, but %s, unpacked and copied, needs %d MiB. Free some space, or set "
+            "npu_driver_root to another file system" % (self.layout.root, free // 2**20, self.origin, -(-needed // 2**20)),
+            free_bytes=free,
+            needed_bytes=needed,
+        )
+
+
+def remove_leftovers(file):
+    """Remove what runs that were killed while they sent a package have left beside the directory of ``file``.
+
+    A transfer that goes on writes all the time.
+    """
+    directory, name = os.path.split(file)
+    above = os.path.dirname(directory)
+    for other in os.listdir(above):
+        path = os.path.join(above, other, name)
+        with contextlib.suppress(OSError):
+            if path != file and other.startswith("ansible-tmp-") and os.lstat(path).st_mtime < time.time() - _ABANDONED:
+                os.unlink(path)
+                os.rmdir(os.path.dirname(path))

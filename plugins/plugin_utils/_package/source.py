@@ -1,0 +1,90 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a driver package comes from: a web server, a path on the controller, or an artifact in a registry."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import digest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+
+WEB, FILE, REGISTRY = "web", "file", "registry"
+_OCI = "oci://"
+_EXAMPLES = (
+    "the URL of a .run file (https://...), its absolute path on the controller, or oci:// and the reference of an artifact in a registry"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PackageSource:
+    """``place``: URL, path or reference, with what is secret in a URL; ``name``: the same for people and for records, without that.
+
+    ``digest``: ``sha256:`` and the checksum that the file must have.
+    """
+
+    kind: str
+    place: str
+    name: str
+    digest: str
+    username: str | None = None
+    password: str | None = dataclasses.field(default=None, repr=False)
+    plain_http: bool = False
+    ca_file: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> PackageSource:
+        """From ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` options. Raises NpuError."""
+        text = str(options.get("package") or "").strip()
+        if not text:
+            raise NpuError("npu_driver_package is not set: with npu_driver_source: package, it must be %s" % _EXAMPLES)
+        wanted = digest(str(options.get("package_sha256") or ""))
+        ca_file = options.get("registry_ca_file") or None
+        if text.startswith(_OCI):
+            reference = mirrored(str(parse_reference(text[len(_OCI) :])), options.get("registry_mirror"))
+            return cls(
+                REGISTRY,
+                reference,
+                _OCI + reference,
+                wanted,
+                options.get("registry_username") or None,
+                options.get("registry_password") or None,
+                bool(options.get("registry_plain_http")),
+                ca_file,
+            )
+        if "://" in text:
+            name = _check_url(text)
+            username, password = options.get("package_username") or None, options.get("package_password") or None
+            return cls(WEB, text, name, wanted, username, password, text.startswith("http://"), ca_file)
+        path = os.path.expanduser(text)
+        if not os.path.isabs(path):
+            raise NpuError("npu_driver_package is %r; it must be %s" % (printable(text), _EXAMPLES))
+        return cls(FILE, path, path, wanted)
+
+
+def _check_url(text: str) -> str:
+    """The URL without query and fragment. Raises NpuError, without what may be secret in the URL."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise NpuError("npu_driver_package is not a valid URL; it must be %s" % _EXAMPLES) from None
+    if parts.username is not None or parts.password is not None:
+        raise NpuError(
+            "npu_driver_package has a user name or password in the URL, where logs and records would show it. Set "
+            "npu_driver_package_username and npu_driver_package_password instead"
+        )
+    if not usable:
+        raise NpuError(
+            "npu_driver_package begins with %s://; it must be %s" % (printable(parts.scheme, 40) or "nothing and", _EXAMPLES)
+        )
+    if not text.isprintable() or " " in text:
+        raise NpuError("npu_driver_package has a space or a control character in its URL: encode it")
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
