@@ -30,7 +30,7 @@ options:
     description:
       - Where the driver comes from. With V(preinstalled) the driver is searched for in O(driver_root), C(/var/lib/Ascend) and
         C(/usr/local/Ascend), and where C(/etc/ascend_install.info) says that a package installed it.
-      - V(package) is not supported yet. It is treated like V(image).
+      - V(image) and V(package) are drivers that M(npuops.ascend.npu_driver_stage) staged.
     type: str
     choices: [image, package, preinstalled]
     default: image

@@ -100,7 +100,7 @@ FAILURES = [
     ({"kernel": "9.9.9"}, "has no kernel modules for 9.9.9; it has modules for " + KERNEL),
     ({"package": "file:///x.run"}, "begins with file://"),
     ({"package": None}, "npu_driver_package is not set"),
-    ({"source": "image", "image": None}, "source is image, but image is not set"),
+    ({"source": "image", "image": None}, "any of the following are missing: image"),
 ]
 
 

@@ -1,0 +1,129 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host with a driver from a package, for molecule/package: what install has made of it, bad input, and interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import uuid
+
+import pytest
+import yaml
+
+from support.host import driver_packages
+from support.host.file_server import FileServer
+from support.lab.packages import settings
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
+
+# Its /usr is read-only.
+NODE, CHIP = "npu-c", "310p"
+ROOT = "/var/lib/npuops-package-test"
+FIND_PACKAGES = "find /root/.ansible /var/lib/npuops* -name '*.run' 2>/dev/null; true"
+
+
+def manifest(lab, root="/var/lib/Ascend/driver/.."):
+    return json.loads(lab.ssh(NODE, f"cat {root}/manifest.json").stdout)
+
+
+@pytest.fixture
+def install(lab, tmp_path):
+    """Run install with these variables of the host: (exit status, all that was printed)."""
+
+    def run(*arguments, **variables):
+        path = tmp_path / "zz-package.yml"
+        path.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {NODE: variables}}}), encoding="utf-8")
+        done = lab.playbook("install", f"--limit={NODE}", "-i", str(path), *arguments, check=False)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    return run
+
+
+def test_the_driver_is_from_the_package(lab):
+    wanted = settings(lab, CHIP, lab.variable("npu_driver_version"))
+    found = manifest(lab)
+    assert found["digest"] == "sha256:" + wanted["npu_driver_package_sha256"] and found["package"] == wanted["npu_driver_package"]
+    assert lab.node(NODE)["metadata"]["labels"]["npuops.ascend/driver-version"] == wanted["npu_driver_version"]
+    assert lab.ssh(NODE, FIND_PACKAGES).stdout == "" and lab.ssh(NODE, "ls -A /var/lib/Ascend/releases").stdout.count(".new-") == 0
+
+
+def test_a_second_run_does_not_need_the_package(lab, install):
+    wanted = settings(lab, CHIP, lab.variable("npu_driver_version"))
+    status, printed = install(**dict(wanted, npu_driver_package="https://127.0.0.1:1/nobody.run"))
+    assert status == 0 and "changed=0" in printed, printed[-3000:]
+
+
+@pytest.mark.parametrize("fault", ["wrong checksum", "truncated", "another chip"])
+def test_bad_packages_change_nothing(lab, install, fault):
+    """The host is as if its driver had gone: what preflight says comes before any change."""
+    wanted = settings(lab, CHIP, "25.5.1")
+    content = open(wanted["npu_driver_package"], "rb").read()
+    before = lab.ssh(NODE, "readlink /var/lib/Ascend/driver; ls -A /var/lib/Ascend/releases").stdout
+    name = os.path.basename(wanted["npu_driver_package"])
+    if fault == "another chip":
+        name = name.replace(CHIP, "910b")
+    with FileServer({"/" + name: content}) as server:
+        wanted["npu_driver_package"] = server.url("/" + name)
+        if fault == "wrong checksum":
+            wanted["npu_driver_package_sha256"] = "0" * 64
+        elif fault == "truncated":
+            server.cut = [1000] + [0] * 20
+        status, printed = install(**wanted)
+    told = {
+        "wrong checksum": "it is another file, or npu_driver_package_sha256 is wrong. The download was removed",
+        "truncated": "ended early, also when repeated",
+        "another chip": "is for 910b chips, not for 310p",
+    }
+    assert status != 0 and "Nothing was changed" in printed and told[fault] in printed, printed[-3000:]
+    assert lab.ssh(NODE, "readlink /var/lib/Ascend/driver; ls -A /var/lib/Ascend/releases").stdout == before
+
+
+@pytest.fixture
+def stage(lab, tmp_path):
+    """A process that stages a large package below ROOT on the host; and its release."""
+    package = driver_packages.makeself(tmp_path, kernel=os.uname().release, bulk=200 * 2**20, options=["--nocomp"])
+    options = {
+        "source": "package",
+        "package": str(package),
+        "package_sha256": driver_packages.sha256(package),
+        "version": "25.5.0",
+        "root": ROOT,
+    }
+    playbook = tmp_path / f"stage-{uuid.uuid4().hex}.yml"
+    playbook.write_text(yaml.safe_dump([{"hosts": NODE, "gather_facts": False, "tasks": [{"npuops.ascend.npu_driver_stage": options}]}]))
+    lab.ssh(NODE, f"rm -rf {ROOT}")
+
+    def start():
+        command = [str(CHECKOUT / ".venv/bin/ansible-playbook"), "-i", str(lab.inventory), str(playbook)]
+        environ = {**os.environ, "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg")}
+        return subprocess.Popen(command, env=environ, cwd=CHECKOUT, start_new_session=True, stdout=subprocess.DEVNULL)
+
+    yield start
+    lab.ssh(NODE, f"rm -rf {ROOT}; find /root/.ansible/tmp -name '*.run' -delete")
+
+
+@pytest.mark.parametrize(
+    ("moment", "there"),
+    [
+        ("while the package is sent", "ls /root/.ansible/tmp/*/npuops-package-*.run 2>/dev/null"),
+        ("while it unpacks", f"find {ROOT}/releases/.new-* -name bulk 2>/dev/null"),
+    ],
+)
+def test_interruptions(lab, stage, moment, there):
+    """Controller and module are killed; the next run needs no help and leaves one complete release."""
+    process = stage()
+    try:
+        lab.wait_for(lambda: lab.ssh(NODE, there + "; true").stdout.strip(), PATIENCE, moment)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    # The module outlives the connection for a moment; a host that fails at this moment ends it as well.
+    lab.ssh(NODE, "for pid in $(grep -l npu_driver_stage /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3); do kill -9 $pid 2>/dev/null; done; true")
+    assert lab.ssh(NODE, f"ls {ROOT}/releases/*/manifest.json 2>/dev/null; true").stdout == ""
+    assert stage().wait(PATIENCE) == 0
+    (release,) = lab.ssh(NODE, f"ls -A {ROOT}/releases | grep -v '^.lock$'").stdout.split()
+    assert release.startswith("25.5.0-") and manifest(lab, f"{ROOT}/releases/{release}")["version"] == "25.5.0"
