@@ -101,7 +101,7 @@ def _check_crio(verdict: CheckedHost, version: str) -> None:
     minimum = fleet_support.table()["crio"]["minimum"]
     if _older(fleet_support.numbers(version), minimum):
         verdict.reasons.append("CRI-O is %s; at least %s is needed, which takes CDI devices from the kubelet" % (version, minimum))
-    if verdict.wants_image:
+    if verdict.config["driver_source"] == "image":
         verdict.reasons.append(
             "the node runs CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the host and set"
             " npu_driver_source: preinstalled"
