@@ -23,6 +23,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import
 
 # Layers at once. More do not make a registry faster, and each may need its size on the controller's disk.
 _AT_ONCE = 4
+# Bytes of the manifests of all images. A real one has some KiB.
+_MAX_MANIFESTS = 256 * 2**20
 
 PRESENT, MISSING, DIFFERENT, KEPT = "present", "missing", "different", "kept"
 
@@ -87,8 +89,7 @@ class Copy:
     def plan(self) -> None:
         """Look at the source and the destination. Raises NpuError."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            # Two names of one image have the same signatures.
-            images = list({str(image.reference): image for image in self._source.images()}.values())
+            images = _read(self._source)
             _check_names(self._destination, images)
             self.steps = list(pool.map(self._step, images))
         # What several images share is added once.
@@ -134,6 +135,22 @@ class Copy:
         finally:
             # The first failure ends it; what is under way still ends within its limit.
             pool.shutdown(cancel_futures=True)
+
+
+def _read(source: Source) -> list[Image]:
+    """Its images, with all their manifests in memory. Raises NpuError."""
+    # Two names of one image have the same signatures.
+    found: dict[str, Image] = {}
+    left = _MAX_MANIFESTS
+    for image in source.images():
+        found[str(image.reference)] = image
+        left -= sum(len(manifest.content) for manifest in image.manifests)
+        if left < 0:
+            raise NpuError(
+                f"The images have manifests of more than {_MAX_MANIFESTS >> 20} MiB together. Copy them in"
+                " several runs"
+            )
+    return list(found.values())
 
 
 def _check_names(destination: Destination, images: Iterable[Image]) -> None:

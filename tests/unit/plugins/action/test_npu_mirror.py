@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.action.npu_mirror import ActionMo
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 
 from support.host import registry_server, stored_images
@@ -396,6 +397,15 @@ def test_manifests_without_end(outside, bundle):
     outside.put_manifest("x", "1", {"schemaVersion": 2, "manifests": entries}, manifests.OCI_INDEX)
     with pytest.raises(NpuError, match="x:1 has manifests of more than 16 MiB"):
         run(images=[outside.address + "/x:1"], to=bundle, registries=access(outside))
+
+
+def test_more_manifests_than_memory(save, load, inside, monkeypatch):
+    """A medium may have any number of images, each with manifests that are not too large."""
+    save()
+    monkeypatch.setattr(copying, "_MAX_MANIFESTS", 2000)
+    with pytest.raises(NpuError, match="manifests of more than .* together"):
+        load()
+    assert not writes(inside)
 
 
 def test_signatures_that_are_an_index(save, load, outside, inside, images):
