@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import declar
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
@@ -74,7 +75,7 @@ class ActionModule(HostsAction):
         if settings.park:
             # What is parked needs no eviction, and no room elsewhere.
             declared, policy = declared_kinds.parse(given["workload_kinds"]), settings.policy
-            resources = _resources(params["hosts"])
+            resources = fleet_offers.resources(host.get("facts") or Facts() for host in params["hosts"])
             found = workload_search.find(cluster, resources, params["namespace"], policy.jobs, declared, policy.dra_drivers)
             missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
@@ -99,12 +100,6 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
         own_pod=drain_pod.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
-
-
-def _resources(hosts: list[AskedHost]) -> list[str]:
-    """The names of the resources that the hosts' chips are."""
-    families = [(host.get("facts") or Facts()).get("family") or {} for host in hosts]
-    return sorted({family["resource"] for family in families if family.get("resource")})
 
 
 def _registries(hosts: list[AskedHost]) -> list[str]:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
@@ -19,3 +21,8 @@ def of(facts: Facts) -> dict[str, int]:
     if not resource:
         return {}
     return chips_vnpu.offered(resource, facts.get("chip_count") or 0, fleet_vnpus.recorded_vnpus(facts))
+
+
+def resources(hosts: Iterable[Facts]) -> list[str]:
+    """The names of all that nodes with these facts are to offer, sorted."""
+    return sorted({resource for facts in hosts for resource in of(facts)})

@@ -146,10 +146,7 @@ def _read(source: Source) -> list[Image]:
         found[str(image.reference)] = image
         left -= sum(len(manifest.content) for manifest in image.manifests)
         if left < 0:
-            raise NpuError(
-                f"The images have manifests of more than {_MAX_MANIFESTS >> 20} MiB together. Copy them in"
-                " several runs"
-            )
+            raise NpuError(f"The images have manifests of more than {_MAX_MANIFESTS >> 20} MiB together. Copy them in several runs")
     return list(found.values())
 
 

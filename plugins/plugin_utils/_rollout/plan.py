@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     AWAITING,
     BLOCKED,
@@ -107,7 +108,7 @@ class RolloutPlan:
         verdicts = (IN_FLIGHT,) if self.held else (IN_FLIGHT, READY)
         begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.settings.park else []
         begin += self.deferred if self.settings.park and self.settings.auto and not self.held else []
-        return sorted({entry.checked.family["resource"] for entry in begin if entry.checked.family.get("resource")})
+        return fleet_offers.resources(entry.facts for entry in begin)
 
     @property
     def summary(self) -> str:

@@ -19,7 +19,7 @@ from support.fleet.hosts import host
 from support.host.registry_server import Registry
 from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
 from support.kube.stub import node
-from support.kube.workload_stub import NPU, WorkloadApi, made
+from support.kube.workload_stub import NPU, WorkloadApi, made, template
 
 NODES = "/api/v1/nodes"
 REPOSITORY = "mlops/ascend-driver"
@@ -195,6 +195,14 @@ def test_what_will_be_parked_is_in_nobodys_way(parking, registry):
     entry = result["hosts"]["a"]
     assert entry["evictions"]["npu"] == 0 and not any("fit on no other node" in note for note in entry["notes"])
     assert parking.dry_runs == [] and writes(parking) == []
+
+
+def test_what_has_virtual_npus_is_parked_as_well(parking, registry):
+    hosts = [host("a", vnpus=[{"chip": 0, "id": 100, "template": "vir10_3c_32g"}]), host("b")]
+    parking.add(made("Deployment", "v", replicas=1, pods=template(resource=NPU + "-10c.3cpu.32g")))
+    result = run(parking, registry, hosts, workloads="park")
+    assert result["park"] == [NPU, NPU + "-10c.3cpu.32g"]
+    assert "Deployment train/v" in result["cluster_notes"][0] and "StatefulSet train/x" in result["cluster_notes"][0]
 
 
 @pytest.mark.parametrize("workloads", ["leave", ""])

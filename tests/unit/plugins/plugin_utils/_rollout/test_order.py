@@ -43,6 +43,12 @@ def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():
     assert "step drain-required of run r1, last heartbeat 2026-11-21T12:00:00Z" in entry.notes
 
 
+def test_workloads_on_virtual_npus_are_parked_as_well():
+    vnpus = [{"chip": 0, "id": 100, "template": "vir04"}]
+    plan = make([host("p", device="d500", vnpus=vnpus), host("q", device="d500", loaded=NEW_RELEASE)], workloads="park")
+    assert plan.park == ["huawei.com/Ascend310P", "huawei.com/Ascend310P-4c"]
+
+
 def test_canaries_only():
     """The first of each pool, and in a pool where the driver has shown that it works none; the others are due, but later."""
     hosts = [host("a"), host("b"), host("p", device="d500"), host("q", device="d500", loaded=NEW_RELEASE)]
