@@ -220,8 +220,8 @@ class Workload:
         if had + 1 < most:
             return ""
         return (
-            "Volcano would mark it as failed when it is resumed, because it was restarted %d times and its spec.maxRetry is %d;"
-            " wait until it has ended, or have its pods evicted" % (had, most)
+            "Volcano would mark it as failed when it is resumed, because it has been restarted %d times and its spec.maxRetry is"
+            " %d; wait until it has ended, or have its pods evicted" % (had, most)
         )
 
     @property
