@@ -156,7 +156,7 @@ def _check_names(destination: Destination, images: Iterable[Image]) -> None:
     for image in images:
         # In a registry, a tag stands for one image, whatever digest is named with it.
         name = destination.name(image)
-        name = name.partition("@")[0] if image.reference.tag else name
+        name = name.rpartition("@")[0] if image.reference.tag and image.reference.digest else name
         other = found.setdefault(name, image)
         if other.digest != image.digest:
             raise NpuError(

@@ -420,6 +420,10 @@ def test_signatures_that_are_an_index(save, load, outside, inside, images):
     assert "different" in [one["state"] for one in load()["images"]]
 
 
+def test_a_bundle_whose_path_has_an_at_sign(save, tmp_path):
+    assert save(to=str(tmp_path / "usb@site"))["changed"]
+
+
 def test_a_name_with_a_digest_and_without(outside, inside, images):
     """Each run would move the tag there and back."""
     name, old = outside.address + "/mlops/driver:25.5.0-910b", images[outside.address + "/mlops/driver:25.5.0-910b"]
