@@ -10,12 +10,12 @@ module: npu_driver_stage
 short_description: Stage an Ascend driver on an NPU host, from an image or a package
 version_added: 0.1.0
 description:
-  - Extracts the driver from a container image, or from one of Huawei's packages (C(.run)), into a release below C(<root>/releases). A
-    release is either complete or absent.
+  - Extracts the driver from a container image, or from one of Huawei's packages (C(.run)), into a release below C(<root>/releases).
+    A release is either complete or absent.
   - Pulls the image by digest with the host's own containerd, into a separate namespace, verifies and copies the driver, and removes
     the image from containerd.
-  - A package is never run, only read. The controller downloads it, verifies its checksum, and sends it to hosts that lack the release.
-    The host verifies the checksum again. If anything fails, nothing of it stays on the host.
+  - A package is never run, only read. The controller downloads it, verifies its checksum, and sends it to hosts that lack the
+    release. The host verifies the checksum again. If anything fails, nothing of it stays on the host.
   - Fails if the image or package is for another kernel, version or machine, if it has no driver tree, if its kernel modules are
     unsigned on a host that requires signatures, or if O(root) is mounted C(noexec) or has too little free space.
   - Changes no links. The loaded driver stays loaded, and the next boot loads the same driver. Use M(npuops.ascend.npu_driver)
@@ -52,8 +52,8 @@ options:
     type: str
   package:
     description:
-      - The driver package (C(.run) file), as the URL of a web server (C(https://) or C(http://)), as an absolute path on the controller,
-        or as an artifact in a registry (C(oci://registry.example.com/mlops/ascend-packages:25.5.0)) with exactly one file.
+      - The driver package (C(.run) file), as the URL of a web server (C(https://) or C(http://)), as an absolute path on the
+        controller, or as an artifact with exactly one file in a registry (C(oci://registry.example.com/mlops/ascend-packages:25.5.0)).
       - User name and password do not belong into the URL. What follows a C(?) in it is not shown and not recorded.
     type: str
   package_sha256:
@@ -74,8 +74,8 @@ options:
     type: path
   release:
     description:
-      - Name of a release on the host, instead of O(image) or O(package). If it must be staged again, it is staged from the image that
-        it was extracted from. If that was a package, the module fails and says which one.
+      - Name of a release on the host, instead of O(image) or O(package). If it must be staged again, it is staged from the image
+        that it was extracted from. If that was a package, the module fails and says which one.
     type: str
   verify:
     description:

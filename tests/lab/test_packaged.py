@@ -94,7 +94,9 @@ def stage(lab, tmp_path):
         "root": ROOT,
     }
     playbook = tmp_path / f"stage-{uuid.uuid4().hex}.yml"
-    playbook.write_text(yaml.safe_dump([{"hosts": NODE, "gather_facts": False, "tasks": [{"npuops.ascend.npu_driver_stage": options}]}]))
+    playbook.write_text(
+        yaml.safe_dump([{"hosts": NODE, "gather_facts": False, "tasks": [{"npuops.ascend.npu_driver_stage": options}]}])
+    )
     lab.ssh(NODE, f"rm -rf {ROOT}")
 
     def start():
@@ -122,7 +124,10 @@ def test_interruptions(lab, stage, moment, there):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     # The module outlives the connection for a moment; a host that fails at this moment ends it as well.
-    lab.ssh(NODE, "for pid in $(grep -l npu_driver_stage /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3); do kill -9 $pid 2>/dev/null; done; true")
+    lab.ssh(
+        NODE,
+        "grep -l npu_driver_stage /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | xargs -r kill -9 2>/dev/null; true",
+    )
     assert lab.ssh(NODE, f"ls {ROOT}/releases/*/manifest.json 2>/dev/null; true").stdout == ""
     assert stage().wait(PATIENCE) == 0
     (release,) = lab.ssh(NODE, f"ls -A {ROOT}/releases | grep -v '^.lock$'").stdout.split()

@@ -66,9 +66,9 @@ class Activation:
     """Activates ``release`` (or the preinstalled driver) below ``root``, with everything that it needs on the host.
 
     source: ``preinstalled``, or anything else for a staged release; release: name below releases, None for preinstalled; files:
-    list of {path, content, mode} (boot scripts and units); chip: name of the chip in image tags; components: names of LOG_DIRECTORIES; timeout: seconds to wait
-    for the device nodes; accept_absent: whether to accept a release that does not exist or has no name yet (check mode: it was not
-    staged). fs: the host's / (empty: this machine's).
+    list of {path, content, mode} (boot scripts and units); chip: name of the chip in image tags; components: names of
+    LOG_DIRECTORIES; timeout: seconds to wait for the device nodes; accept_absent: whether to accept a release that
+    does not exist or has no name yet (check mode: it was not staged). fs: the host's / (empty: this machine's).
 
     ``plan()`` returns what would change, ``apply()`` does it.
     """

@@ -65,8 +65,7 @@ class Package:
                 raise self._unreadable("its script has fewer lines than it says")
             if self._offset + self._length > self.size:
                 raise NpuError(
-                    "%s is truncated: it has %d bytes instead of at least %d"
-                    % (self.name, self.size, self._offset + self._length)
+                    "%s is truncated: it has %d bytes instead of at least %d" % (self.name, self.size, self._offset + self._length)
                 )
             stream.seek(self._offset)
             self._unpacked = self._find_compression(stream.read(512))
@@ -141,9 +140,7 @@ class Package:
 
     def _inside(self, member):
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise NpuError(
-                "%s in %s is neither a file, a directory nor a link" % (printable(member.name), self.name)
-            )
+            raise NpuError("%s in %s is neither a file, a directory nor a link" % (printable(member.name), self.name))
         path = self._normal(member.name)
         if path.count("/") > image_files.MAX_DEPTH:
             raise NpuError("%s has directories more than %d levels deep" % (self.name, image_files.MAX_DEPTH))
@@ -177,8 +174,8 @@ class Package:
 
     def _unreadable(self, why):
         return NpuError(
-            "%s cannot be read without running it: %s. Check that it is the driver package (.run); if it is, build a driver image of it "
-            "with npuops.ascend.build_driver_image" % (self.name, why)
+            "%s cannot be read without running it: %s. Check that it is the driver package (.run); if it is, build a driver image "
+            "of it with npuops.ascend.build_driver_image" % (self.name, why)
         )
 
     @contextlib.contextmanager

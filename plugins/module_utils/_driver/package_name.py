@@ -41,9 +41,7 @@ def check_chip(package, key):
     """Raise NpuError if the name of the driver package says that it is for other chips than those of the family ``key``."""
     chip = other_chip(package.rpartition("/")[2], key)
     if chip is not None:
-        raise NpuError(
-            "%s is for %s chips, not for %s. Set npu_driver_package to the package for %s" % (package, chip, key, key)
-        )
+        raise NpuError("%s is for %s chips, not for %s. Set npu_driver_package to the package for %s" % (package, chip, key, key))
 
 
 def digest(sha256):
@@ -62,16 +60,14 @@ def file_on_host(digest):
 
 def another_version(package, found, wanted):
     """The NpuError for a ``package`` of another driver version than ``wanted``."""
-    return NpuError(
-        "%s has driver %s instead of %s: npu_driver_package or npu_driver_version is wrong" % (package, found, wanted)
-    )
+    return NpuError("%s has driver %s instead of %s: npu_driver_package or npu_driver_version is wrong" % (package, found, wanted))
 
 
 def no_modules(package, kernel, kernels):
     """The NpuError for a ``package`` without modules for ``kernel``; ``kernels``: those that it has modules for."""
     return NpuError(
-        "%s has no kernel modules for %s; it has %s. Add them with the package's option --repack on a host with that kernel, or build a "
-        "driver image with modules for it (npuops.ascend.build_driver_image)"
+        "%s has no kernel modules for %s; it has %s. Add them with the package's option --repack on a host with that kernel, or "
+        "build a driver image with modules for it (npuops.ascend.build_driver_image)"
         % (package, kernel, "modules for " + ", ".join(sorted(kernels)) if kernels else "none at all"),
         kernel=kernel,
         kernels=sorted(kernels),

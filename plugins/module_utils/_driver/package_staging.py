@@ -30,8 +30,8 @@ _ABANDONED = 3600
 class PackageStager(ReleaseStager):
     """One driver package for one host.
 
-    ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None if it is
-    not there yet. Other arguments: as of ReleaseStager.
+    ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None if
+    it is not there yet. Other arguments: as of ReleaseStager.
     """
 
     def __init__(self, package, sha256, file=None, **more):

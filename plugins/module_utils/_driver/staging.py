@@ -35,9 +35,9 @@ _CONTAINERD_ROOTS = tuple(one.storage for one in host_distributions.DISTRIBUTION
 class ReleaseStager:
     """What staging from an image and from a package have in common.
 
-    ``origin``: name of the image or package, for messages; ``digest``: its digest; ``version``: required version in version.info, None
-    for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``timeout``: seconds, for
-    another run; ``verify``: whether to compare the content of an already staged release with its checksums.
+    ``origin``: name of the image or package, for messages; ``digest``: its digest; ``version``: required version in version.info,
+    None for any; ``root``: directory that contains releases; ``kernel``: ``uname -r``, None for the running one; ``timeout``:
+    seconds, for another run; ``verify``: whether to compare the content of an already staged release with its checksums.
     """
 
     def __init__(self, origin, digest, version=None, root="/var/lib/Ascend", kernel=None, timeout=1800, verify=False):
@@ -104,8 +104,8 @@ class ReleaseStager:
     def _commit(self, top, tree, found, source, package=None):
         """Copy ``tree`` (``found`` is what ``driver_tree.inspect`` says of it) into a new release and commit it; returns its name.
 
-        ``source``: what the manifest says of where the driver is from, as a dict; ``package``: the ``Firmware`` in ``top``, if it has
-        one.
+        ``source``: what the manifest says of where the driver is from, as a dict; ``package``: the ``Firmware`` in ``top``, if it
+        has one.
         """
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
@@ -147,9 +147,9 @@ def full(root):
 class Stager(ReleaseStager):
     """One driver image for one host.
 
-    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``path``: path of the tree inside the image, None to
-    search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the kubelet's containerd; ``timeout``:
-    seconds, also for the pull. Other arguments: as of ReleaseStager.
+    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``path``: path of the tree inside the image,
+    None to search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the kubelet's containerd;
+    ``timeout``: seconds, also for the pull. Other arguments: as of ReleaseStager.
     """
 
     def __init__(

@@ -21,9 +21,7 @@ class Artifact:
     def __init__(self, source: PackageSource) -> None:
         self._source = source
         self._reference = parse_reference(source.place)
-        self._client = RegistryClient(
-            self._reference.registry, source.username, source.password, source.plain_http, source.ca_file
-        )
+        self._client = RegistryClient(self._reference.registry, source.username, source.password, source.plain_http, source.ca_file)
 
     def check(self) -> int:
         """The bytes of its file. Raises NpuError unless it has exactly one, with the right checksum."""

@@ -25,7 +25,7 @@ _VERSION_INFOS = ("driver/version.info", "version.info")
 
 @dataclasses.dataclass(frozen=True)
 class PackageContents:
-    """``size``: of the package; ``unpacked``: of all of its files; ``machine``: ``uname -m``; ``kernels``: of its modules, sorted."""
+    """``size``: of the package; ``unpacked``: of all of its files; ``machine``: ``uname -m``; ``kernels``: of its modules."""
 
     size: int
     unpacked: int
@@ -82,7 +82,9 @@ def _kernel(stream: Any, path: str, name: str) -> str:
             raise NpuError("it has more than %d MiB" % (_MAX_MODULE // 2**20))
         return kernel_modules.vermagic_kernel(path)
     except NpuError as exc:
-        raise NpuError("%s has a module that cannot be read: %s" % (name, exc.message.replace(os.path.dirname(path) + "/", ""))) from None
+        raise NpuError(
+            "%s has a module that cannot be read: %s" % (name, exc.message.replace(os.path.dirname(path) + "/", ""))
+        ) from None
     finally:
         os.unlink(path)
 

@@ -44,6 +44,6 @@ def _send(action: ActionBase, path: str, there: str, source: PackageSource, seco
         raise NpuError("%s was not sent to the host within %d seconds" % (source.name, seconds)) from None
     except AnsibleError as exc:
         raise NpuError(
-            "%s could not be sent to the host: %s. It needs %d MiB in the directory for temporary files, which ansible_remote_tmp sets"
+            "%s could not be sent to the host: %s. It needs %d MiB in the directory for temporary files (ansible_remote_tmp)"
             % (source.name, one_line(exc), -(-os.path.getsize(path) // 2**20))
         ) from None

@@ -19,7 +19,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 WEB, FILE, REGISTRY = "web", "file", "registry"
 _OCI = "oci://"
 _EXAMPLES = (
-    "the URL of a .run file (https://...), its absolute path on the controller, or oci:// and the reference of an artifact in a registry"
+    "the URL of a .run file (https://...), its absolute path on the controller, or oci:// and the reference of an artifact in a"
+    " registry"
 )
 
 
@@ -41,7 +42,10 @@ class PackageSource:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PackageSource:
-        """From ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` options. Raises NpuError."""
+        """From the options ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` ones.
+
+        Raises NpuError.
+        """
         text = str(options.get("package") or "").strip()
         if not text:
             raise NpuError("npu_driver_package is not set: with npu_driver_source: package, it must be %s" % _EXAMPLES)

@@ -134,6 +134,7 @@ def _local(source: PackageSource) -> str:
         raise NpuError("The package %s cannot be read on the controller: %s" % (source.place, exc.strerror)) from None
     if found != source.digest:
         raise NpuError(
-            "%s has %s instead of %s: it is another file, or npu_driver_package_sha256 is wrong" % (source.place, found, source.digest)
+            "%s has %s instead of %s: it is another file, or npu_driver_package_sha256 is wrong"
+            % (source.place, found, source.digest)
         )
     return source.place

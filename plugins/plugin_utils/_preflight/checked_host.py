@@ -43,7 +43,7 @@ class CheckedHost:
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
-        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each; of a package, that as well.
+        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each; package as well.
         self.other_kernels: list[dict[str, str]] = []
         # The virtual NPUs that it is to have, None if they stay as they are; and whether its node leaves the service for that.
         self.vnpus: Wanted | None = None

@@ -37,8 +37,8 @@ def look(source: PackageSource, config: dict[str, Any]) -> PackageContents:
     if _must_be_signed(config):
         if source.kind != REGISTRY:
             raise NpuError(
-                "npu_driver_signature_policy is %s, and only packages in a registry (npu_driver_package: oci://...) can be signed. Push "
-                "%s to a registry and sign it with cosign, or set npu_driver_signature_policy: %s for these hosts"
+                "npu_driver_signature_policy is %s, and only packages in a registry (npu_driver_package: oci://...) can be signed. "
+                "Push %s to a registry and sign it with cosign, or set npu_driver_signature_policy: %s for these hosts"
                 % (signature.REQUIRE, source.name, signature.OFF)
             )
         signature.verify(*Artifact(source).signed(), config.get("driver_signature_keys"))
@@ -100,7 +100,10 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
     if contents.version != wanted:
         found.append(package_name.another_version(source.name, contents.version, wanted).message)
     if machine and contents.machine != machine:
-        found.append("%s is for %s, and the host is %s: set npu_driver_package for each architecture" % (source.name, contents.machine, machine))
+        found.append(
+            "%s is for %s, and the host is %s: set npu_driver_package for each architecture"
+            % (source.name, contents.machine, machine)
+        )
     elif kernel not in contents.kernels:
         found.append(package_name.no_modules(source.name, kernel, contents.kernels).message)
     try:
@@ -111,7 +114,10 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
 
 
 def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packages) -> dict[str, str] | None:
-    """What is to be staged of the package for another kernel, as other_kernels.look says it; None if that is there. Raises NpuError."""
+    """What is to be staged of the package for another kernel, as other_kernels.look says it; None if that is there.
+
+    Raises NpuError.
+    """
     config, facts = checked.config, checked.facts
     if any(_is_of(name, version, kernel) for name in _staged(facts)):
         return None

@@ -49,7 +49,9 @@ def make(
     ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem}, what is to become of
     them.
     """
-    answers = driver_image.Answers(lookups.resolve, lookups.package) if settings.reason == maintenance_record.UPGRADE_REASON else None
+    answers = (
+        driver_image.Answers(lookups.resolve, lookups.package) if settings.reason == maintenance_record.UPGRADE_REASON else None
+    )
     explicit = settings.reason == maintenance_record.UPGRADE_REASON
     checked = preflight_checks.inspect(hosts, snapshot.nodes, answers, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)

@@ -13,7 +13,7 @@ import pytest
 from support.host.file_server import FileServer
 from support.lab.observer import STATE
 from support.lab.packages import settings
-from support.lab.rollout import OTHER, TAKEOVER, last, make_driver, proof, upgrade, version_of, watch
+from support.lab.rollout import OTHER, ROOT, TAKEOVER, last, make_driver, proof, upgrade, version_of, watch
 
 NODE, CHIP = "npu-a", "910b"
 ACCOUNT = {"npu_driver_package_username": "reader", "npu_driver_package_password": "pA55word-of-this-test"}
@@ -30,6 +30,8 @@ def test_a_bad_package_returns_and_a_good_one_stays(idle, tmp_path):
     assert last(idle, NODE)["outcome"] == "rolled-back" and "drv_pcie_host" in last(idle, NODE)["failure"]
     good = settings(idle, CHIP, OTHER[old])
     path = pathlib.Path(good["npu_driver_package"])
+    # From an earlier run on the same lab: then nothing would be downloaded.
+    idle.ssh(NODE, f"rm -rf {ROOT}/releases/*-{good['npu_driver_package_sha256'][:12]}")
     with FileServer({"/" + path.name: path.read_bytes()}, login=":".join(ACCOUNT.values())) as server:
         good["npu_driver_package"] = server.url("/" + path.name)
         environment = {"XDG_CACHE_HOME": str(tmp_path)}
@@ -47,5 +49,5 @@ def test_a_bad_package_returns_and_a_good_one_stays(idle, tmp_path):
         asked = len(server.requests)
     assert version_of(idle, NODE) == OTHER[old] and STATE not in idle.node(NODE)["metadata"]["labels"]
     assert asked == 1 and ACCOUNT["npu_driver_package_password"] not in text
-    release = os.path.basename(idle.ssh(NODE, "readlink -f /var/lib/Ascend/driver/..").stdout.strip())
+    release = os.path.basename(idle.ssh(NODE, f"readlink -f {ROOT}/driver/..").stdout.strip())
     assert release.endswith(good["npu_driver_package_sha256"][:12])

@@ -13,8 +13,8 @@ import threading
 class FileServer:
     """``with FileServer({"/x.run": content}) as server: server.url("/x.run")``.
 
-    ``login``: "user:password" that it demands, None for none. ``ranges``: whether it continues downloads. ``cut``: list of numbers of
-    bytes after which it closes the connection, one for each request; ``redirects``: path -> URL; ``statuses``: path -> status.
+    ``login``: "user:password" that it demands, None for none. ``ranges``: whether it continues downloads. ``cut``: list of numbers
+    of bytes after which it closes the connection, one for each request; ``redirects``: path -> URL; ``statuses``: path -> status.
     ``pause``: called before each block of the body. ``requests``: (path, Range, Authorization) of what was asked.
     """
 

@@ -69,7 +69,7 @@ def stage(tmp_path, package, server):
 def left(tmp_path):
     """Whatever is on the host, but the lock."""
     releases = tmp_path / "Ascend" / "releases"
-    packages = [path for path in (tmp_path / ".ansible").rglob("*.run")]
+    packages = list((tmp_path / ".ansible").rglob("*.run"))
     return sorted(set(os.listdir(releases)) - {".lock"} if releases.exists() else []) + packages
 
 

@@ -39,7 +39,7 @@ def test_what_makeself_makes(tmp_path, options):
     assert size == sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("lines", [b'skip="%d"', b"offset=`head -n %d \"$0\" | wc -c`", b'skip=%d'])
+@pytest.mark.parametrize("lines", [b'skip="%d"', b'offset=`head -n %d "$0" | wc -c`', b"skip=%d"])
 def test_how_versions_of_makeself_tell_where_the_archive_begins(tmp_path, lines):
     script = driver_packages.SCRIPT.replace(b'skip="%d"', lines)
     extract(driver_packages.by_hand(tmp_path / "x.run", [("a", b"1")], script=script), tmp_path)

@@ -169,7 +169,9 @@ def test_killed_while_it_unpacks(package, tmp_path):
     )
     for moment in ("npu-smi", "drv_pcie_host.ko", "version.info"):
         text = code % (moment, "p.run", driver_packages.sha256(package), str(package), one.layout.root, KERNEL)
-        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": PATHS}) as process:
+        with subprocess.Popen(
+            [sys.executable, "-c", text], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": PATHS}
+        ) as process:
             try:
                 assert process.stdout.readline() == b"now\n"
             finally:

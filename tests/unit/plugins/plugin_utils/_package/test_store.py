@@ -105,7 +105,11 @@ def killed(server, tmp_path):
             time.sleep(0.5)
 
     server.pause = pause
-    code = "import runpy, sys; sys.argv[0] = 'x'\n" "from ansible_collections.npuops.ascend.plugins.plugin_utils._package import store, source\n" "store.Store(%r).file(source.PackageSource.of({'package': %r, 'package_sha256': %r}))"
+    code = (
+        "import runpy, sys; sys.argv[0] = 'x'\n"
+        "from ansible_collections.npuops.ascend.plugins.plugin_utils._package import store, source\n"
+        "store.Store(%r).file(source.PackageSource.of({'package': %r, 'package_sha256': %r}))"
+    )
     text = code % (str(tmp_path / "store"), server.url("/a.run"), SUM)
     with subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": PATHS}) as process:
         assert reached.wait(60)
@@ -190,7 +194,9 @@ def test_redirects_in_a_circle(server, store):
         store.file(source(server.url("/b.run")))
 
 
-@pytest.mark.parametrize(("status", "text"), [(404, "does not exist on its server"), (403, "does not let anybody"), (500, "HTTP status 500")])
+@pytest.mark.parametrize(
+    ("status", "text"), [(404, "does not exist on its server"), (403, "does not let anybody"), (500, "HTTP status 500")]
+)
 def test_what_servers_say(server, store, status, text):
     server.statuses["/a.run"] = status
     with pytest.raises(NpuError, match=text) as caught:
@@ -217,7 +223,11 @@ def test_a_file(store, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "sha256", "text"),
-    [("a.run", "0" * 64, "it is another file"), ("none.run", SUM, "cannot be read on the controller: No such"), ("", SUM, "not a file")],
+    [
+        ("a.run", "0" * 64, "it is another file"),
+        ("none.run", SUM, "cannot be read on the controller: No such"),
+        ("", SUM, "not a file"),
+    ],
 )
 def test_files_that_do_not_fit(store, tmp_path, name, sha256, text):
     (tmp_path / "a.run").write_bytes(CONTENT)
@@ -233,7 +243,12 @@ def artifact(registry, layers=None, tag="1"):
     layers = [CONTENT] if layers is None else layers
     described = [{"digest": registry.put_blob(one), "size": len(one), "mediaType": "application/octet-stream"} for one in layers]
     config = {"digest": registry.put_blob(b"{}"), "size": 2, "mediaType": "application/vnd.oci.empty.v1+json"}
-    document = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": described}
+    document = {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": config,
+        "layers": described,
+    }
     return registry.put_manifest("m/p", tag, document)
 
 

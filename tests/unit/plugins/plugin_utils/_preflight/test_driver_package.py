@@ -56,7 +56,9 @@ def test_a_host_in_order():
 
 def test_one_look_for_all_hosts():
     look = Look()
-    verdicts = judge([by_package("a"), by_package("b"), by_package("c", driver_package="/srv/c.run")], resolve=no_registry, look=look)
+    verdicts = judge(
+        [by_package("a"), by_package("b"), by_package("c", driver_package="/srv/c.run")], resolve=no_registry, look=look
+    )
     assert look.asked == [PACKAGE, "/srv/c.run"] and [verdict.status for verdict in verdicts] == ["ready"] * 3
 
 
