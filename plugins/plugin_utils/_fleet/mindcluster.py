@@ -25,7 +25,17 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 @functools.lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
     """The content of mindcluster.yml."""
-    with open(os.path.join(_HERE, "mindcluster.yml"), encoding="utf-8") as stream:
+    return _read("mindcluster.yml")
+
+
+@functools.lru_cache(maxsize=1)
+def scripts() -> dict[str, str]:
+    """The content of scripts.yml."""
+    return _read("scripts.yml")
+
+
+def _read(name: str) -> dict[str, Any]:
+    with open(os.path.join(_HERE, name), encoding="utf-8") as stream:
         return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
@@ -48,7 +58,7 @@ def train(name: str | None = None) -> dict[str, Any]:
     known = rows["trains"][name]
     plugin = known["device_plugin"]
     families = {family: dict(rows["families"][family], flags=[], **row) for family, row in plugin["families"].items()}
-    return dict(known, name=name, images=rows["images"], device_plugin=dict(plugin, families=families))
+    return dict(known, name=name, images=rows["images"], scripts=scripts(), device_plugin=dict(plugin, families=families))
 
 
 def image(name: str | None, part: str, version: str | None = None) -> str:
@@ -60,7 +70,7 @@ def image(name: str | None, part: str, version: str | None = None) -> str:
 def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The train with what the settings of a component add to it.
 
-    ``role``: npu_device_plugin, npu_exporter or npu_ascend_operator; ``given``: its settings by their names without that prefix.
+    ``role``: that of the component, such as npu_exporter; ``given``: its settings by their names without that prefix.
     Raises NpuError for settings that make no sense.
     """
     row = train(name)
