@@ -20,7 +20,14 @@ from .tasks import Step
 # The releases of lab/sim, one of each train.
 MINDCLUSTER_VERSIONS = ("v7.3.2", "v26.1.0")
 MINDCLUSTER_REPOSITORIES = {"device-plugin": "mindcluster/ascend-k8sdeviceplugin", "exporter": "mindcluster/npu-exporter"}
-OPERATOR_REPOSITORY = "mindcluster/ascend-operator"
+# Those that are off by default, by the variable that begins with npu_.
+OPTIONAL_REPOSITORIES = {
+    "clusterd": "mindcluster/clusterd",
+    "noded": "mindcluster/noded",
+    "ascend_operator": "mindcluster/ascend-operator",
+}
+# Where pods want them: ours, that of clusterd, and that of tests.
+PULLING_NAMESPACES = (NAMESPACE, "mindx-dl", "default")
 DRIVER_REPOSITORY = "mlops/ascend-driver"
 DRIVER_VERSION = "25.5.0"
 # Archive of the simulation: where it goes in the registry
@@ -30,7 +37,11 @@ IMAGES = {
         for name, repository in MINDCLUSTER_REPOSITORIES.items()
         for version in MINDCLUSTER_VERSIONS
     },
-    **{f"ascend-operator-{version}": (OPERATOR_REPOSITORY, version) for version in MINDCLUSTER_VERSIONS},
+    **{
+        f"{repository.rpartition('/')[2]}-{version}": (repository, version)
+        for repository in OPTIONAL_REPOSITORIES.values()
+        for version in MINDCLUSTER_VERSIONS
+    },
     "pause": ("lab/pause", "lab"),
     "test": ("lab/test", "lab"),
 }
@@ -42,6 +53,14 @@ def push_images(lab: Lab, step: Step) -> None:
         if archive.exists():
             step.say(f"pushing {repository}:{tag}")
             push_archive(credentials(lab), archive, repository, tag)
+
+
+def make_namespace(lab: Lab, step: Step, name: str) -> None:
+    """The namespace is install's from its first run on. To apply it here would rewrite the annotation by which install knows
+    what it applied, and the next run would change it back."""
+    kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
+    if not step.run(*kubectl, "get", "namespace", name, "--ignore-not-found", "-o", "name").stdout:
+        step.run(*kubectl, "create", "namespace", name)
 
 
 def make_pull_secrets(lab: Lab, step: Step) -> None:
@@ -57,21 +76,21 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
             "metadata": {"name": PULL_SECRET, "namespace": where},
             "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode()},
         }
-        for where in (NAMESPACE, "default")
+        for where in PULLING_NAMESPACES
     ]
     manifest = {"apiVersion": "v1", "kind": "List", "items": pull_secrets}
     kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
-    # The namespace is install's from its first run on. To apply it here would rewrite the annotation by which install
-    # knows what it applied, and the next run would change it back.
-    if not step.run(*kubectl, "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name").stdout:
-        step.run(*kubectl, "create", "namespace", NAMESPACE)
+    for where in PULLING_NAMESPACES:
+        make_namespace(lab, step, where)
     step.run(*kubectl, "apply", "--server-side", "--field-manager=lab", "-f", "-", input=json.dumps(manifest))
 
 
 def grant_access(lab: Lab, step: Step) -> None:
     """The account that docs/access.md describes, and a kubeconfig with its token: what playbooks use here."""
     kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
-    for manifest in ("controller-access.yml", "controller-access-mindcluster.yml"):
+    for namespace in ("mindx-dl", "cluster-system"):  # as the manifest says
+        make_namespace(lab, step, namespace)
+    for manifest in ("controller-access.yml", "controller-access-mindcluster.yml", "controller-access-clusterd.yml"):
         step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / manifest)
     secret = ["secret", f"{CONTROLLER}-token", "--namespace", NAMESPACE]
     step.run(*kubectl, "wait", "--for=jsonpath={.data.token}", "--timeout=60s", *secret)

@@ -61,9 +61,7 @@ def _inventory(lab: Lab) -> str:
         "npu_device_plugin_image": _component_image(lab, "device-plugin", "npu_device_plugin_version"),
         "npu_node_agent_image": agent_image.reference(lab),
         "npu_exporter_image": _component_image(lab, "exporter", "npu_exporter_version"),
-        "npu_ascend_operator_image": f"{lab.registry}/{addons.OPERATOR_REPOSITORY}:{{{{ npu_ascend_operator_version }}}}",
-        # Upstream's would not fit beside the other components.
-        "npu_ascend_operator_resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        **_optional_components(lab),
         "npu_image_pull_secrets": [PULL_SECRET],
     }
     if upstream.train_of(lab):
@@ -76,6 +74,16 @@ def _inventory(lab: Lab) -> str:
     settings = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in variables.items())
     head = "---\n# Written by 'lab/lab up'; holds the registry's password.\n"
     return f"{head}npu_nodes:\n  hosts:\n{hosts}  vars:\n{settings}"
+
+
+def _optional_components(lab: Lab) -> dict[str, object]:
+    """Upstream's resources would not fit beside the other components."""
+    resources = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+    variables: dict[str, object] = {}
+    for part, repository in addons.OPTIONAL_REPOSITORIES.items():
+        variables[f"npu_{part}_image"] = f"{lab.registry}/{repository}:{{{{ npu_{part}_version }}}}"
+        variables[f"npu_{part}_resources"] = resources
+    return variables
 
 
 def _component_image(lab: Lab, name: str, version: str) -> str:

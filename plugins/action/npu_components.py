@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
@@ -25,20 +26,24 @@ class ActionModule(HostsAction):
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
         "node_agent": {"type": "bool", "default": True},
-        "ascend_operator": {"type": "bool", "default": False},
+        "stack": {
+            "type": "dict",
+            "default": {},
+            "options": {part: {"type": "bool", "default": False} for part in fleet_stack.PARTS},
+        },
         "heed_halt": {"type": "bool", "default": False},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
-        enabled = {name: params[name] for name in installed_components.COMPONENTS}
+        enabled = {name: params[name] for name in ("device_plugin", "exporter", "node_agent")} | params["stack"]
         nodes = cluster.nodes()
         halted = maintenance_slots.Slots(cluster, params["namespace"], Clock()).view()["halted"] if params["heed_halt"] else None
         found = installed_components.look(
             cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
         )
-        mindcluster = any(found["deploy"][name] for name in ("device_plugin", "exporter", "ascend_operator"))
+        mindcluster = any(deployed for name, deployed in found["deploy"].items() if name != "node_agent")
         ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         return dict(
             found,

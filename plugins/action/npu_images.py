@@ -10,8 +10,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
+
+# Of one of MindCluster's optional components.
+_OPTIONAL: dict[str, Any] = {
+    "type": "dict",
+    "default": {},
+    "options": {"enabled": {"type": "bool", "default": False}, "version": {"type": "str"}, "image": {"type": "str"}},
+}
 
 
 class ActionModule(ControllerAction):
@@ -26,9 +34,7 @@ class ActionModule(ControllerAction):
         "exporter": {"type": "bool", "default": True},
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
-        "ascend_operator": {"type": "bool", "default": False},
-        "ascend_operator_version": {"type": "str"},
-        "ascend_operator_image": {"type": "str"},
+        "stack": {"type": "dict", "default": {}, "options": dict.fromkeys(fleet_stack.PARTS, _OPTIONAL)},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},

@@ -12,15 +12,28 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
+
+# Of one of MindCluster's optional components.
+_OPTIONAL: dict[str, Any] = {
+    "type": "dict",
+    "default": {},
+    "options": {
+        "enabled": {"type": "bool", "default": False},
+        "version": {"type": "str"},
+        "image": {"type": "str"},
+        "settings": {"type": "dict", "default": {}},
+    },
+}
 
 
 class ActionModule(HostsAction):
@@ -37,10 +50,7 @@ class ActionModule(HostsAction):
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
         "exporter_settings": {"type": "dict", "default": {}},
-        "ascend_operator": {"type": "bool", "default": False},
-        "ascend_operator_version": {"type": "str"},
-        "ascend_operator_image": {"type": "str"},
-        "ascend_operator_settings": {"type": "dict", "default": {}},
+        "stack": {"type": "dict", "default": {}, "options": dict.fromkeys(fleet_stack.PARTS, _OPTIONAL)},
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
@@ -62,9 +72,13 @@ class ActionModule(HostsAction):
         missing = [permission for permission in needed if not cluster.may(*permission)]
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(preflight_report.report([], _may_not(missing)))
-        operator = preflight_operator.look(cluster, namespace)
-        needed = preflight_operator.permissions(namespace, params["ascend_operator"], operator)
-        missing += [permission for permission in needed if not cluster.may(*permission)]
+        stack, found = params["stack"], preflight_stack.look(cluster, namespace)
+        needed = [
+            permission
+            for part in fleet_stack.PARTS
+            for permission in preflight_stack.permissions(namespace, stack[part]["enabled"], found[part], policies)
+        ]
+        missing += [permission for permission in dict.fromkeys(needed) if not cluster.may(*permission)]
         reasons = _may_not(missing)
         reasons += preflight_components.agent_reasons(
             params["node_agent"],
@@ -72,7 +86,7 @@ class ActionModule(HostsAction):
             params["node_agent_probe_interval"],
             params["node_agent_probe_timeout"],
         )
-        for component in ("device_plugin", "exporter", "ascend_operator"):
+        for component in ("device_plugin", "exporter"):
             if params[component]:
                 reasons += preflight_components.mindcluster_reasons(
                     params["mindcluster_train"],
@@ -81,8 +95,12 @@ class ActionModule(HostsAction):
                     params[component + "_image"],
                     params[component + "_settings"],
                 )
-        if params["ascend_operator"]:
-            reasons += preflight_operator.reasons(cluster, operator, params["ascend_operator_settings"])
+        for part, wanted in stack.items():
+            if wanted["enabled"]:
+                reasons += preflight_components.mindcluster_reasons(
+                    params["mindcluster_train"], "npu_" + part, wanted["version"], wanted["image"], wanted["settings"]
+                )
+                reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"])
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []
         if device_plugin:
@@ -115,7 +133,7 @@ class ActionModule(HostsAction):
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
-            "ascend_operator": operator.result(params["ascend_operator"]),
+            "stack": preflight_stack.result(cluster, found, lambda part: stack[part]["enabled"]),
         }
 
 

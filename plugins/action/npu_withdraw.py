@@ -12,11 +12,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 
 ADMISSION_POLICIES = ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
-# Nothing of the ascend-operator is removed.
-_NO_OPERATOR = {"act": False, "crd": False}
 
 
 class ActionModule(ClusterAction):
@@ -44,16 +42,24 @@ class ActionModule(ClusterAction):
         remaining = withdrawal.others(departures, nodes)
         theirs = params["device_plugin_labels"]
         left = {} if theirs else withdrawal.left(departures)
-        operator, kept = preflight_operator.removal(cluster, params["namespace"]) if not remaining else (_NO_OPERATOR, [])
+        found = preflight_stack.look(cluster, params["namespace"])
+        stack, kept = (preflight_stack.nothing(), []) if remaining else preflight_stack.removal(cluster, found)
         done = withdrawal.take_back(
-            cluster, params["namespace"], departures, params["timeout"], self.check_mode, theirs, params["force"]
+            cluster,
+            params["namespace"],
+            departures,
+            params["timeout"],
+            self.check_mode,
+            theirs,
+            params["force"],
+            noded=found["noded"].installed,
         )
         result = {
             "changed": bool(done),
             "done": done,
             "left": left,
             "left_in_cluster": kept,
-            "ascend_operator": operator,
+            "stack": stack,
             "remaining": remaining,
             "last": not remaining,
             "nodes": {one.name: one.node_name for one in departures if one.node is not None},

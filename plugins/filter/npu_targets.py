@@ -13,7 +13,7 @@ author:
 description:
   - Turns the verdicts of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
     M(npuops.ascend.npu_wait) and into role variables.
-positional: done, hostvars, namespace, device_plugin, exporter, node_agent
+positional: done, hostvars, namespace, device_plugin, exporter, node_agent, noded
 options:
   _input:
     description: RV(npuops.ascend.npu_preflight#module:hosts).
@@ -44,6 +44,10 @@ options:
     description: Whether the node agent is deployed.
     type: bool
     default: true
+  noded:
+    description: Whether noded is deployed.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -75,6 +79,7 @@ def npu_targets(
     device_plugin: bool = True,
     exporter: bool = True,
     node_agent: bool = True,
+    noded: bool = False,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
     versions = {}
@@ -82,7 +87,7 @@ def npu_targets(
         variables = hostvars[name]
         if "__npu_validation" in variables:
             versions[name] = variables["__npu_validation"].get("version")
-    components = [boolean(component) for component in (device_plugin, exporter, node_agent)]
+    components = [boolean(component) for component in (device_plugin, exporter, node_agent, noded)]
     return preflight_targets.targets(verdicts, done, versions, namespace, *components)
 
 

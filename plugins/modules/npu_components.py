@@ -39,10 +39,14 @@ options:
     description: Whether the node agent is to be compared.
     type: bool
     default: true
-  ascend_operator:
-    description: Whether the ascend-operator is to be compared.
-    type: bool
-    default: false
+  stack:
+    description: Which of MindCluster's optional components are to be compared, V(true) or V(false) by name.
+    type: dict
+    default: {}
+    suboptions:
+      clusterd: {description: Whether clusterd is to be compared., type: bool, default: false}
+      noded: {description: Whether noded is to be compared., type: bool, default: false}
+      ascend_operator: {description: Whether the ascend-operator is to be compared., type: bool, default: false}
   heed_halt:
     description: Whether a rollout that is halted keeps the components as they are.
     type: bool
@@ -65,8 +69,8 @@ EXAMPLES = r"""
 RETURN = r"""
 deploy:
   description:
-    - Whether C(device_plugin), C(exporter), C(node_agent) and C(ascend_operator) may be changed. Those that may are enabled and in
-      the cluster, and nothing keeps the run from it.
+    - Whether C(device_plugin), C(exporter), C(node_agent) and each component of O(stack) may be changed. Those that may are enabled
+      and in the cluster, and nothing keeps the run from it.
   returned: always
   type: dict
 left_alone:
@@ -107,10 +111,11 @@ service_monitors:
   description: Whether the cluster has the Prometheus operator's resources.
   returned: always
   type: bool
-ascendjob_crd:
-  description: Whether the kind AscendJob does not exist, or was made by the role C(npu_ascend_operator).
+stack:
+  description:
+    - By component of O(stack), whether the CustomResourceDefinition that it brings does not exist or was made by its role (C(crd)).
   returned: always
-  type: bool
+  type: dict
 kubelet_pods:
   description: Whether the device plugin can get the pods of its node from the kubelet.
   returned: always

@@ -50,16 +50,35 @@ options:
   exporter_image:
     description: Image of the exporter, instead of upstream's.
     type: str
-  ascend_operator:
-    description: Whether the ascend-operator is deployed.
-    type: bool
-    default: false
-  ascend_operator_version:
-    description: Release of the ascend-operator. By default, it is the one that O(mindcluster_train) installs.
-    type: str
-  ascend_operator_image:
-    description: Image of the ascend-operator, instead of upstream's.
-    type: str
+  stack:
+    description: MindCluster's optional components.
+    type: dict
+    default: {}
+    suboptions:
+      clusterd:
+        description: clusterd.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it is deployed., type: bool, default: false}
+          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
+          image: {description: "Its image, instead of upstream's.", type: str}
+      noded:
+        description: noded.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it is deployed., type: bool, default: false}
+          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
+          image: {description: "Its image, instead of upstream's.", type: str}
+      ascend_operator:
+        description: The ascend-operator.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it is deployed., type: bool, default: false}
+          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
+          image: {description: "Its image, instead of upstream's.", type: str}
   mindcluster_train:
     description: The train of MindCluster.
     type: str

@@ -62,20 +62,38 @@ options:
     description: Further settings of the role C(npu_exporter), by their names without the prefix.
     type: dict
     default: {}
-  ascend_operator:
-    description: Whether the ascend-operator will be deployed.
-    type: bool
-    default: false
-  ascend_operator_version:
-    description: The release of the ascend-operator. Must belong to O(mindcluster_train).
-    type: str
-  ascend_operator_image:
-    description: The image of the ascend-operator. A tag that names a release must name one of O(mindcluster_train).
-    type: str
-  ascend_operator_settings:
-    description: Further settings of the role C(npu_ascend_operator), by their names without the prefix.
+  stack:
+    description: MindCluster's optional components.
     type: dict
     default: {}
+    suboptions:
+      clusterd:
+        description: clusterd.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it will be deployed., type: bool, default: false}
+          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
+      noded:
+        description: noded.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it will be deployed., type: bool, default: false}
+          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
+      ascend_operator:
+        description: The ascend-operator.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it will be deployed., type: bool, default: false}
+          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
   mindcluster_train:
     description: The train of MindCluster that will be deployed.
     type: str
@@ -113,10 +131,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-ascend_operator:
+stack:
   description:
-    - Whether the role C(npu_ascend_operator) has anything to do (C(act)), because the operator is enabled or in the cluster; and
-      whether the role is to make the CustomResourceDefinition of AscendJob (C(crd)), because nobody else did.
+    - By component of O(stack), whether its role has anything to do (C(act)), because the component is enabled or in the cluster;
+      whether the role is to make the CustomResourceDefinition that it brings (C(crd)), because nobody else did; and the ConfigMaps
+      that a disabled component has written, which are to be removed with it (C(leftovers)).
   returned: success
   type: dict
 hosts:

@@ -91,10 +91,11 @@ left_in_cluster:
   returned: success
   type: list
   elements: str
-ascend_operator:
+stack:
   description:
-    - Whether there is anything of the ascend-operator to remove (C(act)), and whether its CustomResourceDefinition is to be removed
-      as well (C(crd)), because the role C(npu_ascend_operator) made it and no AscendJob exists. False while nodes remain.
+    - By optional component of MindCluster, whether there is anything to remove (C(act)); whether the CustomResourceDefinition that
+      it brings is to be removed as well (C(crd)), because its role made it and it has no objects; and the ConfigMaps that it has
+      written (C(leftovers)). Nothing while nodes remain.
   returned: success
   type: dict
 nodes:

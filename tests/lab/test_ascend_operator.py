@@ -8,12 +8,12 @@ The role alone, which is what install runs: the fleet is installed, and nothing 
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
-from support.lab.workloads import A2, Team
+from support.lab.roles import Roles, changed
+from support.lab.workloads import Team, ascend_job
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
@@ -21,31 +21,13 @@ NAMESPACE, NAME = "npu-operator", "ascend-operator-manager"
 CRD = "ascendjobs.mindxdl.gitee.com"
 KINDS = str(CHECKOUT / "lab" / "files" / "volcano-kinds.yml")
 ENABLED = {"npu_ascend_operator_enabled": True, "npu_ascend_operator_gang_scheduling": False}
-PLAY = """
-- hosts: npu_nodes
-  gather_facts: false
-  connection: local
-  tasks:
-    - ansible.builtin.import_role:
-        name: npuops.ascend.npu_ascend_operator
-        tasks_from: {tasks}
-      run_once: true
-"""
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 
 @pytest.fixture(name="role", scope="module")
 def fixture_role(lab, tmp_path_factory):
-    """role(tasks="main", check=True, **variables) runs it."""
-    directory = tmp_path_factory.mktemp("role")
-
-    def run(tasks="main", check=True, **variables):
-        play = directory / f"{tasks}.yml"
-        play.write_text(PLAY.format(tasks=tasks), encoding="utf-8")
-        return lab.ansible(["ansible-playbook", "-i", str(lab.inventory), str(play), "-e", json.dumps(variables)], check=check)
-
-    return run
+    return Roles(lab, tmp_path_factory.mktemp("role"), "npu_ascend_operator").run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,10 +35,6 @@ def kinds(lab, role):
     yield
     role("absent")
     lab.kubectl("delete", "-f", KINDS, "--ignore-not-found")
-
-
-def changed(result) -> int:
-    return sum(map(int, re.findall(r"changed=(\d+)", result.stdout)))
 
 
 def image(lab) -> str:
@@ -72,24 +50,6 @@ def operators(lab) -> dict[str, str]:
         for pod in pods
         if any(item["type"] == "Ready" and item["status"] == "True" for item in pod["status"].get("conditions", []))
         and "deletionTimestamp" not in pod["metadata"]
-    }
-
-
-def job(team) -> dict:
-    container = {
-        "name": "ascend",
-        "image": team.image,
-        "command": ["/bin/sh", "-c", "echo rank $RANK of $WORLD_SIZE; ls /dev | grep -c 'davinci[0-9]'"],
-        "ports": [{"name": "ascendjob-port", "containerPort": 2222}],
-        "resources": {"limits": {A2: "2"}},
-    }
-    pod = {"imagePullSecrets": [{"name": "lab-registry"}], "containers": [container]}
-    replica = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": pod}}
-    return {
-        "apiVersion": "mindxdl.gitee.com/v1",
-        "kind": "AscendJob",
-        "metadata": {"name": "train", "namespace": team.name, "labels": {"framework": "pytorch"}},
-        "spec": {"schedulerName": "default-scheduler", "replicaSpecs": {"Master": replica, "Worker": replica}},
     }
 
 
@@ -109,7 +69,7 @@ def test_a_second_run_changes_nothing(lab, role):
 
 def test_a_job_gets_its_pods_their_ranks_and_chips(lab, role):
     with Team(lab, "ascendjob-test") as team:
-        team.apply(job(team))
+        team.apply(ascend_job(team, "echo rank $RANK of $WORLD_SIZE; ls /dev | grep -c 'davinci[0-9]'"))
         state = "jsonpath={.status.conditions[-1:].type}"
         lab.wait_for(
             lambda: lab.kubectl("get", "ascendjob", "train", "-n", team.name, "-o", state) == "Succeeded", PATIENCE, "the job"

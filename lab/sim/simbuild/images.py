@@ -18,6 +18,13 @@ from .tools import SOURCE, digest, run, unless_made
 IMAGES = SOURCE / "images"
 # Of MindCluster: one of each train.
 RELEASES = ("v7.3.2", "v26.1.0")
+_DRIVER = "/usr/local/Ascend/driver/lib64"
+# Its optional components, by the names of their programs: the user of each, and the variables that its image has.
+_OPTIONAL = {
+    "clusterd": {"User": "9000:9000"},
+    "noded": {"User": "0:0", "LD_LIBRARY_PATH": f"{_DRIVER}:{_DRIVER}/driver:{_DRIVER}/common"},
+    "ascend-operator": {"User": "9000:9000"},
+}
 # More than bash and busybox need: what programs in test pods may be linked with.
 _LIBRARIES = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
@@ -34,9 +41,9 @@ def make_images(go: str, directory: Path) -> None:
     if (golang.MODULE / "cmd" / "npu-exporter" / "main.go").exists():
         golang.build(go, "npu-exporter", programs / "npu-exporter")
         builders.update({f"exporter-{release}": exporter(programs, base, release) for release in RELEASES})
-    if (golang.MODULE / "cmd" / "ascend-operator" / "main.go").exists():
-        golang.build(go, "ascend-operator", programs / "ascend-operator")
-        builders.update({f"ascend-operator-{release}": ascend_operator(programs, base, release) for release in RELEASES})
+    for program, more in _OPTIONAL.items():
+        golang.build(go, program, programs / program)
+        builders.update({f"{program}-{release}": optional(programs, base, program, more, release) for release in RELEASES})
     for name, image in builders.items():
         key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
         unless_made(directory / f"{name}.tar", key, functools.partial(write_archive, image=image))
@@ -62,13 +69,12 @@ def device_plugin(programs: Path, base: Layer, release: str) -> Image:
     layer = Layer()
     layer.add_directory("usr/local/bin", 0o550)
     layer.add_file("usr/local/bin/device-plugin", programs / "device-plugin", 0o550)
-    driver = "/usr/local/Ascend/driver/lib64"
     return Image(
         f"localhost/ascend-k8sdeviceplugin:{release}",
         [base, layer],
         {
             "Cmd": ["/bin/bash"],
-            "Env": [_PATH, f"LD_LIBRARY_PATH={driver}:{driver}/driver:{driver}/common", f"NPUSIM_RELEASE={release}"],
+            "Env": [_PATH, f"LD_LIBRARY_PATH={_DRIVER}:{_DRIVER}/driver:{_DRIVER}/common", f"NPUSIM_RELEASE={release}"],
         },
     )
 
@@ -87,15 +93,19 @@ def exporter(programs: Path, base: Layer, release: str) -> Image:
     )
 
 
-def ascend_operator(programs: Path, base: Layer, release: str) -> Image:
-    """As upstream's: bash, /usr/local/bin/ascend-operator for a user that is not root."""
+def optional(programs: Path, base: Layer, program: str, more: dict[str, str], release: str) -> Image:
+    """As upstream's: bash, and the program in /usr/local/bin. `more`: its user and its variables, by their names."""
     layer = Layer()
     layer.add_directory("usr/local/bin", 0o755)
-    layer.add_file("usr/local/bin/ascend-operator", programs / "ascend-operator", 0o555)
+    layer.add_file(f"usr/local/bin/{program}", programs / program, 0o555)
     return Image(
-        f"localhost/ascend-operator:{release}",
+        f"localhost/{program}:{release}",
         [base, layer],
-        {"Cmd": ["/bin/bash"], "User": "9000:9000", "Env": [_PATH, f"NPUSIM_RELEASE={release}"]},
+        {
+            "Cmd": ["/bin/bash"],
+            "User": more["User"],
+            "Env": [_PATH, f"NPUSIM_RELEASE={release}", *(f"{key}={value}" for key, value in more.items() if key != "User")],
+        },
     )
 
 

@@ -13,10 +13,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 
 # The device plugins' DaemonSets by the value of the node label accelerator.
 DEVICE_PLUGINS: dict[str, str] = {name: family["daemonset"] for name, family in fleet_mindcluster.table()["families"].items()}
-EXPORTER, AGENT = "npu-exporter", "npu-node-agent"
-# The Deployment of the ascend-operator.
-OPERATOR = "ascend-operator-manager"
-DAEMONSETS = frozenset(DEVICE_PLUGINS.values()) | {EXPORTER, AGENT}
+EXPORTER, AGENT, NODED = "npu-exporter", "npu-node-agent", "noded"
+DAEMONSETS = frozenset(DEVICE_PLUGINS.values()) | {EXPORTER, AGENT, NODED}
 
 
 def daemonset_of(metadata: Object, namespace: str | None) -> str | None:

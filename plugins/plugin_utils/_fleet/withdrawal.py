@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
@@ -48,6 +49,8 @@ _PLUGIN_MANAGER = "device-plugin"
 
 # It writes this, too. A scheduler would believe in chips that nobody offers.
 _DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
+# And noded this, from which clusterd believes in faults of the node.
+_NODE_INFO = "/api/v1/namespaces/%s/configmaps/%s%%s" % (fleet_stack.DL_NAMESPACE, fleet_stack.NODE_INFO)
 
 
 class Leaving:
@@ -215,10 +218,11 @@ def take_back(
     device_plugin_labels: bool = False,
     force: bool = False,
     clock: Clock = _CLOCK,
+    noded: bool = False,
 ) -> list[str]:
     """Take labels, annotations, conditions and ConfigMaps away; returns phrases of what was (or would be) done.
     ``device_plugin_labels``: what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun
-    meanwhile does not count.
+    meanwhile does not count. ``noded``: it is in the cluster.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
     """
@@ -231,7 +235,9 @@ def take_back(
         # Not sooner: device plugin and node agent would write it again.
         for one in gone:
             each.do("the condition of %s" % one.node_name, kube_driver_condition.remove, cluster, one.node_name, check_mode)
-            each.do("the ConfigMap of %s" % one.node_name, _forget_chips, cluster, one, check_mode)
+            each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)
+            if noded:
+                each.do("noded's report on %s" % one.node_name, _forget, cluster, _NODE_INFO % one.node_name, check_mode)
             if device_plugin_labels:
                 each.do("what the device plugin wrote on %s" % one.node_name, _withdraw_plugins, cluster, one, check_mode)
     each.check()
@@ -284,14 +290,14 @@ def _take(
     return None
 
 
-def _forget_chips(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | None:
-    """Delete what the device plugin wrote about the node's chips; a phrase as above."""
-    path = _DEVICE_INFO % one.node_name
+def _forget(cluster: AnyCluster, path: str, check_mode: bool) -> str | None:
+    """Delete a ConfigMap about the node; a phrase as above."""
     if cluster.get(path) is None:
         return None
     if not check_mode:
         cluster.request("delete", path)
-    return "delete ConfigMap kube-system/%s" % path.rpartition("/")[2]
+    _start, namespace, _kind, name = path.rsplit("/", 3)
+    return "delete ConfigMap %s/%s" % (namespace, name)
 
 
 def wait_until_gone(

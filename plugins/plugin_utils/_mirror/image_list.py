@@ -13,11 +13,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, other_kernels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
-# The components that MindCluster publishes, by their roles without npu_, and what people call them.
-_MINDCLUSTER = (("device_plugin", "device plugin"), ("exporter", "exporter"), ("ascend_operator", "ascend-operator"))
+# The components of MindCluster that every fleet has, by their roles without npu_, and what people call them.
+_MINDCLUSTER = (("device_plugin", "device plugin"), ("exporter", "exporter"))
 
 
 class ImageList:
@@ -79,13 +80,14 @@ class ImageList:
 
     def add_components(self, params: Mapping[str, Any]) -> None:
         """What install deploys, by the options of npu_images. Raises NpuError."""
+        train = params["mindcluster_train"]
         for part, name in _MINDCLUSTER:
             if params[part]:
-                version, image = params[part + "_version"], params[part + "_image"]
-                reasons = fleet_mindcluster.mismatches(params["mindcluster_train"], "npu_" + part, version, image)
-                if reasons:
-                    raise NpuError("; ".join(reasons))
-                self.add(image or fleet_mindcluster.image(params["mindcluster_train"], part, version), name)
+                self._add_component(train, part, name, params[part + "_version"], params[part + "_image"])
+        for component in fleet_stack.COMPONENTS:
+            wanted = params["stack"][component.part]
+            if wanted["enabled"]:
+                self._add_component(train, component.part, component.title, wanted["version"], wanted["image"])
         if params["node_agent"]:
             if not params["node_agent_image"]:
                 raise NpuError(
@@ -93,6 +95,12 @@ class ImageList:
                     " npuops.ascend.build_node_agent_image builds and pushes to your registry; or set npu_node_agent_enabled: false"
                 )
             self.add(params["node_agent_image"], "node agent")
+
+    def _add_component(self, train: str, part: str, name: str, version: str | None, image: str | None) -> None:
+        reasons = fleet_mindcluster.mismatches(train, "npu_" + part, version, image)
+        if reasons:
+            raise NpuError("; ".join(reasons))
+        self.add(image or fleet_mindcluster.image(train, part, version), name)
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]

@@ -46,7 +46,7 @@ def to_install(
     needed: list[Permission] = [
         ("list", "nodes", "", None, None),
         ("list", "daemonsets", "apps", None, None),
-        # Whether the cluster has an ascend-operator, and its kind AscendJob.
+        # Whether the cluster has optional components of MindCluster, and their kinds.
         ("list", "deployments", "apps", None, None),
         ("get", "customresourcedefinitions", "apiextensions.k8s.io", None, None),
         ("patch", "nodes", "", None, None),

@@ -23,6 +23,7 @@ def targets(
     device_plugin: bool = True,
     exporter: bool = True,
     node_agent: bool = True,
+    noded: bool = False,
 ) -> dict[str, Any]:
     """What the cluster play needs, from results of CheckedHost.result() by host.
 
@@ -67,7 +68,7 @@ def targets(
             for resource, count in verdict["offers"].items()
         ]
     nodes = [verdict["node_name"] for verdict in active]
-    others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT)]
+    others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT), (noded, fleet_components.NODED)]
     result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
     return result
 

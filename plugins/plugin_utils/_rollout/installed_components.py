@@ -13,16 +13,17 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import distrib
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import node_checks as preflight_node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 
-COMPONENTS = ("device_plugin", "exporter", "node_agent", "ascend_operator")
+COMPONENTS = ("device_plugin", "exporter", "node_agent", *fleet_stack.PARTS)
 
 
 def look(
@@ -34,20 +35,19 @@ def look(
     halted: bool = False,
 ) -> dict[str, Any]:
     """{deploy, left_alone, accelerators, driver_path, kubelet_dir, containerd_dir, admission_policies, service_monitors,
-    ascendjob_crd, kubelet_pods}, as the module npu_components documents them.
+    stack, kubelet_pods}, as the module npu_components documents them.
 
     ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for;
     ``halted``: whether a halt keeps this run from changing any.
     """
     names = {item["metadata"]["name"] for item in cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % namespace)}
-    operator = preflight_operator.look(cluster, namespace)
+    stack = preflight_stack.look(cluster, namespace)
     accelerators = sorted(name for name, daemonset in fleet_components.DEVICE_PLUGINS.items() if daemonset in names)
     installed = {
         "device_plugin": bool(accelerators),
         "exporter": fleet_components.EXPORTER in names,
         "node_agent": fleet_components.AGENT in names,
-        "ascend_operator": operator.installed,
-    }
+    } | {part: found.installed for part, found in stack.items()}
     policies = kube_client.has_resource(
         cluster, "/apis/admissionregistration.k8s.io/v1", preflight_permissions.ADMISSION_POLICIES[0]
     )
@@ -59,7 +59,7 @@ def look(
         left_alone = (
             _of_others(nodes, hosts, [host.node_name for host in checked])
             or _no_common_path(checked)
-            or _not_allowed(cluster, namespace, deploy, policies, operator)
+            or _not_allowed(cluster, namespace, deploy, policies, stack)
             or ("the rollout is halted" if halted else None)
         )
     return {
@@ -71,7 +71,7 @@ def look(
         "containerd_dir": posixpath.dirname(distribution.address),
         "admission_policies": policies,
         "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
-        "ascendjob_crd": operator.crd,
+        "stack": {part: {"crd": found.crd} for part, found in stack.items()},
         "kubelet_pods": preflight_node_checks.kubelets_tell_pods_apart(nodes.values()),
     }
 
@@ -98,12 +98,17 @@ def _no_common_path(checked: Sequence[CheckedHost]) -> str | None:
 
 
 def _not_allowed(
-    cluster: kube_client.Cluster, namespace: str, deploy: Mapping[str, bool], policies: bool, operator: preflight_operator.Found
+    cluster: kube_client.Cluster,
+    namespace: str,
+    deploy: Mapping[str, bool],
+    policies: bool,
+    stack: Mapping[str, preflight_stack.Found],
 ) -> str | None:
     needed = preflight_permissions.to_install(
         namespace, deploy["device_plugin"], deploy["exporter"], deploy["node_agent"], policies
     )
-    if deploy["ascend_operator"]:
-        needed += preflight_operator.permissions(namespace, True, operator)
+    for part, found in stack.items():
+        if deploy[part]:
+            needed += preflight_stack.permissions(namespace, True, found, policies)
     missing = [kube_client.describe_permission(*entry) for entry in needed if not cluster.may(*entry)]
     return "the Kubernetes user may not %s" % ", nor ".join(missing[:3]) if missing else None

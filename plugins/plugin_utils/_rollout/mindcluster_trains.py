@@ -11,11 +11,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import compon
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
-_MINDCLUSTER = frozenset(fleet_components.DEVICE_PLUGINS.values()) | {fleet_components.EXPORTER}
+_MINDCLUSTER = frozenset(fleet_components.DEVICE_PLUGINS.values()) | {fleet_components.EXPORTER, fleet_components.NODED}
 
 
 class MindClusterTrains:
-    """The trains of the device plugins and exporters in ``namespace``."""
+    """The trains of the device plugins, exporters and nodeds in ``namespace``."""
 
     def __init__(self, namespace: str, nodes: Mapping[str, set[str | None]] | None = None) -> None:
         self._namespace = namespace

@@ -20,6 +20,9 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_ascend_operator_log_level": (-1, 3),
     "npu_ascend_operator_log_max_age": (7, 700),
     "npu_ascend_operator_log_max_backups": (1, 180),
+    "npu_clusterd_log_level": (-1, 3),
+    "npu_clusterd_log_max_age": (7, 700),
+    "npu_clusterd_log_max_backups": (1, 180),
     "npu_device_plugin_log_level": (-1, 3),
     "npu_device_plugin_log_max_age": (7, 700),
     "npu_device_plugin_log_max_backups": (1, 180),
@@ -29,6 +32,9 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_exporter_log_max_backups": (1, 180),
     "npu_heal_storm_percent": (0, 100),
     "npu_heal_watch_interval": (1, None),
+    "npu_noded_log_level": (-1, 3),
+    "npu_noded_log_max_age": (7, 700),
+    "npu_noded_log_max_backups": (1, 180),
     "npu_upgrade_heartbeat_limit": (1, None),
 }
 

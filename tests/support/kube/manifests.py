@@ -67,6 +67,27 @@ OPERATOR = dict(
     npu_ascend_operator_tolerations=[{"key": "dedicated", "operator": "Exists"}],
     __npu_ascend_operator_train=fleet_mindcluster.train("7.3"),
 )
+CLUSTERD = dict(
+    SHARED,
+    npu_clusterd_image="registry.example/clusterd:v7.3.0",
+    npu_clusterd_config_dir="",
+    npu_clusterd_slow_node_dir="",
+    npu_clusterd_resources={"limits": {"cpu": "1", "memory": "1Gi"}},
+    npu_clusterd_node_selector={"masterselector": "dls-master-node"},
+    npu_clusterd_tolerations=[{"key": "dedicated", "operator": "Exists"}],
+    npu_clusterd_leftovers=[{"namespace": "mindx-dl", "name": "cluster-info-node-cm"}],
+    __npu_clusterd_train=fleet_mindcluster.train("7.3"),
+)
+NODED = dict(
+    SHARED,
+    npu_noded_image="registry.example/noded:v7.3.0",
+    npu_noded_driver_path="/var/lib/Ascend/driver",
+    npu_noded_pingmesh_dir="",
+    npu_noded_profiling_dir="",
+    npu_noded_resources={"limits": {"cpu": "500m", "memory": "300Mi"}},
+    npu_noded_leftovers=[{"namespace": "mindx-dl", "name": "mindx-dl-nodeinfo-a"}],
+    __npu_noded_train=fleet_mindcluster.train("7.3"),
+)
 
 
 def render(role, template, variables):

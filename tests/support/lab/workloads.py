@@ -159,3 +159,22 @@ def scenario(lab) -> Team:
     team.deploy("infer", SCENARIO_WORKLOADS["infer"], chips={DUO: 1}, ends_in=3, budget={"maxUnavailable": 1})
     team.deploy("web", SCENARIO_WORKLOADS["web"], ends_in=1, budget={"minAvailable": 2})
     return team
+
+
+def ascend_job(team: Team, script: str) -> dict:
+    """An AscendJob of two pods with two chips each, for PyTorch and Kubernetes' own scheduler."""
+    container = {
+        "name": "ascend",
+        "image": team.image,
+        "command": ["/bin/sh", "-c", script],
+        "ports": [{"name": "ascendjob-port", "containerPort": 2222}],
+        "resources": {"limits": {A2: "2"}},
+    }
+    pod = {"imagePullSecrets": [{"name": "lab-registry"}], "containers": [container]}
+    replica = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": pod}}
+    return {
+        "apiVersion": "mindxdl.gitee.com/v1",
+        "kind": "AscendJob",
+        "metadata": {"name": "train", "namespace": team.name, "labels": {"framework": "pytorch"}},
+        "spec": {"schedulerName": "default-scheduler", "replicaSpecs": {"Master": replica, "Worker": replica}},
+    }

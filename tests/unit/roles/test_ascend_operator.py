@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 
 from support.kube.manifests import OPERATOR, render
 
 ROLE = "npu_ascend_operator"
+(COMPONENT,) = [component for component in fleet_stack.COMPONENTS if component.role == ROLE]
 TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
 # (group, resource): verbs of upstream's ClusterRole, beside those that it grants of what is not used.
 UPSTREAMS = {
@@ -47,7 +47,7 @@ def pod_of(train="26.1", settings=None, **variables):
 @TRAINS
 def test_the_operator_is_confined(train):
     deployment, spec, container = pod_of(train)
-    assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", fleet_components.OPERATOR)
+    assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", COMPONENT.name)
     assert spec["securityContext"] == {
         "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
     }  # fmt: skip
@@ -108,7 +108,7 @@ def test_its_permissions_are_upstreams_or_fewer(train, gang):
 
 def test_the_kind_is_ours_by_its_label():
     crd = rendered("ascendjob-crd.yaml.j2")["CustomResourceDefinition"]
-    assert crd["metadata"]["name"] == preflight_operator.CRD
+    assert crd["metadata"]["name"] == COMPONENT.crd.name
     assert crd["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "npuops.ascend"}
     (version,) = crd["spec"]["versions"]
     assert (version["name"], version["subresources"]) == ("v1", {"status": {}})

@@ -10,17 +10,20 @@ import pathlib
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ascend_operator as preflight_operator
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
-from support.kube.manifests import AGENT, EXPORTER, OPERATOR, PLUGIN, ROLES, render_all
+from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, ROLES, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
 MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
 # What goes beyond that, for the components that most do not install.
 MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
+CLUSTERD_AND_NODED = MANIFEST.with_name("controller-access-clusterd.yml")
+MORE = {"ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -49,11 +52,25 @@ TEMPLATES = [
     ("npu_node_agent", "admission-policy.yaml.j2", AGENT),
     ("npu_node_agent", "namespace.yaml.j2", AGENT),
 ]
-OPERATOR_TEMPLATES = [
-    ("npu_ascend_operator", template, dict(OPERATOR, __npu_ascend_operator_train=fleet_mindcluster.train(train)))
-    for template in ("namespace.yaml.j2", "ascendjob-crd.yaml.j2", "access.yaml.j2", "ascend-operator.yaml.j2")
-    for train in fleet_mindcluster.names()
-]
+OPTIONAL = {
+    "ascend_operator": (OPERATOR, ("namespace.yaml.j2", "ascendjob-crd.yaml.j2", "access.yaml.j2", "ascend-operator.yaml.j2")),
+    "clusterd": (CLUSTERD, ("namespaces.yaml.j2", "access.yaml.j2", "clusterd.yaml.j2")),
+    "noded": (
+        dict(NODED, npu_noded_profiling_dir="/user/cluster-info/profiling"),
+        ("admission-policy.yaml.j2", "namespaces.yaml.j2", "access.yaml.j2", "noded.yaml.j2"),
+    ),
+}
+EACH = pytest.mark.parametrize("part", fleet_stack.PARTS)
+
+
+def optional(part):
+    """The templates of an optional component, with each train."""
+    variables, templates = OPTIONAL[part]
+    return [
+        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: fleet_mindcluster.train(train)})
+        for template in templates
+        for train in fleet_mindcluster.names()
+    ]
 
 
 class Granted:
@@ -93,8 +110,8 @@ def granted():
 
 
 @pytest.fixture(scope="module")
-def granted_more():
-    return Granted(MANIFEST, MINDCLUSTER)
+def granted_all():
+    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED)
 
 
 def made(templates):
@@ -110,9 +127,11 @@ def test_install_may_make_change_and_remove_it(granted, kind, group, namespace, 
     assert_may_make_change_and_remove(granted, kind, group, namespace, name)
 
 
-@pytest.mark.parametrize("kind, group, namespace, name", sorted(set(made(OPERATOR_TEMPLATES)), key=str))
-def test_with_more_rights_it_may_do_so_with_an_operator(granted_more, kind, group, namespace, name):
-    assert_may_make_change_and_remove(granted_more, kind, group, namespace, name)
+@EACH
+def test_with_more_rights_it_may_do_so_with_an_optional_component(part):
+    granted = Granted(MANIFEST, MORE[part])
+    for kind, group, namespace, name in sorted(set(made(optional(part))), key=str):
+        assert_may_make_change_and_remove(granted, kind, group, namespace, name)
 
 
 def assert_may_make_change_and_remove(granted, kind, group, namespace, name):
@@ -143,21 +162,26 @@ def test_preflight_and_plan_are_content(granted):
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 
-def test_preflight_names_what_an_operator_needs(granted, granted_more):
+@pytest.mark.parametrize("component", fleet_stack.COMPONENTS, ids=lambda component: component.part)
+def test_preflight_names_what_an_optional_component_needs(granted, component):
     """Whoever has only the rights of all others is told what is missing."""
-    asked = preflight_operator.permissions(NAMESPACE, True, preflight_operator.Found(False, (), True))
-    for kind, group, namespace, name in made(OPERATOR_TEMPLATES):
+    granted_more = Granted(MANIFEST, MORE[component.part])
+    asked = preflight_stack.permissions(NAMESPACE, True, preflight_stack.Found(component))
+    for kind, group, namespace, name in made(optional(component.part)):
         resource = PLURALS.get(kind, kind.lower() + "s")
         named = {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)}
-        assert kind == "Namespace" or named & set(asked), (kind, name)
+        assert name == NAMESPACE or named & set(asked), (kind, name)
     assert [entry for entry in asked if not granted_more.allows(*entry)] == []
     assert [entry for entry in asked if not granted.allows(*entry)]
-    gone = preflight_operator.permissions(NAMESPACE, False, preflight_operator.Found(True, (), True))
+    gone = preflight_stack.permissions(NAMESPACE, False, preflight_stack.Found(component, installed=True))
     assert gone and [entry for entry in gone if not granted_more.allows(*entry)] == []
-    assert preflight_operator.permissions(NAMESPACE, False, preflight_operator.Found(False, (), True)) == []
+    assert preflight_stack.permissions(NAMESPACE, False, preflight_stack.Found(component)) == []
 
 
-@pytest.mark.parametrize("manifests, templates", [((MANIFEST,), TEMPLATES), ((MANIFEST, MINDCLUSTER), OPERATOR_TEMPLATES)])
+@pytest.mark.parametrize(
+    "manifests, templates",
+    [((MANIFEST,), TEMPLATES), *(((MANIFEST, manifest), optional(part)) for part, manifest in MORE.items())],
+)
 def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
     """Nobody may grant what he has not got."""
     granted = Granted(*manifests)
@@ -174,8 +198,8 @@ def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
                         assert lacks == [], (item["metadata"]["name"], resource)
 
 
-def test_no_way_to_more_rights(granted_more):
-    granted = granted_more
+def test_no_way_to_more_rights(granted_all):
+    granted = granted_all
     for rules in granted.rules.values():
         for rule in rules:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
@@ -183,9 +207,9 @@ def test_no_way_to_more_rights(granted_more):
             assert not {"secrets", "pods/exec", "serviceaccounts/token", "nodes/exec"} & set(rule["resources"])
 
 
-def test_the_documented_rights_are_those_of_the_manifests(granted_more):
+def test_the_documented_rights_are_those_of_the_manifests(granted_all):
     """docs/access.md has a row for each rule."""
-    granted = granted_more
+    granted = granted_all
     text = (MANIFEST.parent / "access.md").read_text(encoding="utf-8")
     rows = {
         tuple(cell.strip() for cell in line.strip("| \n").split(" | ")[:3]) for line in text.splitlines() if line.startswith("| ")

@@ -15,12 +15,16 @@ ROLES = sorted(path.parent for path in (pathlib.Path(__file__).parents[3] / "rol
 IN_WORDS = {
     "npu_ascend_operator_image",
     "npu_ascend_operator_version",
+    "npu_clusterd_image",
+    "npu_clusterd_version",
     "npu_device_plugin_image",
     "npu_device_plugin_version",
     "npu_exporter_image",
     "npu_exporter_scrapers",
     "npu_exporter_version",
     "npu_node_agent_scrapers",
+    "npu_noded_image",
+    "npu_noded_version",
 }
 
 

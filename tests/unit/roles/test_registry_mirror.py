@@ -11,15 +11,17 @@ import pytest
 import yaml
 
 from support.fleet.preflight import DIGEST, host, only
-from support.kube.manifests import AGENT, EXPORTER, OPERATOR, PLUGIN, render_all
+from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, render_all
 from support.paths import CHECKOUT
 
 MIRROR = "registry.site.example/npuops"
 TEMPLATES = {
     "npu_ascend_operator/templates/ascend-operator.yaml.j2": OPERATOR,
+    "npu_clusterd/templates/clusterd.yaml.j2": CLUSTERD,
     "npu_device_plugin/templates/device-plugin.yaml.j2": PLUGIN,
     "npu_exporter/templates/npu-exporter.yaml.j2": EXPORTER,
     "npu_node_agent/templates/node-agent.yaml.j2": AGENT,
+    "npu_noded/templates/noded.yaml.j2": NODED,
 }
 # Modules of the playbooks and roles that pull an image; npu_mirror also reads the registries that the names have.
 PULLING = {"npu_driver_stage", "npu_python", "npu_mirror"}

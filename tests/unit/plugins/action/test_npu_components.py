@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_components import ActionModule
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.fleet.hosts import host, unreachable
@@ -20,7 +21,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
 ALL = ("ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent", "something-else")
 LABELS = {"openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"}
-EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True, "ascend_operator": False}
+EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True} | dict.fromkeys(fleet_stack.PARTS, False)
 NOTHING = dict.fromkeys(EVERYTHING, False)
 
 
@@ -50,15 +51,21 @@ def test_what_is_there_and_enabled(api):
     assert run(api, exporter=False, mindcluster_train="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
 
 
-def test_the_operator_is_one_of_them_if_it_is_there(api):
+@pytest.mark.parametrize("component", fleet_stack.COMPONENTS, ids=lambda component: component.part)
+def test_an_optional_component_is_one_of_them_if_it_is_there(api, component):
     """It is disabled by default."""
-    assert run(api, ascend_operator=True)["deploy"] == EVERYTHING
-    api.put("/apis/apps/v1/deployments", {"metadata": {"name": "ascend-operator-manager", "namespace": "npu-operator"}})
+    enabled = {"stack": {component.part: True}}
+    assert run(api, **enabled)["deploy"] == EVERYTHING
+    labels = {"app.kubernetes.io/managed-by": "npuops.ascend"}
+    metadata = {"name": component.name, "namespace": component.home("npu-operator"), "labels": labels}
+    api.put("/apis/apps/v1/" + component.resource, {"metadata": metadata})
     assert run(api)["deploy"] == EVERYTHING
-    result = run(api, ascend_operator=True)
-    assert result["deploy"] == dict(EVERYTHING, ascend_operator=True) and result["ascendjob_crd"]
-    api.denied.add(("patch", "customresourcedefinitions"))
-    assert "customresourcedefinitions" in run(api, ascend_operator=True)["left_alone"]
+    result = run(api, **enabled)
+    assert result["deploy"] == dict(EVERYTHING, **{component.part: True}) and result["stack"][component.part]["crd"]
+    resource = {"clusterd": "services", "noded": "roles", "ascend_operator": "customresourcedefinitions"}[component.part]
+    api.denied.add(("patch", resource))
+    assert '"patch" on "%s' % resource in run(api, node_agent=False, **enabled)["left_alone"]
+    assert run(api, node_agent=False)["left_alone"] is None
 
 
 def test_what_is_not_there_is_not_added(api):

@@ -92,6 +92,12 @@ func (c *Client) Patch(path string, patch Object) error {
 	return err
 }
 
+// Delete removes an object.
+func (c *Client) Delete(path string) error {
+	_, err := c.call("DELETE", path, "", nil)
+	return err
+}
+
 // Watch reads events until the server ends it; nobody here does anything with them.
 func (c *Client) Watch(path string) error {
 	response, err := c.send("GET", path, "", nil)
@@ -147,6 +153,12 @@ func (c *Client) send(method, path, kind string, body Object) (*http.Response, e
 		return nil, &Error{method, path, response.StatusCode, status.Message}
 	}
 	return response, nil
+}
+
+// IsNotFound says whether the answer was that there is no such thing.
+func IsNotFound(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
 // At goes down an object by keys; nil where there is nothing.

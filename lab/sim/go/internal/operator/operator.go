@@ -67,7 +67,7 @@ func (o *Operator) Run(stop <-chan os.Signal) error {
 }
 
 func (o *Operator) checkPodGroups() error {
-	if _, err := o.api.Get("/apis/scheduling.volcano.sh/v1beta1/podgroups"); o.gang && isNotFound(err) {
+	if _, err := o.api.Get("/apis/scheduling.volcano.sh/v1beta1/podgroups"); o.gang && cluster.IsNotFound(err) {
 		return errors.New("enableGangScheduling is true, but PodGroup is not in cluster")
 	}
 	return nil
@@ -143,7 +143,7 @@ func (o *Operator) service(j job) (cluster.Object, error) {
 func (o *Operator) pod(j job, r replica, service cluster.Object) (cluster.Object, error) {
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods", j.namespace())
 	pod, err := o.api.Get(path + "/" + r.name)
-	if !isNotFound(err) {
+	if !cluster.IsNotFound(err) {
 		return pod, err
 	}
 	definition := j.pod(r, cluster.Text(service, "spec", "clusterIP"), o.gang)
@@ -162,7 +162,7 @@ func (o *Operator) rankTable(j job, pods []cluster.Object) error {
 		return nil
 	}
 	configMap, err := o.api.Get(path)
-	if isNotFound(err) {
+	if cluster.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -203,13 +203,8 @@ func (o *Operator) tell(j job, kind, reason, message string) error {
 
 func (o *Operator) ensure(collection string, object cluster.Object) error {
 	_, err := o.api.Get(collection + "/" + cluster.Text(object, "metadata", "name"))
-	if isNotFound(err) {
+	if cluster.IsNotFound(err) {
 		return o.api.Create(collection, object)
 	}
 	return err
-}
-
-func isNotFound(err error) bool {
-	var answer *cluster.Error
-	return errors.As(err, &answer) && answer.Status == 404
 }

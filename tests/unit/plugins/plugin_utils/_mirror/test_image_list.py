@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 
 from support.fleet.preflight import DIGEST, REPOSITORY, facts, host
@@ -84,9 +85,10 @@ def test_a_host_whose_image_is_not_known(one, reason):
 
 def test_components():
     found = ImageList()
-    parts = ("device_plugin", "exporter", "ascend_operator")
+    parts = ("device_plugin", "exporter")
     options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
-    options |= {"node_agent_image": None, "ascend_operator": False}
+    stack = {part: {"enabled": False, "version": None, "image": None} for part in fleet_stack.PARTS}
+    options |= {"node_agent_image": None, "stack": stack}
     everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
         ImageList().add_components({**options, **everything})
@@ -96,9 +98,10 @@ def test_components():
         "r.example/e:7",
         "r.example/agent:1",
     ]
-    more = ImageList()
-    more.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "ascend_operator": True})
-    assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/ascend-operator:v7.3.2" in more.images
+    more, enabled = ImageList(), {part: dict(one, enabled=True) for part, one in stack.items()}
+    more.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "stack": enabled})
+    for name in ("clusterd", "noded", "ascend-operator"):
+        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v7.3.2" % name in more.images
     nothing = ImageList()
     nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_train": "7.3"})
     assert nothing.images == []

@@ -1,0 +1,198 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MindCluster's optional components: what is in the cluster of each, what it lacks there, and what may be taken away."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.permissions import ADMISSION_POLICIES, Permission, of_named
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# Names of objects that keep a CustomResourceDefinition: in a sentence.
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """``component``: ours is where it must be; ``elsewhere``: the namespaces that have another one; ``crd``: whether there is none
+    or it is ours; ``missing``: which of its namespaces do not exist."""
+
+    component: fleet_stack.Component
+    installed: bool = False
+    elsewhere: tuple[str, ...] = ()
+    crd: bool = True
+    missing: tuple[str, ...] = ()
+
+
+def look(cluster: AnyCluster, namespace: str) -> dict[str, Found]:
+    """What is there of each component, by its part. ``namespace``: ours."""
+    workloads = {kind: cluster.list("/apis/apps/v1/%s" % kind) for kind in sorted({one.resource for one in fleet_stack.COMPONENTS})}
+    return {one.part: _look(cluster, one, namespace, workloads[one.resource]) for one in fleet_stack.COMPONENTS}
+
+
+def _look(cluster: AnyCluster, component: fleet_stack.Component, namespace: str, workloads: Iterable[Object]) -> Found:
+    there = [item for item in workloads if item["metadata"]["name"] == component.name]
+    mine = [item for item in there if item["metadata"]["namespace"] == component.home(namespace) and _is_ours(item)]
+    crd = cluster.get("%s/%s" % (_CRDS, component.crd.name)) if component.crd else None
+    return Found(
+        component,
+        bool(mine),
+        tuple(sorted(item["metadata"]["namespace"] for item in there if item not in mine)),
+        crd is None or _is_ours(crd),
+        tuple(name for name in component.namespaces if not _may_exist(cluster, name)),
+    )
+
+
+def _may_exist(cluster: AnyCluster, namespace: str) -> bool:
+    """Also true if that may not be asked, which is told where it is needed."""
+    try:
+        return cluster.get("/api/v1/namespaces/" + namespace) is not None
+    except NpuError as exc:
+        if "missing" in exc.details:
+            return True
+        raise
+
+
+def result(cluster: AnyCluster, found: Mapping[str, Found], enabled: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
+    """For the roles, by part: whether there is anything to do, whether to make the CustomResourceDefinition, and which ConfigMaps
+    to remove with the component."""
+    return {
+        part: {
+            "act": enabled(part) or one.installed,
+            "crd": one.crd,
+            "leftovers": _leftovers(cluster, one.component) if one.installed and not enabled(part) else [],
+        }
+        for part, one in found.items()
+    }
+
+
+def reasons(cluster: AnyCluster, found: Found, settings: Mapping[str, Any]) -> list[str]:
+    """Why a component cannot be deployed, as sentences. ``settings``: of its role, by their names without the prefix."""
+    component = found.component
+    switch = component.role + "_enabled"
+    sentences = [
+        "another %s is deployed, %s %s in the namespace %s; %s. Delete it with its ClusterRole and ClusterRoleBinding, or set"
+        " %s: false" % (component.title, component.kind, component.name, name, component.harm, switch)
+        for name in found.elsewhere
+    ]
+    lacks = [need.kind for need in component.needs if not kube_client.has_resource(cluster, need.group, need.resource)]
+    if lacks:
+        return sentences + [
+            "%s is true, and the cluster does not have the kind %s: %s ends without it. Install Volcano, or set %s: false"
+            % (switch, kind, component.title, switch)
+            for kind in lacks
+        ]
+    for option, needs in component.needs_with:
+        setting = "%s_%s" % (component.role, option)
+        if _is_on(component.role, settings, option):
+            sentences += [
+                "%s is true, and the cluster does not have the kind %s. Install Volcano, or set %s: false"
+                % (setting, need.kind, setting)
+                for need in needs
+                if not kube_client.has_resource(cluster, need.group, need.resource)
+            ]
+    return sentences
+
+
+def _is_on(role: str, settings: Mapping[str, Any], option: str) -> bool:
+    try:
+        return resolve.settings(role, settings)[option]
+    except NpuError:
+        return True  # told already
+
+
+def permissions(namespace: str, enabled: bool, found: Found, admission_policies: bool = True) -> list[Permission]:
+    """What the Kubernetes user must be allowed to, to deploy a component or to remove it; [] if there is nothing to do.
+
+    ``admission_policies``: whether the cluster has that kind.
+    """
+    if not enabled and not found.installed:
+        return []
+    component = found.component
+    home = component.home(namespace)
+    verbs = ("get", "create", "patch") if enabled else ("get", "delete")
+    needed: list[Permission] = [(verb, *what, home, None) for what in component.objects for verb in verbs]
+    named: list[tuple[str, str, str | None, str]] = [
+        ("clusterroles", _RBAC, None, component.cluster_role),
+        ("clusterrolebindings", _RBAC, None, component.cluster_role_binding),
+    ]
+    named += [(resource, _RBAC, where, name) for where, name in component.roles for resource in ("roles", "rolebindings")]
+    if admission_policies:
+        named += [(resource, _ADMISSION, None, name) for name in component.policies for resource in ADMISSION_POLICIES]
+    if not enabled:
+        needed += [(verb, resource, group, where, name) for resource, group, where, name in named for verb in ("get", "delete")]
+        return needed + [(verb, "configmaps", "", where, None) for where, _names in component.writes for verb in ("list", "delete")]
+    for resource, group, where, name in named:
+        needed += of_named(group, [(resource, [name])], where)
+    for name in component.namespaces:
+        needed += [(verb, "namespaces", "", None, name) for verb in ("get", "patch")]
+    if found.missing:
+        needed.append(("create", "namespaces", "", None, None))
+    if component.crd and found.crd:
+        needed += of_named("apiextensions.k8s.io", [("customresourcedefinitions", [component.crd.name])])
+    return needed
+
+
+def removal(cluster: AnyCluster, found: Mapping[str, Found]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """(what uninstall is to remove, by part as in ``result``; what it keeps, as sentences).
+
+    A CustomResourceDefinition goes only if it is ours and has no object: the API server deletes the objects with it.
+    """
+    kept: list[str] = []
+    doing = {}
+    for part, one in found.items():
+        crd, told = _crd_to_remove(cluster, one.component.crd)
+        kept += told
+        leftovers = _leftovers(cluster, one.component) if one.installed else []
+        doing[part] = {"act": one.installed or crd, "crd": crd, "leftovers": leftovers}
+    return doing, kept
+
+
+def nothing() -> dict[str, dict[str, Any]]:
+    """``removal`` where nodes remain."""
+    return {part: {"act": False, "crd": False, "leftovers": []} for part in fleet_stack.PARTS}
+
+
+def _crd_to_remove(cluster: AnyCluster, crd: fleet_stack.Crd | None) -> tuple[bool, list[str]]:
+    actual = cluster.get("%s/%s" % (_CRDS, crd.name)) if crd else None
+    if crd is None or actual is None or not _is_ours(actual):
+        return False, []
+    names = sorted("%(namespace)s/%(name)s" % item["metadata"] for item in cluster.list(crd.path))
+    if not names:
+        return True, []
+    told = "the CustomResourceDefinition %s stays, because %s exist: %s%s" % (
+        crd.name,
+        crd.objects,
+        ", ".join(names[:_SHOWN]),
+        " and %d more" % (len(names) - _SHOWN) if len(names) > _SHOWN else "",
+    )
+    return False, [told]
+
+
+def _leftovers(cluster: AnyCluster, component: fleet_stack.Component) -> list[dict[str, str]]:
+    """The ConfigMaps that a component has written. Of a namespace that may not be read none, which is told by ``permissions``."""
+    found = []
+    for namespace, beginnings in component.writes:
+        try:
+            items = cluster.list("/api/v1/namespaces/%s/configmaps" % namespace)
+        except NpuError as exc:
+            if "missing" not in exc.details:
+                raise
+            continue
+        names = sorted(item["metadata"]["name"] for item in items)
+        found += [{"namespace": namespace, "name": name} for name in names if name.startswith(beginnings)]
+    return found
+
+
+def _is_ours(item: Mapping[str, Any]) -> bool:
+    return (item["metadata"].get("labels") or {}).get(fleet_stack.MANAGED_BY) == fleet_stack.OURS

@@ -1,0 +1,206 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What real images of clusterd and noded 7.3 and 26.1 need of their objects: the rendered templates against upstream's contract."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+
+from support.kube.manifests import CLUSTERD, NODED, ROLES, render, render_all
+
+TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
+BOTH = pytest.mark.parametrize("part", ["clusterd", "noded"])
+VARIABLES = {"clusterd": CLUSTERD, "noded": NODED}
+COMPONENTS = {component.part: component for component in fleet_stack.COMPONENTS}
+PROFILING = "/user/cluster-info/profiling"
+# By train, (group, resource): verbs of upstream's ClusterRoles.
+OF_CLUSTERD = {
+    ("", "pods"): {"get", "list", "update", "watch", "patch"},
+    ("", "configmaps"): {"get", "create", "update", "list", "watch", "delete", "patch"},
+    ("", "nodes"): {"get", "list", "patch", "watch"},
+    ("", "events"): {"list"},
+    ("batch.volcano.sh", "jobs"): {"get", "list", "watch", "update", "delete"},
+    ("scheduling.volcano.sh", "podgroups"): {"list", "watch", "update", "get", "patch"},
+    ("mindxdl.gitee.com", "ascendjobs"): {"list", "watch", "get", "update"},
+}
+OF_NODED = {("", "configmaps"): {"get", "create", "update", "list", "watch", "delete"}, ("", "nodes"): {"patch"}}
+UPSTREAMS = {
+    ("clusterd", "7.3"): OF_CLUSTERD,
+    ("clusterd", "26.1"): OF_CLUSTERD,
+    ("noded", "7.3"): OF_NODED,
+    ("noded", "26.1"): {
+        **OF_NODED,
+        ("", "nodes"): {"get", "list", "patch"},
+        ("", "pods"): {"get", "list", "watch", "patch"},
+    },
+}
+
+
+def rendered(part, template, train="26.1", settings=None, **variables):
+    known = fleet_mindcluster.component(train, "npu_" + part, settings or {})
+    return render("npu_" + part, template, {**VARIABLES[part], "__npu_%s_train" % part: known, **variables})
+
+
+def pod_of(part, train="26.1", settings=None, **variables):
+    workload = rendered(part, part + ".yaml.j2", train, settings, **variables)[COMPONENTS[part].kind]
+    spec = workload["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    return workload, spec, container
+
+
+@BOTH
+@TRAINS
+def test_it_is_what_the_table_says(part, train):
+    component = COMPONENTS[part]
+    metadata = pod_of(part, train)[0]["metadata"]
+    assert (metadata["namespace"], metadata["name"]) == (component.home("npu-operator"), component.name)
+    assert metadata["labels"] == {fleet_stack.MANAGED_BY: fleet_stack.OURS}
+    access = rendered(part, "access.yaml.j2", train)
+    assert access["ClusterRole"]["metadata"]["name"] == component.cluster_role
+    assert access["ClusterRoleBinding"]["metadata"]["name"] == component.cluster_role_binding
+    assert access["ClusterRoleBinding"]["subjects"][0]["namespace"] == component.home("npu-operator")
+
+
+@TRAINS
+def test_clusterd_is_confined(train):
+    _workload, spec, container = pod_of("clusterd", train)
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & set(spec)
+    assert [volume for volume in spec["volumes"] if "emptyDir" not in volume] == []
+
+
+@TRAINS
+def test_noded_has_no_more_of_the_host_than_it_needs(train):
+    """It is privileged, as upstream's: for the chips and for IPMI."""
+    _workload, spec, container = pod_of("noded", train)
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    paths = {volume["hostPath"]["path"]: volume["hostPath"]["type"] for volume in spec["volumes"] if "hostPath" in volume}
+    assert paths == {
+        "/var/lib/Ascend/driver": "Directory", "/dev": "Directory", "/etc/localtime": "File",
+        "/run/npuops": "DirectoryOrCreate", "/proc/sys/kernel/random/boot_id": "File",
+    }  # fmt: skip
+    read_only = {mount["mountPath"] for mount in container["volumeMounts"] if mount.get("readOnly")}
+    assert read_only == {"/usr/local/Ascend/driver", "/etc/localtime", "/run/npuops"}
+
+
+@pytest.mark.parametrize(
+    ("part", "variable", "inside", "kind"),
+    [
+        ("clusterd", "config_dir", "/user1/mindx-dl/clusterd", "Directory"),
+        ("clusterd", "slow_node_dir", "/user/slownode-cluster", "Directory"),
+        ("noded", "pingmesh_dir", "/user/mind-cluster/pingmesh", "DirectoryOrCreate"),
+        ("noded", "profiling_dir", PROFILING, "DirectoryOrCreate"),
+    ],
+)
+def test_a_directory_of_the_host_is_one_that_is_set(part, variable, inside, kind):
+    _workload, spec, container = pod_of(part, **{"npu_%s_%s" % (part, variable): "/mnt/it"})
+    (volume,) = [volume for volume in spec["volumes"] if (volume.get("hostPath") or {}).get("path") == "/mnt/it"]
+    assert volume["hostPath"]["type"] == kind
+    assert {"name": volume["name"], "mountPath": inside} in container["volumeMounts"]
+
+
+def test_noded_leaves_a_node_that_is_paused():
+    """It uses the driver, and would be in the way of a reboot."""
+    workload, spec, _container = pod_of("noded")
+    assert spec["nodeSelector"]["npuops.ascend/components"] == "enabled"
+    assert workload["spec"]["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
+
+
+@BOTH
+@TRAINS
+def test_flags(part, train):
+    """Go's flags take the last of two."""
+    (command,) = pod_of(part, train)[2]["args"]
+    assert "exec %s -logFile=/var/log/mindx-dl/%s/%s.log -logLevel=0" % (part, part, part) in command
+    (command,) = pod_of(part, train, {"log_level": -1, "log_max_backups": 7, "log_max_age": 14})[2]["args"]
+    assert command.endswith(" -maxAge=14 -maxBackups=7") and " -logLevel=-1" in command
+
+
+@TRAINS
+def test_clusterd_knows_where_to_listen(train):
+    objects = rendered("clusterd", "clusterd.yaml.j2", train)
+    (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}} in container["env"]
+    assert "mkdir -p /var/log/mindx-dl/clusterd;" in container["args"][0], "the log's directory must belong to its user"
+    service = objects["Service"]
+    assert (service["metadata"]["namespace"], service["metadata"]["name"]) == ("mindx-dl", "clusterd-grpc-svc")
+    assert service["spec"]["selector"] == objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["ports"][0]["port"] == 8899
+
+
+@BOTH
+@TRAINS
+def test_the_probe_is_what_the_train_answers(part, train):
+    _workload, _spec, container = pod_of(part, train)
+    (command,) = container["args"]
+    probe = container.get("livenessProbe")
+    assert bool(probe) == ("--enable-healthz=true" in command) == (train != "7.3")
+    if probe:
+        port = probe["httpGet"]["port"] if part == "clusterd" else probe["exec"]["command"][-1]
+        assert "--healthz-address=%s" % port in command
+
+
+def test_the_old_clusterd_goes_last():
+    spec = pod_of("clusterd")[0]["spec"]
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    assert spec["minReadySeconds"] > 0
+
+
+@TRAINS
+@pytest.mark.parametrize(
+    ("part", "variables"), [("clusterd", {}), ("noded", {}), ("noded", {"npu_noded_profiling_dir": PROFILING})]
+)
+def test_its_permissions_are_upstreams_or_fewer(part, train, variables):
+    objects = rendered(part, "access.yaml.j2", train, **variables)
+    for role in (objects["ClusterRole"], objects.get("Role", {"rules": []})):
+        for rule in role["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    assert set(rule["verbs"]) <= UPSTREAMS[part, train][group, resource], (group, resource)
+
+
+def test_noded_writes_in_one_namespace_unless_it_looks_for_slow_nodes():
+    for profiling, writes in (("", False), (PROFILING, True)):
+        objects = rendered("noded", "access.yaml.j2", npu_noded_profiling_dir=profiling)
+        verbs = {verb for rule in objects["ClusterRole"]["rules"] if "configmaps" in rule["resources"] for verb in rule["verbs"]}
+        assert bool(verbs & {"create", "update", "delete"}) == writes
+        assert objects["Role"]["metadata"]["namespace"] == "mindx-dl"
+
+
+@BOTH
+@pytest.mark.parametrize("ours", ["npu-operator", "mindx-dl"])
+def test_no_role_takes_the_label_that_another_gives_a_namespace(part, ours):
+    """Our own namespace allows privileged pods, whichever role was last."""
+    names = {}
+    for item in render_all("npu_" + part, "namespaces.yaml.j2", dict(VARIABLES[part], npu_namespace=ours)):
+        assert item["metadata"]["name"] not in names
+        names[item["metadata"]["name"]] = item["metadata"].get("labels")
+    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
+    assert set(COMPONENTS[part].namespaces) <= set(names)
+    assert all(labels == (privileged if name == ours else None) for name, labels in names.items())
+
+
+@BOTH
+def test_what_it_has_written_goes_with_it(part):
+    (configmap,) = render_all("npu_" + part, "leftovers.yaml.j2", VARIABLES[part])
+    assert configmap["metadata"] == VARIABLES[part]["npu_%s_leftovers" % part][0]
+    text = (ROLES / ("npu_" + part) / "templates" / "leftovers.yaml.j2").read_text(encoding="utf-8")
+    assert text.partition("#}\n")[2].startswith("# "), "Ansible makes None of an empty text"
+
+
+@BOTH
+def test_settings_that_make_no_sense(part):
+    with pytest.raises(NpuError, match="npu_%s_log_max_age is 3" % part):
+        fleet_mindcluster.component("26.1", "npu_" + part, {"log_max_age": 3})
+    with pytest.raises(NpuError, match="npu_%s_log_max_backups is 31; MindCluster 7.3 keeps 30 at most" % part):
+        fleet_mindcluster.component("7.3", "npu_" + part, {"log_max_backups": 31})
