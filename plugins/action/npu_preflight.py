@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import dr
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import volcano as preflight_volcano
 
 # Of one of MindCluster's optional components.
 _OPTIONAL: dict[str, Any] = {
@@ -103,7 +104,10 @@ class ActionModule(HostsAction):
                 reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"])
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []
+        notes: list[str] = []
         if device_plugin:
+            unable, notes = preflight_volcano.judge(cluster, params["mindcluster_train"], params["device_plugin_settings"])
+            reasons += unable
             ours, foreign = preflight_components.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
             reasons += foreign
         nodes = cluster.nodes()
@@ -129,7 +133,7 @@ class ActionModule(HostsAction):
             "ready": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.READY],
             "no_chip": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.SKIPPED],
             "pause": [verdict.node_name for verdict in verdicts if verdict.vnpu_pause],
-            "plan": [verdict.line() for verdict in verdicts],
+            "plan": [verdict.line() for verdict in verdicts] + ["cluster: " + note for note in notes],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
