@@ -332,8 +332,8 @@ class Validation:
             "no other spec of that kind, no invalid file",
             ", ".join(["%s is of the same kind" % path for path in others] + ["%s is invalid" % path for path in broken])
             or "as expected",
-            "The container runtime resolves no device that two files describe, and no device at all if the directory has an invalid "
-            "file: remove the file",
+            "The container runtime resolves no device that two files describe, and no device at all if the directory has an "
+            "invalid file: remove the file",
         )
 
     def _cdi_hook(self, document):
@@ -384,7 +384,8 @@ class Validation:
             self._add("cdi_config", False, expected, "unknown", exc.message)
         else:
             seen = "cdi_spec_dirs = %s" % crio_runtime.shown(configured.directories)
-            self._add("cdi_config", crio_runtime.SPEC_DIR in configured.directories, expected, seen, crio_runtime.add_to(configured))
+            valid = crio_runtime.SPEC_DIR in configured.directories
+            self._add("cdi_config", valid, expected, seen, crio_runtime.add_to(configured))
         try:
             running = daemon.running()
         except cri.CriError as exc:

@@ -409,9 +409,9 @@ def containerd_access(fs=""):
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == crio_runtime.NAME:
         raise NpuError(
-            "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the "
-            "host and set npu_driver_source to preinstalled. If the host has a containerd besides, set containerd_address to pull "
-            "with that",
+            "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on "
+            "the host and set npu_driver_source to preinstalled. If the host has a containerd besides, set containerd_address to "
+            "pull with that",
             runtime=runtime,
         )
     if distributions.named(runtime["name"]) is None:
