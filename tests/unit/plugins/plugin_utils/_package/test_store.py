@@ -228,6 +228,7 @@ def test_a_file(store, tmp_path):
         ("none.run", SUM, "cannot be read on the controller: No such"),
         ("", SUM, "not a file"),
     ],
+    ids=["another", "absent", "directory"],
 )
 def test_files_that_do_not_fit(store, tmp_path, name, sha256, text):
     (tmp_path / "a.run").write_bytes(CONTENT)
