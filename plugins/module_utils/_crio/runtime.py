@@ -112,7 +112,10 @@ def _get(address, path, seconds):
             # With HTTP/1.0, the answer comes in one piece and ends with the connection.
             connection.sendall(b"GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n" % path.encode("ascii"))
             while len(answer) <= _MAX_BYTES:
-                connection.settimeout(max(0.001, deadline - time.monotonic()))
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise OSError("timed out")
+                connection.settimeout(left)
                 data = connection.recv(1 << 16)
                 if not data:
                     break

@@ -51,12 +51,15 @@ def answer(*directories):
 
 
 class Crio:
-    """``fs``: the host's /, which has a short path; ``answer``: what the process on the socket answers to each request."""
+    """``fs``: the host's /, which has a short path; ``answer``: what the process on the socket answers to each request;
+    ``without_end``: again and again. ``sent``: the bytes that were taken."""
 
     def __init__(self, fs, stack):
         self.fs = fs
         self.answer = answer("/etc/cdi", "/var/run/cdi")
         self.requests: list[bytes] = []
+        self.without_end = False
+        self.sent = 0
         self._stack = stack
         self.write("/etc/crio/crio.conf.d/10-crio.conf", DROP_IN)
         self.write("/usr/bin/crio", PROGRAM, 0o755)
@@ -90,7 +93,14 @@ class Crio:
                     request = connection.recv(65536)
                     if request:  # who only asks for the process on the socket says nothing
                         self.requests.append(request)
-                        connection.sendall(self.answer)
+                        self._answer(connection)
+
+    def _answer(self, connection):
+        while True:
+            connection.sendall(self.answer)
+            self.sent += len(self.answer)
+            if not self.without_end:
+                break
 
 
 @contextlib.contextmanager
