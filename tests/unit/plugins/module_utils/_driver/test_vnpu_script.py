@@ -57,6 +57,26 @@ def test_what_is_missing_is_created(tmp_path, smi, shell):
     assert (tmp_path / "dev/vdavinci118").stat().st_mode & 0o777 == 0o660
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_what_a_change_had_yet_to_destroy_makes_room(tmp_path, smi, shell):
+    """The driver's own recovery brings back all that there was when the host went down."""
+    old = Vnpu(0, 101, "vir04_3c")
+    vnpu_record.write(Record([A, Vnpu(0, 102, "vir04_3c")], [old]), str(tmp_path))
+    smi.has(tuple(A), tuple(old))
+    result = run(tmp_path, shell)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert smi.vnpus == [tuple(A), (0, 102, "vir04_3c")]
+
+
+def test_what_cannot_be_destroyed_is_told(tmp_path, smi):
+    vnpu_record.write(Record([], [A]), str(tmp_path))
+    smi.has(tuple(A))
+    smi.change(used=[100])
+    result = run(tmp_path)
+    assert result.returncode == 1
+    assert result.stdout == "virtual NPU 100 of chip 0 could not be destroyed: destroy vnpu 100 failed. \n"
+
+
 def test_nothing_is_recorded(tmp_path, smi):
     assert run(tmp_path).returncode == 0
     assert smi.state["calls"] == []
@@ -93,7 +113,7 @@ def test_a_last_line_without_an_end(tmp_path, smi):
 def test_a_damaged_record(tmp_path, smi):
     path = tmp_path / vnpu_record.PATH.lstrip("/")
     path.parent.mkdir(parents=True)
-    for line in ("0 100\n", "0 1x0 vir04\n", "0 100 vir04 -g 1\n"):
+    for line in ("0 100\n", "0 1x0 vir04\n", "0 100 vir04 -g 1\n", "destroy 0 -v vir04\n", "destroy 0\n"):
         path.write_text(line, encoding="ascii")
         result = run(tmp_path)
         assert result.returncode == 1
