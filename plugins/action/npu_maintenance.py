@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
@@ -55,6 +56,7 @@ class ActionModule(ClusterAction):
         "resource": {"type": "str"},
         "chips": {"type": "int", "default": 0},
         "offers": {"type": "dict", "default": {}},
+        "vnpu_layout": {"type": "raw"},
         "settings": {"type": "dict", "default": {}},
         "heal_settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
@@ -110,6 +112,7 @@ class ActionModule(ClusterAction):
             resource=params["resource"] or "",
             chips=params["chips"],
             offers=_offers(params["offers"]),
+            vnpu_layout=_layout(params["vnpu_layout"]),
             namespace=params["namespace"],
             job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
@@ -160,6 +163,10 @@ def _offers(given: dict[str, Any]) -> dict[str, int]:
         return {str(resource): int(count) for resource, count in given.items()}
     except (TypeError, ValueError):
         raise NpuError("offers must have a number for each resource.") from None
+
+
+def _layout(given: Any) -> list[dict[str, Any]] | None:
+    return None if given is None or given == "" else vnpu_layout.parse(given)
 
 
 # Nothing of the node has been changed yet.

@@ -109,6 +109,11 @@ options:
         of O(resource).
     type: dict
     default: {}
+  vnpu_layout:
+    description:
+      - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu), into which the chips are divided before the
+        reboot, when the node is drained. By default, they stay as they are.
+    type: raw
   namespace:
     description: Namespace of the Lease C(npu-maintenance), which all runs share.
     type: str

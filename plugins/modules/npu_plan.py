@@ -234,6 +234,12 @@ hosts:
     offers:
       description: How many of each resource the node is to advertise, of whole chips and of virtual NPUs.
       type: dict
+    vnpu_layout:
+      description:
+        - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu), into which the chips are divided before
+          the reboot; V(none) if C(npu_vnpu) is not set, and for a rollback.
+      type: list
+      elements: dict
     from:
       description: The running driver, with version and release.
       type: dict

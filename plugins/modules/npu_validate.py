@@ -119,6 +119,11 @@ firmware_version:
       reports it.
   returned: always
   type: str
+vnpus:
+  description: The virtual NPUs that are recorded on the host, with C(chip), C(id) and C(template).
+  returned: always
+  type: list
+  elements: dict
 msg:
   description: The failed checks and what to do, or that all checks passed.
   returned: always

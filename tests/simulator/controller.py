@@ -282,6 +282,9 @@ class HostPort:
         what = "write the firmware of %s (generation %d, %s)" % (release, generation, boot_id)
         return self._call(what, lambda host: host.write_firmware(boot_id, generation, release, version, again))
 
+    def divided(self, layout: list[dict[str, Any]]) -> Any:
+        return self._call("divide into %s" % layout, lambda _host: {"changed": False, "msg": ""})
+
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         what = "confirm %s (generation %d, %s)" % (release, generation, boot_id)
         self._call(what, lambda host: host.confirm(generation, release, boot_id))

@@ -52,6 +52,7 @@ class Validation:
         self.host = None
         self.info = None
         self.firmware = None
+        self.vnpus = []
         self.results = []
 
     @property
@@ -91,6 +92,7 @@ class Validation:
         try:
             layout = vnpu_change.Layout([], self.npu_smi, fs=self.fs)
             target = layout.record.target
+            self.vnpus = [vnpu._asdict() for vnpu in target]
             if not target and not device_nodes.numbers(self.fs, "vdavinci"):
                 return
             present = sorted(found.vnpu for chip in layout.chips().values() for found in chip.found)
@@ -480,6 +482,7 @@ def validate(root, source, **options):
         "chips": validation.host.chips if validation.host else 0,
         "version": validation.driver["version"],
         "firmware_version": validation.firmware,
+        "vnpus": validation.vnpus,
     }
 
 

@@ -13,7 +13,13 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import FirmwareAnswer, RebootAnswer, Verdict, View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
+    FirmwareAnswer,
+    RebootAnswer,
+    Verdict,
+    View,
+    VnpuAnswer,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
@@ -55,6 +61,14 @@ class HostPort:
             "wait": 5,
         }
         return host_answers.firmware_answer(self._call("npuops.ascend.npu_firmware", dict(arguments, again=again, root=self._root)))
+
+    def divided(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
+        place = {"source": "image", "root": self._root}
+        answer = host_answers.vnpu_answer(self._call("npuops.ascend.npu_vnpu", dict(place, layout=layout)))
+        # Always: whoever was killed may have divided the chips and not described them.
+        arguments = dict(place, library_path=self._library_path) if self._library_path else place
+        self._call("npuops.ascend.npu_cdi_spec", arguments)
+        return answer
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         self._boot(state="confirmed", generation=generation, release=release, boot_id=boot_id)

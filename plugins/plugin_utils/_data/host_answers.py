@@ -244,6 +244,7 @@ class Verdict(_Verdict, total=False):
     """What a maintenance reads of a validation that took place."""
 
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    vnpus: Vnpus | None  # those that the host is to have
 
 
 class Validation(TypedDict, total=False):
@@ -318,6 +319,13 @@ class FirmwareAnswer(TypedDict):
     msg: Told  # what was done, or why it failed
 
 
+class VnpuAnswer(TypedDict):
+    """What became of a request to divide the chips."""
+
+    changed: bool
+    msg: Told  # what was done
+
+
 class RebootAnswer(TypedDict):
     """What became of a request to reboot."""
 
@@ -331,7 +339,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
-_FIRMWARE_ANSWER = schema.of(FirmwareAnswer)
+_FIRMWARE_ANSWER, _VNPU_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -362,6 +370,11 @@ def reboot_answer(answer: Any) -> RebootAnswer:
 def firmware_answer(answer: Any) -> FirmwareAnswer:
     """What npu_firmware answered. Raises NpuError."""
     return _checked(_FIRMWARE_ANSWER, answer)
+
+
+def vnpu_answer(answer: Any) -> VnpuAnswer:
+    """What npu_vnpu answered. Raises NpuError."""
+    return _checked(_VNPU_ANSWER, answer)
 
 
 def waiting_firmware(facts: Facts | dict[str, Any]) -> str | None:

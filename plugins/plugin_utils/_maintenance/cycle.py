@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
@@ -265,7 +265,20 @@ class Cycle:
             labels = {kube_client.LABEL_COMPONENTS: "paused"}
             self._log.step(maintenance_record.DRAIN, labels=labels, guard=self._work.may_go_on, times=times)
         self._work.pods.wait_components_gone(_COMPONENTS_LIMIT)
+        self._divide()
         self._log.step(maintenance_record.REBOOT, guard=self._work.may_go_on)
+
+    def _divide(self) -> None:
+        """Give the host its virtual NPUs, now that nobody uses its chips. After the reboot it has to have them again."""
+        layout = self._request.vnpu_layout
+        if layout is None or self._purpose.recovers or self._work.clears:
+            return
+        view = self._work.host.wait_free()
+        if view["holders"]:
+            raise _held(view)
+        answer = self._work.host.divide(layout)
+        if answer["changed"]:
+            self._work.say("virtual NPUs: %s" % one_line(answer["msg"]))
 
     # --- reboot ---
 
@@ -379,8 +392,7 @@ class Cycle:
             # Most likely they hang in the kernel, and only the reboot ends them.
             self._work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))
         elif view["holders"]:
-            text = "Not rebooted: %s." % maintenance_host_side.held_text(view["holders"])
-            raise maintenance_host_side.Held(text, blockers=maintenance_host_side.holder_blockers(view["holders"]))
+            raise _held(view)
 
         def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
@@ -549,3 +561,8 @@ class Cycle:
             return Change(record, dict(labels, **{kube_client.LABEL_COMPONENTS: components}), cordon=True)
 
         self._log.adopt_new_node(change_of)
+
+
+def _held(view: View) -> maintenance_host_side.Held:
+    text = "Not rebooted: %s." % maintenance_host_side.held_text(view["holders"])
+    return maintenance_host_side.Held(text, blockers=maintenance_host_side.holder_blockers(view["holders"]))

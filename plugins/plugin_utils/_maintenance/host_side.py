@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
     RebootAnswer,
     Verdict,
     View,
+    VnpuAnswer,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -55,6 +56,9 @@ class Port(Protocol):
     def firmware_written(self, boot_id: str, generation: int, release: str, version: str, again: bool) -> FirmwareAnswer:
         """The firmware of the release, which must have that version, is being written into the chips, or is written, unless
         somebody holds a chip."""
+
+    def divided(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
+        """The chips have the virtual NPUs of the layout, and containerd knows them."""
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         """The release is good from now on, unless this is another boot."""
@@ -116,6 +120,9 @@ class HostSide:
 
     def validate(self, version: str | None) -> Verdict:
         return self._try(lambda: self._host.validate(version))
+
+    def divide(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
+        return self._try(lambda: self._host.divided(layout))
 
     def confirmed(self, generation: int, release: str, boot_id: str) -> None:
         self._try(lambda: self._host.confirmed(generation, release, boot_id))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
@@ -21,6 +23,7 @@ class Check:
     def __init__(self, work: Work) -> None:
         """``work``: Work."""
         self._work = work
+        self._vnpus: list[Vnpu] | None = None  # those that the host is to have, as it says itself
 
     def in_order(self, version: str | None, release: str | None, firmware: str | None = None) -> None:
         """Raise Invalid unless host and node are as they should be. The components run again afterwards.
@@ -47,6 +50,8 @@ class Check:
                 % (result.get("firmware_version") or "unknown", firmware, "" if written else "not "),
                 not_written=not written and not on_trial(view),
             )
+        told = result.get("vnpus")
+        self._vnpus = None if told is None else [Vnpu(one["chip"], one["id"], one["template"]) for one in told]
         self._wait_allocatable()
 
     def run_smoke_pod(self) -> None:
@@ -110,6 +115,9 @@ class Check:
         """{resource: count} of devices. Only whole chips are shared."""
         request = self._work.request
         wanted = dict(request.offers) or {request.resource: request.chips}
+        # They may have changed since the plan.
+        if self._vnpus is not None:
+            wanted = chips_vnpu.offered(request.resource, request.chips, self._vnpus)
         if request.resource in wanted:
             wanted[request.resource] *= self._devices_per_chip()
         return wanted

@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     AWAITING,
     BLOCKED,
@@ -30,6 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import kern
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import target as rollout_target
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import vnpus as rollout_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.node_checks import ImageSizes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.rollback import Wave
@@ -55,13 +55,14 @@ def judge(
     entry.requested = maintenance_record.is_true(entry.labels, maintenance_record.LABEL_REQUESTED)
     if entry.waiting_firmware:
         entry.notes.append("the firmware %s is in its chips already: they run it after the next boot" % entry.waiting_firmware)
-    different = fleet_vnpus.difference(entry.checked.config["vnpu"], entry.facts)
-    entry.notes += [different] if different else []
+    rollout_vnpus.look(entry, settings)
     if settings.reason == maintenance_record.UPGRADE_REASON and entry.facts and entry.checked.digest:
         rollout_firmware.look(entry, validation, images)
     settled = _settled(entry, settings, lookups.now, wave, holders)
     if settled is not None:
         entry.verdict = settled
+        if settled == SKIPPED:
+            rollout_vnpus.tell(entry)
         if settled in (IN_FLIGHT, ON_TRIAL):
             rollout_firmware.keep_unless_possible(entry, settings)
         return
@@ -80,6 +81,7 @@ def judge(
     # What a host says about its driver says nothing about a node that is another machine.
     if entry.target and not entry.requested and entry.same_machine and rollout_target.is_there(entry, settings):
         entry.verdict = UP_TO_DATE
+        rollout_vnpus.tell(entry)
         entry.notes += reasons + node_checks.trouble(entry, validation)
         rollout_kernels.tell(entry, answers)
         return
@@ -95,6 +97,7 @@ def judge(
     if node is not None and entry.target:
         rollout_kernels.check(entry, entry.target, answers)
         node_checks.check(entry, node, entry.target, validation, snapshot, settings, lookups, sizes)
+        rollout_vnpus.check(entry)
     # That there is no node is among the reasons.
     if entry.reasons or node is None:
         entry.verdict = BLOCKED

@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_an
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, DUE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.vnpus import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -40,6 +41,8 @@ class PlannedNode:
         self.order: int | None = None
         self.canary = False
         self.proved = False  # another host of its pool has what this one is to get
+        self.vnpu_problem: str | None = None  # why it cannot have those of npu_vnpu
+        self.vnpus: Wanted | None = None  # the virtual NPUs that the host gets before its reboot
         self.later = False  # due, but not in a run for canaries only
         self.estimate: int | None = None  # seconds
 
@@ -134,6 +137,7 @@ class PlannedNode:
             "resource": self.checked.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
             "offers": fleet_offers.of(self.facts),
+            "vnpu_layout": self.vnpus.layout if self.vnpus else None,
             "from": {"version": self.loaded_version, "release": self.loaded_release},
             "to": self.target,
             "firmware": {key: self.firmware[key] for key in ("from", "to")} if self.firmware else None,

@@ -372,6 +372,11 @@ class Host(BootLoader):
     def flash_begins(self):
         self._world.clock.at(8.0, self.flash_ends)
 
+    def divided(self, layout):
+        self._reach()
+        self._world.mutate("divide %s" % self.name, lambda: self.divide(layout), False)
+        return {"changed": True, "msg": "create them"}
+
     def confirmed(self, generation, release, boot_id):
         self._reach()
         self._world.mutate("confirm %s" % self.name, lambda: self.confirm(generation, release, boot_id), False)

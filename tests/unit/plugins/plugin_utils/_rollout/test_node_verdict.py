@@ -90,6 +90,34 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
     assert any(note in text for text in found.notes)
 
 
+def vnpu_plan(problem=None):
+    return {"changed": True, "target": [], "destroy": [], "create": [], "problem": problem}
+
+
+def test_virtual_npus_change_in_the_drain_of_an_upgrade():
+    entry = only(host(vnpu_plan=vnpu_plan(), config={"vnpu": {"vir06_1c_16g": 2}}))
+    assert entry.verdict == "ready"
+    assert any("its virtual NPUs change in the same drain: 16 vir06_1c_16g on chip 0" in text for text in entry.notes)
+    assert entry.result()["vnpu_layout"] == [{"chips": None, "templates": {"vir06_1c_16g": 2}}]
+    # Whoever was killed may have divided the chips and not described them to containerd.
+    settled = only(host(vnpu_plan=dict(vnpu_plan(), changed=False), config={"vnpu": []}))
+    assert (settled.notes, settled.result()["vnpu_layout"]) == ([], [])
+    assert only(host()).result()["vnpu_layout"] is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (host(vnpu_plan=vnpu_plan("it has leftovers"), config={"vnpu": []}), "npu_vnpu: it has leftovers"),
+        (host(config={"vnpu": {"vir04": 1}}), "npu_vnpu: layout, entry 1: the 910B has no template vir04"),
+    ],
+)
+def test_virtual_npus_that_cannot_be(entry, told):
+    found = only(entry)
+    assert found.verdict == "blocked" and any(told in text for text in found.reasons)
+    assert found.result()["vnpu_layout"] is None
+
+
 def test_what_is_wrong_with_a_node_that_is_not_due_is_told_only():
     entry = only(host(loaded=NEW_RELEASE), nodes=nodes_of("a", ready=False))
     assert (entry.verdict, entry.reasons) == ("up-to-date", [])

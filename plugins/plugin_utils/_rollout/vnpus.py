@@ -1,0 +1,42 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The virtual NPUs that a host gets with an upgrade, in the same drain: those of npu_vnpu."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import RolloutSettings
+
+
+def look(entry: PlannedNode, settings: RolloutSettings) -> None:
+    """Sets what the host is to have. A rollback leaves it as it is."""
+    given = entry.checked.config["vnpu"]
+    if given is None or settings.reason != maintenance_record.UPGRADE_REASON or not entry.facts.get("family"):
+        return
+    try:
+        wanted = fleet_vnpus.Wanted(given, entry.facts)
+    except NpuError as exc:
+        entry.vnpu_problem = "npu_vnpu: " + exc.message
+        return
+    if wanted.problem:
+        entry.vnpu_problem = "npu_vnpu: " + wanted.problem
+    else:
+        entry.vnpus = wanted
+
+
+def check(entry: PlannedNode) -> None:
+    """Adds a reason or a note to a node that is due."""
+    if entry.vnpu_problem:
+        entry.reasons.append(entry.vnpu_problem)
+    elif entry.vnpus and entry.vnpus.changed:
+        entry.notes.append("its virtual NPUs change in the same drain: %s" % entry.vnpus.way)
+
+
+def tell(entry: PlannedNode) -> None:
+    """Adds a note to a node that is not due."""
+    different = fleet_vnpus.difference(entry.checked.config["vnpu"], entry.facts)
+    entry.notes += [different] if different else []
