@@ -105,7 +105,7 @@ msg:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_layout, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_layout, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.facts import preinstalled_root
@@ -129,7 +129,7 @@ def main():
 
 def run(params, check_mode):
     wanted, root = vnpu_layout.parse(params["layout"]), params["root"].rstrip("/")
-    if wanted and not vnpu_change.numbers():
+    if wanted and not device_nodes.numbers():
         if check_mode:
             return {
                 "changed": True,

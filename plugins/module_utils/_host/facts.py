@@ -14,7 +14,14 @@ import os
 import platform
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, vnpu_change, vnpu_layout, vnpu_record
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
+    device_nodes,
+    kernel_modules,
+    pci,
+    vnpu_change,
+    vnpu_layout,
+    vnpu_record,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
@@ -102,7 +109,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         ],
         "chip_count": pci.chip_count(functions),
         "family": family._asdict() if family else None,
-        "chip_numbers": vnpu_change.numbers(fs),
+        "chip_numbers": device_nodes.numbers(fs),
         "vnpus": [vnpu._asdict() for vnpu in vnpus],
         "runtime": runtime,
         "driver": driver,
@@ -149,7 +156,7 @@ def vnpu_facts(layout, npu_smi, fs=""):
 
     problem: why it cannot be done, or None. Pods that use the chips are none.
     """
-    if not vnpu_change.numbers(fs):
+    if not device_nodes.numbers(fs):
         return None
     told = {"changed": False, "target": [], "destroy": [], "create": [], "problem": None}
     try:
