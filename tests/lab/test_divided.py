@@ -124,6 +124,15 @@ def test_a_controller_that_is_killed(lab, moment, seen):
     assert (offered(lab), serves(lab)) == (QUARTERED, True)
 
 
+def test_an_upgrade_drains_a_node_whose_npus_are_used(lab):
+    with Team(lab, "vnpu-drain") as team:
+        team.deploy("half", node=NODE, chips={FOURS: 1})
+        lab.kubectl("label", "node", NODE, "npuops.ascend/maintenance-requested=true")
+        result = words(lab.playbook("upgrade", LIMIT, npu_vnpu=QUARTERS, npu_upgrade_auto=True).stdout)
+        assert "its virtual NPUs change in the same drain: 12 vir02 on chip 0, 1, 2, 3 instead of 2 vir04, 2 vir04_3c" in result
+        assert (offered(lab), serves(lab)) == (QUARTERED, True)
+
+
 def test_after_a_reboot_all_are_there_again(lab):
     before = lab.node(NODE)["status"]["nodeInfo"]["bootID"]
     lab.ssh(NODE, "systemctl reboot", check=False)
