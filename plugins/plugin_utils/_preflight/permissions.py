@@ -21,8 +21,8 @@ _NETWORK_POLICY = ("networkpolicies", "networking.k8s.io")
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 _SUFFIXES = [family["suffix"] for family in fleet_mindcluster.table()["families"].values()]
 _PLUGIN_RIGHTS = [
-    ("clusterroles", ["pods-node-ascend-device-plugin-role-" + end for end in _SUFFIXES]),
-    ("clusterrolebindings", ["pods-node-ascend-device-plugin-rolebinding-" + end for end in _SUFFIXES]),
+    ("clusterroles", ["npuops-device-plugin-" + end for end in _SUFFIXES]),
+    ("clusterrolebindings", ["npuops-device-plugin-" + end for end in _SUFFIXES]),
 ]
 _AGENT_RIGHTS = [("clusterroles", ["npuops-node-agent"]), ("clusterrolebindings", ["npuops-node-agent"])]
 _AGENT_EVENTS = [("roles", ["npuops-node-agent"]), ("rolebindings", ["npuops-node-agent"])]
