@@ -238,6 +238,10 @@ npu:
         conflict:
           description: Why it is not clear which runtime to use. V(none) unless the kubelets of several distributions run.
           type: str
+        ascend_docker_runtime:
+          description: The files of containerd and Docker that configure C(ascend-docker-runtime).
+          type: list
+          elements: str
     driver:
       description: The driver on the host.
       type: dict

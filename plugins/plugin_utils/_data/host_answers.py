@@ -101,6 +101,7 @@ class Runtime(TypedDict, total=False):
     control_plane: bool | None  # whether the unit of the kubelet also runs the API server
     kubelet_dir: Told | None  # the kubelet's root directory
     conflict: Told | None  # why it is not clear which runtime is meant
+    ascend_docker_runtime: list[Told] | None  # the files that configure that
 
 
 class Marker(TypedDict, total=False):

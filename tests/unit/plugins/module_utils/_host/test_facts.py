@@ -12,6 +12,7 @@ import stat
 import tempfile
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 
 from support.host import mounted
@@ -243,6 +244,7 @@ def test_containerd_of_the_kubelet(host):
         "control_plane": False,
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,
+        "ascend_docker_runtime": [],
     }
     assert [call for call in host.calls if not call.startswith("systemctl show")] == ["containerd --version"]
 
@@ -370,3 +372,11 @@ def test_the_next_kernel_and_its_driver(host):
     assert gather(host, source="preinstalled")["next_kernel"] is None
     host.write("boot/grub2/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-%s ro\n}\n" % KERNEL)
     assert gather(host)["next_kernel"] is None
+
+
+@pytest.mark.parametrize("path", ["/etc/containerd/config.toml", "/etc/docker/daemon.json"])
+def test_what_configures_ascend_docker_runtime(host, path):
+    host.write(path, 'BinaryName = "/usr/local/Ascend/Ascend-Docker-Runtime/ascend-docker-runtime"\n')
+    assert ascend_docker_runtime.configured("/etc/containerd/config.toml", host.fs) == [path]
+    host.write(path, "x" * (1024 * 1024) + "ascend-docker-runtime")
+    assert ascend_docker_runtime.configured(None, host.fs) == ascend_docker_runtime.configured("/etc", host.fs) == []
