@@ -59,6 +59,7 @@ class ActionModule(HostsAction):
         "node_agent_probe_timeout": {"type": "int", "default": 30},
         "rollout_max_unavailable": {"type": "str", "default": "1"},
         "settings": {"type": "dict", "default": {}},
+        "adopting": {"type": "bool", "default": False},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +109,8 @@ class ActionModule(HostsAction):
         if device_plugin:
             unable, notes = preflight_volcano.judge(cluster, params["mindcluster_train"], params["device_plugin_settings"])
             reasons += unable
-            ours, foreign = preflight_components.device_plugins(cluster.list("/apis/apps/v1/daemonsets"), namespace)
+            daemonsets = cluster.list("/apis/apps/v1/daemonsets")
+            ours, foreign = preflight_components.device_plugins(daemonsets, namespace, params["adopting"])
             reasons += foreign
         nodes = cluster.nodes()
         train = params["mindcluster_train"] if device_plugin else None
@@ -128,6 +130,8 @@ class ActionModule(HostsAction):
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
+        if params["adopting"]:
+            node_checks.hold_back(verdicts, nodes)
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.READY],

@@ -120,6 +120,12 @@ options:
         from V(1%) to V(100%).
     type: str
     default: "1"
+  adopting:
+    description:
+      - Whether M(npuops.ascend.npu_adopt) is going to move nodes from device plugins that somebody else deployed. These are not
+        reported then, and nodes that have not moved get no components from M(npuops.ascend.npu_node).
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

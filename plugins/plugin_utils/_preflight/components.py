@@ -11,32 +11,31 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import AT_ONCE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 
-def device_plugins(daemonsets: Iterable[Object], namespace: str) -> tuple[Objects, list[str]]:
-    """(ours, reasons): the device plugin DaemonSets in ``namespace``; and a sentence for each one elsewhere, and for each that a
-    controller keeps as it is."""
-    plugins = [
-        daemonset
-        for daemonset in daemonsets
-        if daemonset["metadata"]["name"].startswith("ascend-device-plugin")
-        and any(
-            (volume.get("hostPath") or {}).get("path") in PLUGIN_SOCKETS
-            for volume in daemonset["spec"]["template"]["spec"].get("volumes") or []
-        )
-    ]
-    ours = [daemonset for daemonset in plugins if daemonset["metadata"]["namespace"] == namespace]
-    reasons = [_foreign_plugin(daemonset) for daemonset in plugins if daemonset["metadata"]["namespace"] != namespace]
+def device_plugins(daemonsets: Iterable[Object], namespace: str, adopting: bool = False) -> tuple[Objects, list[str]]:
+    """(ours, reasons): our device plugin DaemonSets, in ``namespace``; and a sentence for each one of others that may run, and for
+    each of ours that a controller keeps as it is. ``adopting``: nodes are about to move from those of others to ours."""
+    found = list(daemonsets)
+    ours = foreign.our_device_plugins(found, namespace)
+    others = [item for item in foreign.device_plugins(found, namespace) if not foreign.is_set_aside(item)]
+    reasons = [] if adopting else [_foreign_plugin(daemonset) for daemonset in others]
     return ours, reasons + [reason for reason in map(_kept_plugin, ours) if reason]
 
 
 def _foreign_plugin(daemonset: Object) -> str:
     name, namespace = daemonset["metadata"]["name"], daemonset["metadata"]["namespace"]
+    if foreign.ANNOTATION_ADOPTION in kube_client.annotations(daemonset):
+        return (
+            "nodes are being moved away from the device plugin of the DaemonSet %s in the namespace %s, or that was interrupted."
+            " Continue with npuops.ascend.adopt" % (name, namespace)
+        )
     what = "another device plugin is deployed, DaemonSet %s in the namespace %s; two of them on one node break each other." % (
         name,
         namespace,
@@ -45,8 +44,8 @@ def _foreign_plugin(daemonset: Object) -> str:
     if keeper:
         return "%s It is kept there by %s: remove it from that" % (what, keeper)
     if release:
-        return "%s Uninstall it with the Helm release %s, or set npu_namespace: %s to take it over" % (what, release, namespace)
-    return "%s Delete it, or set npu_namespace: %s to take it over" % (what, namespace)
+        return "%s Uninstall it with the Helm release %s, or move the nodes with npuops.ascend.adopt" % (what, release)
+    return "%s Move the nodes with npuops.ascend.adopt, or delete it" % what
 
 
 def _kept_plugin(daemonset: Object) -> str | None:

@@ -15,6 +15,10 @@ _LONGEST = 128
 # Of Argo CD 3 and, where it tracks by annotation, 2; of Flux.
 _ARGO = "argocd.argoproj.io/tracking-id"
 _FLUX = (("kustomize.toolkit.fluxcd.io/name", "the Flux Kustomization"), ("helm.toolkit.fluxcd.io/name", "the Flux HelmRelease"))
+# Kubernetes' addon manager, and those of k3s, RKE2 and Rancher's Fleet; the Operator Lifecycle Manager.
+_ADDON_MODE = ("addonmanager.kubernetes.io/mode", "Reconcile")
+_ADDON = "objectset.rio.cattle.io/owner-name"
+_OLM = "olm.owner"
 _HELM = "meta.helm.sh/release-name"
 
 
@@ -30,7 +34,12 @@ def keeper(item: Object) -> str | None:
         name = kube_client.labels(item).get(label)
         if name:
             return "%s %s" % (what, _told(name))
-    return None
+    if kube_client.labels(item).get(_ADDON_MODE[0]) == _ADDON_MODE[1]:
+        return "the addon manager of Kubernetes"
+    addon, operator = kube_client.annotations(item).get(_ADDON), kube_client.labels(item).get(_OLM)
+    if addon:
+        return "the addon %s of k3s, RKE2 or Rancher" % _told(addon)
+    return "the OLM operator %s" % _told(operator) if operator else None
 
 
 def helm_release(item: Object) -> str | None:

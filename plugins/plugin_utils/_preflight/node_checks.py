@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity, vnpu_pause
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign, identity, vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -71,6 +71,17 @@ def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: M
     if paused or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         verdict.components = "paused"
         verdict.notes.append("is %s; its components are not changed" % ("paused" if paused else "under maintenance"))
+
+
+def hold_back(verdicts: Iterable[CheckedHost], nodes: Mapping[str, Object]) -> None:
+    """Nodes that adoption moves get our components by that, one after the other, and not by the labels of install."""
+    for verdict in verdicts:
+        node = nodes.get(verdict.node_name)
+        if node is None or verdict.components != "enabled":
+            continue
+        has_ours = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "enabled"
+        if not has_ours or foreign.ANNOTATION_ADOPTION in kube_client.annotations(node):
+            verdict.components = "held"
 
 
 def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:

@@ -28,8 +28,9 @@ def targets(
     """What the cluster play needs, from results of CheckedHost.result() by host.
 
     ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
-    host. Returns {labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets, nodes}: the nodes argument of
-    npu_node, the role variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for.
+    host. Returns {labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets, nodes, adopt}: the nodes argument of
+    npu_node, the role variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for, nor those
+    that adoption is to move; ``adopt`` has, by node, the names of the DaemonSets that it waits for.
     """
     hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
     active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]
@@ -70,11 +71,17 @@ def targets(
     nodes = [verdict["node_name"] for verdict in active]
     others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT), (noded, fleet_components.NODED)]
     result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
+    always = [name for deployed, name in others if deployed]
+    result["adopt"] = {
+        verdict["node_name"]: ([fleet_components.DEVICE_PLUGINS[verdict["accelerator"]]] if device_plugin else []) + always
+        for _name, verdict in hosts
+        if verdict["components"] != "paused"
+    }
     return result
 
 
 def _labels(verdict: dict[str, Any], version: str | None) -> dict[str, str]:
-    wanted = {
+    wanted: dict[str, str | None] = {
         kube_client.LABEL_PRESENT: "",
         kube_client.LABEL_CHIP: verdict["family"],
         kube_client.LABEL_DRIVER_VERSION: version or verdict["driver_version"],
@@ -84,4 +91,6 @@ def _labels(verdict: dict[str, Any], version: str | None) -> dict[str, str]:
         "node-role.kubernetes.io/worker": "worker",
         "host-arch": verdict["host_arch"],
     }
+    if verdict["components"] == "held":
+        wanted[kube_client.LABEL_COMPONENTS] = None
     return {key: value for key, value in wanted.items() if value is not None}

@@ -137,8 +137,9 @@ class DaemonSetApi(ApiServer):
         pods = {}
         for pod in self.pods_of(daemonset):
             pods[pod["spec"]["nodeName"]] = pod
-        wanted = [name for name, item in self.objects[NODES].items()
-                  if spec["template"]["spec"].get("nodeSelector", {}).items() <= item["metadata"]["labels"].items()]  # fmt: skip
+        wanted = [
+            name for name, item in self.objects[NODES].items() if _selects(spec["template"]["spec"], item["metadata"]["labels"])
+        ]
         for name in wanted:
             if name not in pods:
                 self._create(daemonset, name, present)
@@ -256,6 +257,18 @@ class DaemonSetApi(ApiServer):
         up = [name for name, item in self.objects[NODES].items() if item["status"]["conditions"][0]["status"] == "True"]
         ready = self.running(daemonset["metadata"]["name"])
         self.unavailable = max(self.unavailable, sum(name not in ready for name in up))
+
+
+def _selects(pod_spec, labels):
+    """By node selector and required node affinity, of which the stub knows In and NotIn."""
+
+    def holds(entry):
+        return (labels.get(entry["key"]) in entry["values"]) == (entry["operator"] == "In")
+
+    terms = pod_spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    terms = [term["matchExpressions"] for term in terms.get("nodeSelectorTerms", [])]
+    affine = not terms or any(all(map(holds, term)) for term in terms)
+    return affine and pod_spec.get("nodeSelector", {}).items() <= labels.items()
 
 
 def _owner(daemonset):

@@ -24,6 +24,8 @@ MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
 MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
 CLUSTERD_AND_NODED = MANIFEST.with_name("controller-access-clusterd.yml")
 MORE = {"ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
+# And for the DaemonSets of somebody else.
+ADOPT = MANIFEST.with_name("controller-access-adopt.yml")
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -111,7 +113,7 @@ def granted():
 
 @pytest.fixture(scope="module")
 def granted_all():
-    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED)
+    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED, ADOPT)
 
 
 def made(templates):
@@ -229,3 +231,11 @@ def test_the_documented_rights_are_those_of_the_manifests(granted_all):
                         )
                     )
     assert wanted - rows == set()
+
+
+def test_an_adoption_may_change_the_daemonsets_of_mindcluster_and_no_others(granted, granted_all):
+    for name, namespace in (("ascend-device-plugin-daemonset-910", "kube-system"), ("npu-exporter", "npu-exporter")):
+        assert not granted.allows("patch", "daemonsets", "apps", namespace, name)
+        assert all(granted_all.allows(verb, "daemonsets", "apps", namespace, name) for verb in ("get", "patch"))
+        assert not granted_all.allows("patch", "daemonsets", "apps", namespace, "kube-proxy")
+        assert not granted_all.allows("delete", "daemonsets", "apps", namespace, name)

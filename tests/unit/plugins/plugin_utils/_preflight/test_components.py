@@ -55,7 +55,19 @@ def test_another_device_plugin():
     )
     assert [daemonset["metadata"]["namespace"] for daemonset in ours] == ["npu-operator"]
     assert len(reasons) == 1
-    assert "set npu_namespace: kube-system to take it over" in reasons[0]
+    assert "Move the nodes with npuops.ascend.adopt, or delete it" in reasons[0]
+
+
+def test_a_device_plugin_that_is_adopted():
+    """While nodes move from it, only adoption goes on; when it runs nowhere, it is in nobody's way."""
+    daemonset = plugin_daemonset("/x", "kube-system")
+    assert preflight_components.device_plugins([daemonset], "npu-operator", adopting=True) == ([], [])
+    daemonset["metadata"].update(annotations={"npuops.ascend/adoption": "{}"}, generation=2)
+    daemonset["status"] = {"observedGeneration": 2, "desiredNumberScheduled": 1}
+    _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
+    assert "nodes are being moved away from the device plugin" in reason and "Continue with npuops.ascend.adopt" in reason
+    daemonset["status"]["desiredNumberScheduled"] = 0
+    assert preflight_components.device_plugins([daemonset], "npu-operator") == ([], [])
 
 
 OWNER = {"apiVersion": "npu.openfuyao.com/v1", "kind": "NPUClusterPolicy", "name": "cluster", "uid": "u", "controller": True}
@@ -81,7 +93,7 @@ def test_a_device_plugin_that_helm_has_deployed():
     daemonset = plugin_daemonset("/x", "kube-system")
     daemonset["metadata"]["annotations"] = {"meta.helm.sh/release-name": "cluster"}
     _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
-    assert "Uninstall it with the Helm release cluster, or set npu_namespace: kube-system" in reason
+    assert "Uninstall it with the Helm release cluster, or move the nodes with npuops.ascend.adopt" in reason
     daemonset["metadata"]["namespace"] = "npu-operator"
     assert preflight_components.device_plugins([daemonset], "npu-operator") == ([daemonset], [])
 

@@ -67,6 +67,10 @@ def test_targets():
             {"name": "a", "resource": "huawei.com/Ascend910", "count": 8},
             {"name": "c", "resource": "huawei.com/Ascend310P", "count": 4},
         ],
+        "adopt": {
+            "a": ["ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent"],
+            "c": ["ascend-device-plugin310p-daemonset", "npu-exporter", "npu-node-agent"],
+        },
     }
 
 

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Device plugins and exporters for the same chips that somebody else has deployed, under whatever name and in whatever namespace.
+
+Adoption moves nodes from them to ours. They are recognized by what they mount and run; what they are called is anybody's choice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+
+# "true" on a Node: the components of others are to keep off it.
+LABEL_ADOPTED = "npuops.ascend/adopted"
+# On a Node while it moves, and on each DaemonSet that is adopted: what was before.
+ANNOTATION_ADOPTION = "npuops.ascend/adoption"
+
+_PLUGIN = re.compile(r"(ascend|npu)[-_.]?(k8s)?[-_.]?device[-_.]?plugin")
+_EXPORTER = re.compile(r"npu[-_.]?exporter")
+
+
+def device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
+    """The device plugins for Ascend chips among the DaemonSets that are not ours. ``namespace``: of ours."""
+    return [item for item in daemonsets if _is_device_plugin(item) and not _is_ours(item, namespace)]
+
+
+def exporters(daemonsets: Iterable[Object], namespace: str) -> Objects:
+    """The same for exporters."""
+    return [item for item in daemonsets if _says(item, _EXPORTER) and not _is_ours(item, namespace)]
+
+
+def our_device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
+    """Those that install has deployed, or takes for its own."""
+    return [item for item in daemonsets if _is_device_plugin(item) and _is_ours(item, namespace)]
+
+
+def is_set_aside(daemonset: Object) -> bool:
+    """Whether adoption has set it aside, and it runs nowhere."""
+    status = daemonset.get("status") or {}
+    return (
+        ANNOTATION_ADOPTION in kube_client.annotations(daemonset)
+        and status.get("observedGeneration", 0) >= daemonset["metadata"].get("generation", 0)
+        and not status.get("desiredNumberScheduled")
+        and not status.get("currentNumberScheduled")
+    )
+
+
+def _is_ours(daemonset: Object, namespace: str) -> bool:
+    metadata = daemonset["metadata"]
+    return metadata["namespace"] == namespace and metadata["name"] in fleet_components.DAEMONSETS
+
+
+def _is_device_plugin(daemonset: Object) -> bool:
+    spec = daemonset["spec"]["template"]["spec"]
+    paths = {(volume.get("hostPath") or {}).get("path") for volume in spec.get("volumes") or []}
+    if not paths.intersection(PLUGIN_SOCKETS) and not {path + "/" for path in PLUGIN_SOCKETS}.intersection(paths):
+        return False
+    return _says(daemonset, _PLUGIN) or any(
+        str(entry.get("key")).startswith("huawei.com/") for entry in spec.get("tolerations") or []
+    )
+
+
+def _says(daemonset: Object, what: re.Pattern[str]) -> bool:
+    """Whether its name begins with that, or the last part of an image's name does."""
+    names = [daemonset["metadata"]["name"]]
+    for container in daemonset["spec"]["template"]["spec"].get("containers") or []:
+        names.append(str(container.get("image", "")).partition("@")[0].rpartition("/")[2].partition(":")[0])
+    return any(what.match(name) for name in names)
