@@ -16,14 +16,22 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import (
+    ANNOTATION_ADOPTION,
+    ASIDE,
+    LABEL_ADOPTED,
+    is_restricted,
+    matches_nothing,
+    required_terms,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
 
-# It runs where nodes have not moved; and nowhere, once all have.
+__all__ = ["ASIDE", "MOVING"]
+
+# It runs where nodes have not moved; with ASIDE, nowhere.
 MOVING: Object = {"key": LABEL_ADOPTED, "operator": "NotIn", "values": ["true"]}
-ASIDE: Object = {"key": LABEL_ADOPTED, "operator": "In", "values": ["nowhere"]}
 
 # Every status that Kubernetes writes into the DaemonSet is a conflict.
 _ATTEMPTS = 20
@@ -46,19 +54,18 @@ def label_of(daemonset: Object) -> str:
 
 def is_held(daemonset: Object, expression: Object) -> bool:
     """Whether it is kept off nodes by ``expression``, MOVING or ASIDE, and Kubernetes replaces none of its pods by itself."""
-    terms = [term for term in _terms(daemonset) if not _is_empty(term)]
     return (
         ANNOTATION_ADOPTION in kube_client.annotations(daemonset)
         and (daemonset["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
-        and bool(terms)
-        and all(expression in (term.get("matchExpressions") or []) for term in terms)
+        and is_restricted(daemonset, expression)
     )
 
 
 def holding(daemonset: Object, expression: Object) -> Object:
     """The merge patch that keeps it off nodes by ``expression``."""
     terms = [
-        term if _is_empty(term) else dict(term, matchExpressions=[*_others(term), expression]) for term in _terms(daemonset)
+        term if matches_nothing(term) else dict(term, matchExpressions=[*_others(term), expression])
+        for term in required_terms(daemonset)
     ] or [{"matchExpressions": [expression]}]
     annotations = {}
     if ANNOTATION_ADOPTION not in kube_client.annotations(daemonset):
@@ -74,8 +81,8 @@ def holding(daemonset: Object, expression: Object) -> Object:
 
 def restoring(daemonset: Object) -> Object:
     """The merge patch after which it is as it was. Raises NpuError if the annotation does not tell how that is."""
-    terms = [term if _is_empty(term) else _without_ours(term) for term in _terms(daemonset)]
-    kept = [term for term, before in zip(terms, _terms(daemonset)) if not _is_empty(term) or _is_empty(before)]
+    terms = [term if matches_nothing(term) else _without_ours(term) for term in required_terms(daemonset)]
+    kept = [term for term, before in zip(terms, required_terms(daemonset)) if not matches_nothing(term) or matches_nothing(before)]
     affinity = daemonset["spec"]["template"]["spec"].get("affinity") or {}
     node_affinity = affinity.get("nodeAffinity") or {}
     change: Any = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": kept}}}
@@ -127,23 +134,13 @@ def selects(daemonset: Object, labels: Labels) -> bool:
     spec = daemonset["spec"]["template"]["spec"]
     if not (spec.get("nodeSelector") or {}).items() <= labels.items():
         return False
-    terms = _terms(daemonset)
-    return not terms or any(not _is_empty(term) and _holds(_others(term), labels) for term in terms)
+    terms = required_terms(daemonset)
+    return not terms or any(not matches_nothing(term) and _holds(_others(term), labels) for term in terms)
 
 
 def _holds(expressions: Objects, labels: Labels) -> bool:
     known = [entry for entry in expressions if entry.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")]
     return kube_selectors.matches_object({"matchExpressions": known}, labels)
-
-
-def _terms(daemonset: Object) -> Objects:
-    affinity = daemonset["spec"]["template"]["spec"].get("affinity") or {}
-    return ((affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
-
-
-def _is_empty(term: Object) -> bool:
-    """Such a term matches no node, and with an expression of ours it would."""
-    return not term.get("matchExpressions") and not term.get("matchFields")
 
 
 def _others(term: Object) -> Objects:

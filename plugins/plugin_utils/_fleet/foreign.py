@@ -21,6 +21,10 @@ LABEL_ADOPTED = "npuops.ascend/adopted"
 # On a Node while it moves, and on each DaemonSet that is adopted: what was before.
 ANNOTATION_ADOPTION = "npuops.ascend/adoption"
 
+# The node affinity of a DaemonSet that is set aside: no node has that.
+ASIDE: Object = {"key": LABEL_ADOPTED, "operator": "In", "values": ["nowhere"]}
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
 _PLUGIN = re.compile(r"(ascend|npu)[-_.]?(k8s)?[-_.]?device[-_.]?plugin")
 _EXPORTER = re.compile(r"npu[-_.]?exporter")
 
@@ -41,14 +45,33 @@ def our_device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
 
 
 def is_set_aside(daemonset: Object) -> bool:
-    """Whether adoption has set it aside, and it runs nowhere."""
+    """Whether adoption has set it aside, and it runs nowhere. One that nodes still move away from may run nowhere, too: they may
+    come back."""
     status = daemonset.get("status") or {}
     return (
         ANNOTATION_ADOPTION in kube_client.annotations(daemonset)
+        and is_restricted(daemonset, ASIDE)
         and status.get("observedGeneration", 0) >= daemonset["metadata"].get("generation", 0)
         and not status.get("desiredNumberScheduled")
         and not status.get("currentNumberScheduled")
     )
+
+
+def required_terms(daemonset: Object) -> Objects:
+    """The terms of its required node affinity, of which a node must satisfy one."""
+    affinity = daemonset["spec"]["template"]["spec"].get("affinity") or {}
+    return ((affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+
+
+def matches_nothing(term: Object) -> bool:
+    """Whether no node satisfies the term, because it has no expression. With one of ours it would match."""
+    return not term.get("matchExpressions") and not term.get("matchFields")
+
+
+def is_restricted(daemonset: Object, expression: Object) -> bool:
+    """Whether it runs only on nodes that satisfy ``expression``."""
+    terms = [term for term in required_terms(daemonset) if not matches_nothing(term)]
+    return bool(terms) and all(expression in (term.get("matchExpressions") or []) for term in terms)
 
 
 def _is_ours(daemonset: Object, namespace: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import flags, survey
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import flags, held_daemonset, survey
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.plan import Plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign
 
@@ -95,13 +95,21 @@ def test_exporters():
     assert foreign.exporters([exporter(), ours, other, daemonset()], "npu-operator") == [exporter(), other]
 
 
+def restricted(item, expression):
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    item["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return item
+
+
 def test_set_aside_is_what_runs_nowhere():
-    item = daemonset(annotations={foreign.ANNOTATION_ADOPTION: "{}"}, generation=3)
+    item = restricted(daemonset(annotations={foreign.ANNOTATION_ADOPTION: "{}"}, generation=3), foreign.ASIDE)
     item["status"] = {"observedGeneration": 3, "desiredNumberScheduled": 0, "currentNumberScheduled": 0}
     assert foreign.is_set_aside(item)
     for status in ({"observedGeneration": 2}, {"desiredNumberScheduled": 1}, {"currentNumberScheduled": 1}):
         assert not foreign.is_set_aside(dict(item, status={**item["status"], **status}))
     assert not foreign.is_set_aside(dict(item, metadata=dict(item["metadata"], annotations={})))
+    # All nodes have begun to move, and may come back.
+    assert not foreign.is_set_aside(restricted(item, held_daemonset.MOVING))
 
 
 # --- flags ---

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 
 from support.fleet.preflight import plugin_daemonset
@@ -67,6 +68,10 @@ def test_a_device_plugin_that_is_adopted():
     _ours, (reason,) = preflight_components.device_plugins([daemonset], "npu-operator")
     assert "nodes are being moved away from the device plugin" in reason and "Continue with npuops.ascend.adopt" in reason
     daemonset["status"]["desiredNumberScheduled"] = 0
+    assert len(preflight_components.device_plugins([daemonset], "npu-operator")[1]) == 1, "its last node may come back"
+    required = {"nodeSelectorTerms": [{"matchExpressions": [foreign.ASIDE]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    daemonset["spec"]["template"]["spec"]["affinity"] = affinity
     assert preflight_components.device_plugins([daemonset], "npu-operator") == ([], [])
 
 
