@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.sides import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_failure
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_watch import SETTLE_SECONDS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
@@ -202,7 +202,7 @@ class Move:
         return {
             pod["metadata"]["uid"]: (_name(pod), _restarts(pod))
             for pod in found
-            if kube_daemonsets.pod_node(pod) == name and withdrawal.uses_npus(pod)
+            if kube_daemonsets.pod_node(pod) == name and npu_pods.uses_npus(pod)
         }
 
     def _compared(self, name: str, before: Users) -> str:

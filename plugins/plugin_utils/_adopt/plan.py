@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
@@ -84,7 +84,7 @@ class PlannedNode:
         self._is_theirs = self._node is not None and any(
             held_daemonset.selects(item, kube_client.labels(self._node)) for item in survey.plugins
         )
-        self.users = sum(map(withdrawal.uses_npus, mine))
+        self.users = sum(map(npu_pods.uses_npus, mine))
         self.conflicts = self._conflicts(host, back)
         self.action = BLOCKED if self.conflicts else self._action(back)
 
