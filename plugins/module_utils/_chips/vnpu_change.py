@@ -67,7 +67,7 @@ class Layout:
         if plan.leftovers and not self._destroy_leftovers:
             raise NpuError(
                 "This host has virtual NPUs that are not in its layout, and hold parts of their chips: %s. If nobody needs them,"
-                " run npu_vnpu with leftovers: destroy, or destroy them with %s"
+                " run the module npuops.ascend.npu_vnpu with leftovers: destroy, or destroy them with %s"
                 % (vnpu_plan.describe(plan.leftovers), " and ".join(self._command(vnpu) for vnpu in plan.leftovers))
             )
         if check_unused:
