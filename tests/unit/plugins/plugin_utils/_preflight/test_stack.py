@@ -142,18 +142,20 @@ def test_what_is_missing_of_volcano(api, part, missing, settings, told):
 
 
 @EACH
-def test_another_one(api, part):
+@pytest.mark.parametrize("placed", [{"labels": {}}, {"namespace": "elsewhere"}])
+def test_another_one(api, part, placed):
     """Somebody else's, or where it does not belong."""
     api.kinds = VOLCANO
     component = BY_PART[part]
-    put(api, part, labels={})
-    put(api, part, "elsewhere")
+    put(api, part, **placed)
     assert not look(api)[part].installed and not result(api)[part]["act"]
-    told = reasons(api, part)
-    assert len(told) == len(look(api)[part].elsewhere) > 0
-    for sentence in told:
-        assert "another %s is deployed, %s %s in the namespace " % (component.title, component.kind, component.name) in sentence
-        assert sentence.endswith("or set npu_%s_enabled: false" % part)
+    (sentence,) = reasons(api, part)
+    namespace = placed.get("namespace", component.home(OURS))
+    assert (
+        "another %s is deployed, %s %s in the namespace %s;" % (component.title, component.kind, component.name, namespace)
+        in sentence
+    )
+    assert sentence.endswith("or set npu_%s_enabled: false" % part)
 
 
 def test_which_namespaces_are_missing(api):
