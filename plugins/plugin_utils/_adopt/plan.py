@@ -14,8 +14,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.survey import
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_failure import printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
