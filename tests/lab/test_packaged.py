@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import uuid
@@ -59,9 +60,9 @@ def test_a_second_run_does_not_need_the_package(lab, install):
 
 @pytest.mark.parametrize("fault", ["wrong checksum", "truncated", "another chip"])
 def test_bad_packages_change_nothing(lab, install, fault):
-    """The host is as if its driver had gone: what preflight says comes before any change."""
+    """What preflight says comes before any change."""
     wanted = settings(lab, CHIP, "25.5.1")
-    content = open(wanted["npu_driver_package"], "rb").read()
+    content = pathlib.Path(wanted["npu_driver_package"]).read_bytes()
     before = lab.ssh(NODE, "readlink /var/lib/Ascend/driver; ls -A /var/lib/Ascend/releases").stdout
     name = os.path.basename(wanted["npu_driver_package"])
     if fault == "another chip":
