@@ -38,7 +38,8 @@ def install(lab, tmp_path):
     def run(*arguments, **variables):
         path = tmp_path / "zz-package.yml"
         path.write_text(yaml.safe_dump({"npu_nodes": {"hosts": {NODE: variables}}}), encoding="utf-8")
-        done = lab.playbook("install", f"--limit={NODE}", "-i", str(path), *arguments, check=False)
+        env = {"XDG_CACHE_HOME": str(tmp_path)}
+        done = lab.playbook("install", f"--limit={NODE}", "-i", str(path), *arguments, check=False, env=env)
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
     return run
