@@ -1,29 +1,22 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host with a driver from a package, for molecule/package: what install has made of it, bad input, and interruptions."""
+"""A host with a driver from a package, for molecule/package: what install has made of it, and bad input."""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
-import signal
-import subprocess
-import uuid
 
 import pytest
 import yaml
 
-from support.host import driver_packages
 from support.host.file_server import FileServer
 from support.lab.packages import settings
-from support.paths import CHECKOUT
-from support.patience import PATIENCE
 
 # Its /usr is read-only.
 NODE, CHIP = "npu-c", "310p"
-ROOT = "/var/lib/npuops-package-test"
 FIND_PACKAGES = "find /root/.ansible /var/lib/npuops* -name '*.run' 2>/dev/null; true"
 
 
@@ -82,55 +75,3 @@ def test_bad_packages_change_nothing(lab, install, fault):
     }
     assert status != 0 and "Nothing was changed" in printed and told[fault] in printed, printed[-3000:]
     assert lab.ssh(NODE, "readlink /var/lib/Ascend/driver; ls -A /var/lib/Ascend/releases").stdout == before
-
-
-@pytest.fixture
-def stage(lab, tmp_path):
-    """A process that stages a large package below ROOT on the host; and its release."""
-    package = driver_packages.makeself(tmp_path, kernel=os.uname().release, bulk=200 * 2**20, options=["--nocomp"])
-    options = {
-        "source": "package",
-        "package": str(package),
-        "package_sha256": driver_packages.sha256(package),
-        "version": "25.5.0",
-        "root": ROOT,
-    }
-    playbook = tmp_path / f"stage-{uuid.uuid4().hex}.yml"
-    playbook.write_text(
-        yaml.safe_dump([{"hosts": NODE, "gather_facts": False, "tasks": [{"npuops.ascend.npu_driver_stage": options}]}])
-    )
-    lab.ssh(NODE, f"rm -rf {ROOT}")
-
-    def start():
-        command = [str(CHECKOUT / ".venv/bin/ansible-playbook"), "-i", str(lab.inventory), str(playbook)]
-        environ = {**os.environ, "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg")}
-        return subprocess.Popen(command, env=environ, cwd=CHECKOUT, start_new_session=True, stdout=subprocess.DEVNULL)
-
-    yield start
-    lab.ssh(NODE, f"rm -rf {ROOT}; find /root/.ansible/tmp -name '*.run' -delete")
-
-
-@pytest.mark.parametrize(
-    ("moment", "there"),
-    [
-        ("while the package is sent", "ls /root/.ansible/tmp/*/npuops-package-*.run 2>/dev/null"),
-        ("while it unpacks", f"find {ROOT}/releases/.new-* -name bulk 2>/dev/null"),
-    ],
-)
-def test_interruptions(lab, stage, moment, there):
-    """Controller and module are killed; the next run needs no help and leaves one complete release."""
-    process = stage()
-    try:
-        lab.wait_for(lambda: lab.ssh(NODE, there + "; true").stdout.strip(), PATIENCE, moment)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    # The module outlives the connection for a moment; a host that fails at this moment ends it as well.
-    lab.ssh(
-        NODE,
-        "grep -l npu_driver_stage /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | xargs -r kill -9 2>/dev/null; true",
-    )
-    assert lab.ssh(NODE, f"ls {ROOT}/releases/*/manifest.json 2>/dev/null; true").stdout == ""
-    assert stage().wait(PATIENCE) == 0
-    (release,) = lab.ssh(NODE, f"ls -A {ROOT}/releases | grep -v '^.lock$'").stdout.split()
-    assert release.startswith("25.5.0-") and manifest(lab, f"{ROOT}/releases/{release}")["version"] == "25.5.0"

@@ -23,10 +23,10 @@ SCRIPT = b'#!/bin/sh\ntouch %s\nfilesizes="%d"\nskip="%d"\nexit 0\n'
 LINES = 5
 
 
-def makeself(directory, version="25.5.0", name=NAME, kernels=(), options=(), bulk=0, **more):
+def makeself(directory, version="25.5.0", name=NAME, kernels=(), options=(), **more):
     """A package as Huawei makes it, as a Path; ``kernels``: for which it has modules besides driver_images.KERNEL.
 
-    ``bulk``: bytes of a file that is there to take time; ``more``: as for driver_images.write_tree.
+    ``more``: as for driver_images.write_tree.
     """
     assert shutil.which("makeself"), "makeself is not installed: dev/packages does that"
     top = Path(directory) / ("content-" + name)
@@ -36,8 +36,6 @@ def makeself(directory, version="25.5.0", name=NAME, kernels=(), options=(), bul
         for module in driver_images.MODULES:
             content = driver_images.module(kernel, depends=driver_images.MODULES[module])
             driver_images.write(tree / "binary" / kernel / (module + ".ko"), content)
-    if bulk:
-        driver_images.write(tree / "bulk", bytes(bulk))
     driver_images.write(top / "install.sh", b"#!/bin/sh\ntouch %s\n" % bytes(RAN), 0o755)
     path = Path(directory) / name
     command = ["makeself", "--quiet", "--nomd5", "--sha256", *options, str(top), str(path), "DRIVER", "./install.sh"]
