@@ -116,7 +116,7 @@ def main():
         argument_spec={
             "layout": {"type": "raw", "required": True},
             "leftovers": {"type": "str", "choices": ["refuse", "destroy"], "default": "refuse"},
-            "source": {"type": "str", "choices": ["image", "preinstalled"], "default": "image"},
+            "source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
         },
         supports_check_mode=True,

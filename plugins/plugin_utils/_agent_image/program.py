@@ -21,7 +21,15 @@ PLACE = "/opt/npuops"
 # The collection's own knowledge of CDI, npu-smi and PCI IDs, at the place the collection has it.
 LIBRARY = tuple(
     f"plugins/module_utils/{name}.py"
-    for name in ("_chips/npu_smi", "_chips/pci", "_containerd/cdi_spec", "_host/command", "_host/errors", "_host/files")
+    for name in (
+        "_chips/device_nodes",
+        "_chips/npu_smi",
+        "_chips/pci",
+        "_containerd/cdi_spec",
+        "_host/command",
+        "_host/errors",
+        "_host/files",
+    )
 )
 ENVIRONMENT = {
     "PYTHONPATH": PLACE,

@@ -38,16 +38,11 @@ def package(tmp_path):
 
 
 def stager(package, tmp_path, **more):
-    options = {
-        "package": "https://files.example.com/" + package.name,
-        "sha256": driver_packages.sha256(package),
-        "file": str(package),
-        "root": str(tmp_path / "Ascend"),
-        "kernel": KERNEL,
-        "timeout": 5,
-    }
-    options.update(more)
-    return package_staging.PackageStager(options.pop("package"), options.pop("sha256"), options.pop("file"), **options)
+    source = more.pop("package", "https://files.example.com/" + package.name)
+    sha256 = more.pop("sha256") if "sha256" in more else driver_packages.sha256(package)
+    file = more.pop("file", str(package))
+    options = {"root": str(tmp_path / "Ascend"), "kernel": KERNEL, "timeout": 5, **more}
+    return package_staging.PackageStager(source, sha256, file, **options)
 
 
 def stage(package, tmp_path, **more):

@@ -219,12 +219,12 @@ def pod_of(item, on, ready=True):
     return {"metadata": metadata, "spec": {"nodeName": on, "containers": []}, "status": {"conditions": conditions}}
 
 
-def plan(offered="8", labels=None, annotations=None, pods=None, facts=FACTS, back=False, host=None, plugin=None):
+def plan(offered="8", labels=None, annotations=None, pods=None, facts=None, back=False, host=None, plugin=None):
     plugin = plugin or daemonset()
     found = look(plugin, back=back)
     labels = dict({"accelerator": "huawei-Ascend910"}, **(labels or {}))
     nodes = {"a": node("a", labels=labels, annotations=annotations, allocatable={CHIPS: offered, "cpu": "4"})}
-    asked = dict({"name": "host-a", "facts": copy.deepcopy(facts), "config": {"node_name": "a"}}, **(host or {}))
+    asked = dict({"name": "host-a", "facts": copy.deepcopy(facts or FACTS), "config": {"node_name": "a"}}, **(host or {}))
     return Plan(found, [asked], nodes, [pod_of(plugin, "a")] if pods is None else pods, back)
 
 

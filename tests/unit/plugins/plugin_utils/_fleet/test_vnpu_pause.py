@@ -95,7 +95,7 @@ def test_pods_keep_all_nodes_in_service(api, cluster):
 
 def test_it_waits_for_the_device_plugin_to_leave(api, cluster):
     api.put(OURS, plugin())
-    pause(cluster, clock=Clock(lambda: api.objects[OURS].clear()))
+    pause(cluster, clock=Clock(api.objects[OURS].clear))
     assert of(api) == ("paused", True)
 
 

@@ -166,7 +166,7 @@ LOGIN = {"package_username": "reader", "package_password": "s3cret"}
 def test_an_account(store, tmp_path):
     with FileServer({"/a.run": CONTENT}, login="reader:s3cret") as server:
         with pytest.raises(NpuError, match="does not let user 'reader' download .*status 401") as caught:
-            store.file(source(server.url("/a.run"), **dict(LOGIN, package_password="wr0ng")))
+            store.file(source(server.url("/a.run"), package_username="reader", package_password="wr0ng"))
         assert "wr0ng" not in caught.value.message
         store.file(source(server.url("/a.run?sig=x"), **LOGIN))
     assert left(tmp_path) == [SUM + ".run"]
