@@ -47,6 +47,7 @@ def test_its_facts(machine):
         "control_plane": False,
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,
+        "ascend_docker_runtime": [],
     }
 
 
