@@ -120,10 +120,20 @@ firmware_version:
   returned: always
   type: str
 vnpus:
-  description: The virtual NPUs that are recorded on the host, with C(chip), C(id) and C(template).
+  description: The virtual NPUs that are recorded on the host.
   returned: always
   type: list
   elements: dict
+  contains:
+    chip:
+      description: Number of the chip, as in C(/dev/davinciN).
+      type: int
+    id:
+      description: Number of the virtual NPU, as in C(/dev/vdavinciN).
+      type: int
+    template:
+      description: Name of its template.
+      type: str
 msg:
   description: The failed checks and what to do, or that all checks passed.
   returned: always

@@ -88,8 +88,8 @@ DEFECTS = (
         "halt-forgotten-after-cordon",
         "A halt stops nodes that are not cordoned yet, and no other.",
         "_maintenance/cycle.py",
-        '            return\n        self._work.check_slot()\n        if view["holders"] and',
-        '            return\n        if view["holders"] and',
+        "            return\n        self._work.check_slot()\n        self._check_next_kernel(view)\n",
+        "            return\n        self._check_next_kernel(view)\n",
     ),
     Defect(
         "slot-lost-and-kept",

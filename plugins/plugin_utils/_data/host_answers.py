@@ -256,6 +256,7 @@ class Validation(TypedDict, total=False):
     chips: Annotated[int, number(0, 1024)] | None  # how many the host has
     version: Word | None  # of the driver tree
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    vnpus: Vnpus | None  # those that the host is to have
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 

@@ -139,7 +139,6 @@ def test_images_of_a_registry_are_allowed_and_those_of_a_bundle_not(site, upstre
     image = f"{outside.address}/{DRIVERS}:{tag('25.5.0')}"
     copied = {"npu_mirror_images": [image], "npu_mirror_white_list": True, "npu_mirror_registries": access(inside)}
     site(npu_mirror_to=str(tmp_path / "bundle"), **copied)
-    site(npu_mirror_list_file=str(tmp_path / "images.yml"), **copied)
     assert site.allowed() == []
     site(npu_mirror_to=inside.address + "/site", **copied)
     assert site.allowed() == [[f"{inside.address}/site/{DRIVERS}:{tag('25.5.0')}"]]

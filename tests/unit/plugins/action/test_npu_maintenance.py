@@ -38,6 +38,7 @@ class Host:
             "boot_id": self.boot_id, "generation": self.generation, "driver": self.driver, "good": self.good, "next": None,
             "previous": None, "trial": None, "holders": [], "ready": {"release": self.driver}, "failed": None,
             "loaded_version": self.driver.split("-")[0], "unit": "active",
+            "kernel": OLD.split("-")[1], "releases": [OLD],
         }  # fmt: skip
 
     def rebooted(self, boot_id, generation, release, refuse_held):
