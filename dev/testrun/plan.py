@@ -16,8 +16,8 @@ CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot reboote
 
 CONTAINERD = "tests/lab/test_containerd.py"
 CLUSTER = "tests/lab/test_cluster.py"
-# Does not depend on the releases: it runs on the lab that has the least to do.
-STAGING = "tests/lab/test_staging.py"
+# What does not depend on the releases runs on the lab that has the least to do.
+IMAGES = ("tests/lab/test_staging.py", "tests/lab/test_build_driver_image.py")
 RECOVERIES = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("crash", "heal", "heal_crash"))
 # What takes longest, so that two labs share it.
 TOGETHER = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("claims", "trains"))
@@ -64,7 +64,7 @@ def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
     rollouts = sorted(
         {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")} - {*RECOVERIES, *TOGETHER}
     )
-    elsewhere = [f"--ignore={file}" for file in (CLUSTER, CONTAINERD, STAGING)]
+    elsewhere = [f"--ignore={file}" for file in (CLUSTER, CONTAINERD, *IMAGES)]
 
     def tests(name: str, script: str, arguments: list[str], junit: str) -> Check:
         return Check(name, (f"dev/{script}", *arguments, f"--junitxml={results / junit}.xml"))
@@ -88,7 +88,7 @@ def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
         molecule("molecule-oldest"),
         tests("recoveries", "maintenance-test", [*RECOVERIES, "-m", "core"], "recoveries"),
         molecule("molecule-awx"),
-        tests("lab-test-staging", "lab-test", [STAGING], "lab-staging"),
+        tests("lab-test-images", "lab-test", list(IMAGES), "lab-images"),
         tests("lab-test-oldest", "lab-test", [CONTAINERD], "lab-oldest"),
     ]
     return newest, oldest
