@@ -136,7 +136,9 @@ def test_user_without_any_right(refused, user):
 
 
 def test_user_who_may_only_look(refused, user):
-    message = refused(ONE, npu_kubernetes_auth=user(("get,list", "nodes,namespaces,pods,daemonsets.apps,controllerrevisions.apps")))
+    kinds = "nodes,namespaces,pods,daemonsets.apps,deployments.apps,controllerrevisions.apps"
+    may = ("get,list", kinds + ",customresourcedefinitions.apiextensions.k8s.io")
+    message = refused(ONE, npu_kubernetes_auth=user(may))
     assert 'may not "list"' not in message
     assert 'the Kubernetes user may not "patch" on "nodes"' in message
     assert 'the Kubernetes user may not "create" on "clusterroles.rbac.authorization.k8s.io"' in message

@@ -48,7 +48,8 @@ def to_install(
         ("list", "daemonsets", "apps", None, None),
         # Whether the cluster has optional components of MindCluster, and their kinds.
         ("list", "deployments", "apps", None, None),
-        ("get", "customresourcedefinitions", "apiextensions.k8s.io", None, None),
+        ("list", "customresourcedefinitions", "apiextensions.k8s.io", None, None),
+        ("list", "customresourcedefinitions", "apiextensions.k8s.io", None, None),
         ("patch", "nodes", "", None, None),
     ]
     components = device_plugin or exporter or node_agent
