@@ -45,7 +45,9 @@ class VnpuBench(Bench):
 
     def run(self, run="run-1", until="done", order=None, layout="its own", **policy):
         target = dict(TARGET, release=OLD, version=OLD.split("-")[0])
-        return super().run(run, until, {"target": target, "vnpu_layout": LAYOUT if layout == "its own" else layout, **(order or {})}, **policy)
+        return super().run(
+            run, until, {"target": target, "vnpu_layout": LAYOUT if layout == "its own" else layout, **(order or {})}, **policy
+        )
 
 
 def test_in_the_drain_of_a_maintenance():
