@@ -62,7 +62,7 @@ class WhiteList:
             change, entries = white_list_entries.added(self._item, missing)
         except NpuError as exc:
             raise NpuError("The %s %s in %s cannot be extended. %s" % (KIND, NAME, NAMESPACE, exc.message))
-        if not check_mode:
+        if entries and not check_mode:
             # Refused if somebody has changed it since it was read.
             version = {"resourceVersion": self._item["metadata"].get("resourceVersion")}
             cluster.merge_patch(self._path, dict(change, metadata=version))
