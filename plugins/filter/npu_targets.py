@@ -82,13 +82,13 @@ def npu_targets(
     noded: bool = False,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
-    versions = {}
+    validated = {}
     for name in done:
         variables = hostvars[name]
         if "__npu_validation" in variables:
-            versions[name] = variables["__npu_validation"].get("version")
+            validated[name] = variables["__npu_validation"]
     components = [boolean(component) for component in (device_plugin, exporter, node_agent, noded)]
-    return preflight_targets.targets(verdicts, done, versions, namespace, *components)
+    return preflight_targets.targets(verdicts, done, validated, namespace, *components)
 
 
 class FilterModule:

@@ -33,8 +33,9 @@ notes:
     V(openfuyao.com/npu.present)), V(npu_chip_<chip>) (V(npuops.ascend/chip)), V(npu_state_<state>)
     (V(npu.openfuyao.com/driver-upgrade-state), without it V(npu_state_up_to_date) for nodes in V(npu_present)),
     V(npu_wedged) (the annotation V(npuops.ascend/wedged)) and V(npu_not_ready)."
-  - "Groups as needed, children of V(npu_nodes): V(npu_driver_<version>) (V(npuops.ascend/driver-version)) and V(npu_pool_<value>)
-    (O(pool_label)). Characters that a group name cannot have become V(_)."
+  - "Groups as needed, children of V(npu_nodes): V(npu_driver_<version>) (V(npuops.ascend/driver-version)),
+    V(npu_firmware_<version>) (V(npuops.ascend/firmware-version)) and V(npu_pool_<value>) (O(pool_label)). Characters that a group
+    name cannot have become V(_)."
   - Being its children, these groups win over V(npu_nodes) in C(group_vars); where two of them disagree, the one that comes later
     in the alphabet does. Groups of O(groups) and O(keyed_groups) stand beside V(npu_nodes) unless a V(parent_group) says otherwise.
 requirements:

@@ -29,7 +29,7 @@ ALL = "npu_nodes"
 PRESENT = "npu_present"
 WEDGED = "npu_wedged"
 NOT_READY = "npu_not_ready"
-CHIP, STATE, DRIVER, POOL = "npu_chip_", "npu_state_", "npu_driver_", "npu_pool_"
+CHIP, STATE, DRIVER, FIRMWARE, POOL = "npu_chip_", "npu_state_", "npu_driver_", "npu_firmware_", "npu_pool_"
 UP_TO_DATE = STATE + "up_to_date"
 
 IP_FAMILIES = {"any": (4, 6), "ipv4": (4,), "ipv6": (6,)}
@@ -195,6 +195,8 @@ def _groups(node: dict[str, Any], settings: InventorySettings) -> Iterator[str]:
         yield CHIP + _safe(labels[kube_client.LABEL_CHIP]).lower()  # as in the tags of driver images
     if labels.get(kube_client.LABEL_DRIVER_VERSION):
         yield DRIVER + _safe(labels[kube_client.LABEL_DRIVER_VERSION])
+    if labels.get(kube_client.LABEL_FIRMWARE_VERSION):
+        yield FIRMWARE + _safe(labels[kube_client.LABEL_FIRMWARE_VERSION])
     if settings.pool_label and labels.get(settings.pool_label):
         yield POOL + _safe(labels[settings.pool_label])
     if node["wedged"]:

@@ -55,6 +55,7 @@ else:
 LABEL_PRESENT = "openfuyao.com/npu.present"
 LABEL_CHIP = "npuops.ascend/chip"
 LABEL_DRIVER_VERSION = "npuops.ascend/driver-version"
+LABEL_FIRMWARE_VERSION = "npuops.ascend/firmware-version"
 LABEL_COMPONENTS = "npuops.ascend/components"
 ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
 ANNOTATION_WEDGED = "npuops.ascend/wedged"
@@ -68,6 +69,7 @@ FIELD_MANAGER = "npuops.ascend"
 PAGE = 500
 _ANSWER_SECONDS = 30
 _LONGEST_MESSAGE = 1000
+_LABEL_VALUE = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _WEBHOOK_HINT = (
     ". Repair that admission webhook, or remove it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
 )
@@ -406,6 +408,11 @@ def boot_id(node: Object) -> str | None:
 
 def labels(node: Object) -> Labels:
     return node["metadata"].get("labels") or {}
+
+
+def label_value(text: Any) -> str | None:
+    """``text`` if the API server accepts it as the value of a label, or None."""
+    return text if isinstance(text, str) and _LABEL_VALUE.fullmatch(text) else None
 
 
 def annotations(node: Object) -> Labels:

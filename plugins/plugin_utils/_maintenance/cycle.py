@@ -81,6 +81,7 @@ _LASTING_LABELS = (
     kube_client.LABEL_PRESENT,
     kube_client.LABEL_CHIP,
     kube_client.LABEL_DRIVER_VERSION,
+    kube_client.LABEL_FIRMWARE_VERSION,
     "accelerator",
     "workerselector",
     "node-role.kubernetes.io/worker",

@@ -42,6 +42,7 @@ class Check:
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
+        self._note_firmware(result.get("firmware_version"))
         if firmware and result.get("firmware_version") != firmware:
             flash = view.get("firmware") or {}
             written = (flash.get("release"), flash.get("version"), flash.get("state")) == (release, firmware, "written")
@@ -53,6 +54,12 @@ class Check:
         told = result.get("vnpus")
         self._vnpus = None if told is None else [Vnpu(one["chip"], one["id"], one["template"]) for one in told]
         self._wait_allocatable()
+
+    def _note_firmware(self, version: str | None) -> None:
+        """It does not go back with the driver, so the node says what its chips run even if the maintenance fails."""
+        log, wanted = self._work.log, kube_client.label_value(version)
+        if kube_client.labels(log.node).get(kube_client.LABEL_FIRMWARE_VERSION) != wanted:
+            log.step(log.own["step"], labels={kube_client.LABEL_FIRMWARE_VERSION: wanted})
 
     def run_smoke_pod(self) -> None:
         """The user's own pod on this node. Raises Invalid."""

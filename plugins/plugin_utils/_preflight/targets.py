@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 def targets(
     verdicts: Mapping[str, dict[str, Any]],
     done: Iterable[str],
-    versions: Mapping[str, str | None],
+    validated: Mapping[str, Mapping[str, Any]],
     namespace: str,
     device_plugin: bool = True,
     exporter: bool = True,
@@ -27,10 +27,10 @@ def targets(
 ) -> dict[str, Any]:
     """What the cluster play needs, from results of CheckedHost.result() by host.
 
-    ``done``: hosts that came through installation and validation; ``versions``: driver version that validated, by
-    host. Returns {labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets, nodes, adopt}: the nodes argument of
-    npu_node, the role variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for, nor those
-    that adoption is to move; ``adopt`` has, by node, the names of the DaemonSets that it waits for.
+    ``done``: hosts that came through installation and validation; ``validated``: what npu_validate said, by host. Returns
+    {labels, accelerators, driver_path, kubelet_dir, containerd_dir, daemonsets, nodes, adopt}: the nodes argument of npu_node, the
+    role variables, and both arguments of npu_wait. Nodes whose components are paused are not waited for, nor those that adoption
+    is to move; ``adopt`` has, by node, the names of the DaemonSets that it waits for.
     """
     hosts = [(name, verdicts[name]) for name in done if verdicts[name]["status"] == READY]
     active = [verdict for _name, verdict in hosts if verdict["components"] == "enabled"]
@@ -41,7 +41,7 @@ def targets(
         "labels": [
             {
                 "name": verdict["node_name"],
-                "labels": _labels(verdict, versions.get(name)),
+                "labels": _labels(verdict, validated.get(name)),
                 "boot_id": verdict["boot_id"],
                 **({"annotations": {kube_client.ANNOTATION_VNPU_CHANGE: None}} if verdict["vnpu_pause"] else {}),
             }
@@ -80,11 +80,11 @@ def targets(
     return result
 
 
-def _labels(verdict: dict[str, Any], version: str | None) -> dict[str, str]:
+def _labels(verdict: dict[str, Any], validated: Mapping[str, Any] | None) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {
         kube_client.LABEL_PRESENT: "",
         kube_client.LABEL_CHIP: verdict["family"],
-        kube_client.LABEL_DRIVER_VERSION: version or verdict["driver_version"],
+        kube_client.LABEL_DRIVER_VERSION: (validated or {}).get("version") or verdict["driver_version"],
         kube_client.LABEL_COMPONENTS: "enabled",
         "accelerator": verdict["accelerator"],
         "workerselector": "dls-worker-node",
@@ -93,4 +93,8 @@ def _labels(verdict: dict[str, Any], version: str | None) -> dict[str, str]:
     }
     if verdict["components"] == "held":
         wanted[kube_client.LABEL_COMPONENTS] = None
-    return {key: value for key, value in wanted.items() if value is not None}
+    labels: dict[str, str | None] = {key: value for key, value in wanted.items() if value is not None}
+    if validated is not None:
+        # None removes what is not known any more.
+        labels[kube_client.LABEL_FIRMWARE_VERSION] = kube_client.label_value(validated.get("firmware_version"))
+    return labels

@@ -147,7 +147,10 @@ def flat(text):
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    """Two fleets are set up; the team changes what is its own; the first is set up again, and looked at in check mode."""
+    """Two fleets are set up; the team changes what is its own; the first is set up again.
+
+    Then somebody changes a template, and the first is looked at in check mode with a label that is not there yet.
+    """
     with AwxStub(PLAYBOOKS, organizations=("Default", "Team B")) as awx:
         team = awx.one("organizations", "Team B")["id"]
         for name, kind in (("shared cluster", KUBERNETES), ("shared key", "Machine"), ("shared vault", "Vault")):
@@ -174,11 +177,14 @@ def scene(tmp_path_factory):
         awx.one("organizations", "Platform")["description"] = "Ours"
         awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] = "a newer token"
         before = len(awx.changes)
-        runs = [
-            Run(tmp_path_factory.mktemp("again"), awx, FIRST, "-vvv"),
-            Run(tmp_path_factory.mktemp("check"), awx, FIRST, "--check", "--diff"),
-        ]
-        outputs.update({name: run.fine() for name, run in zip(("again", "check"), runs)})
+        outputs["again"] = Run(tmp_path_factory.mktemp("again"), awx, FIRST, "-vvv").fine()
+        status = awx.one("job_templates", "NPU status")
+        changed_by_hand = {**status, "verbosity": 3}
+        verbosity, status["verbosity"] = status["verbosity"], 3
+        labels = {"npu_awx_labels": ["npuops.ascend", "new"]}
+        outputs["check"] = Run(tmp_path_factory.mktemp("check"), awx, {**FIRST, **labels}, "--check", "--diff").fine()
+        assert status == changed_by_hand
+        status["verbosity"] = verbosity
         yield {"awx": awx, "outputs": outputs, "kept": kept, "changes": awx.changes[before:]}
 
 
@@ -193,7 +199,7 @@ def awx():
 
 def test_all_of_it_is_there(scene):
     names = scene["awx"].names
-    templates = ["heal", "install", "plan", "rollback", ROLLBACK, UPGRADE, "status", "upgrade", "validate"]
+    templates = ["adopt", "heal", "install", "plan", "rollback", ROLLBACK, UPGRADE, "status", "upgrade", "validate"]
     assert names("organizations") == ["Default", "Platform", "Team B"]
     assert names("job_templates") == ["Lab " + name for name in templates] + ["NPU " + name for name in templates]
     assert names("workflow_job_templates") == ["Lab driver rollout", "NPU driver rollout"]
@@ -234,8 +240,8 @@ def test_job_templates(scene, name):
         False,
     )
     assert (template["ask_limit_on_launch"], template["ask_variables_on_launch"]) == (True, False)
-    # What an upgrade would do is said by plan; only install has a check mode that is worth its name.
-    assert template["ask_job_type_on_launch"] is (name == "install")
+    # What an upgrade would do is said by plan.
+    assert template["ask_job_type_on_launch"] is (name in ("install", "adopt"))
     assert template["survey_enabled"] is bool(SURVEYS[name])
     assert stub.linked("job_templates", "NPU " + name, "credentials") == ["NPU Kubernetes API", "NPU hosts", "NPU image registry"]
     assert stub.linked("job_templates", "NPU " + name, "labels") == ["npuops.ascend"]
@@ -463,8 +469,17 @@ def test_a_role_for_nobody(awx, tmp_path):
 
 def test_a_second_run_changes_nothing(scene):
     assert changed(scene["outputs"]["again"]) == 0
-    assert changed(scene["outputs"]["check"]) == 0
     assert scene["changes"] == []
+
+
+def test_check_mode_names_what_differs_and_nothing_else(scene):
+    """A label that is not there yet is no reason to look at no template."""
+    output = scene["outputs"]["check"]
+    assert set(re.findall(r"^changed: \[localhost\] => \(item=(.*)\)$", output, re.M)) == {"new", "NPU status"}
+    # The third is the list of what it could not look at.
+    assert changed(output) == 3
+    assert "the label new on the templates" in flat(output)
+    assert re.search(r"^ok: \[localhost\] => \(item=fleet\)", output, re.M)
 
 
 def test_what_the_team_has_changed_stays(scene):
@@ -499,22 +514,6 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
     assert "Once the missing resources above exist, a run would also create or change: inventory source, job templates" in flat(
         output
     )
-
-
-def test_check_mode_with_a_new_label_looks_at_everything_else(awx, tmp_path):
-    """A label that is not there yet is no reason to look at no template."""
-    variables = {**THERE, "npu_awx_roles": []}
-    (tmp_path / "first").mkdir(), (tmp_path / "check").mkdir()
-    Run(tmp_path / "first", awx, variables).fine()
-    awx.one("job_templates", "NPU status")["verbosity"] = 3
-    before = len(awx.changes)
-    output = Run(tmp_path / "check", awx, {**variables, "npu_awx_labels": ["npuops.ascend", "new"]}, "--check", "--diff").fine()
-    assert len(awx.changes) == before
-    assert re.search(r"changed: \[localhost\] => \(item=NPU status\)", output) and re.search(
-        r"ok: \[localhost\] => \(item=NPU plan\)", output
-    )
-    assert re.search(r"ok: \[localhost\] => \(item=fleet\)", output)
-    assert "the label new on the templates" in flat(output)
 
 
 # --- refusals ---

@@ -50,6 +50,7 @@ def test_a_node_without_chips_is_in_no_group_but_the_first():
         ({"npuops.ascend/chip": ""}, set()),
         ({"npuops.ascend/driver-version": "25.5.0"}, {"npu_driver_25_5_0"}),
         ({"npuops.ascend/driver-version": "24.1.RC2-b1"}, {"npu_driver_24_1_RC2_b1"}),
+        ({"npuops.ascend/firmware-version": "7.8.0.5.216"}, {"npu_firmware_7_8_0_5_216"}),
     ],
 )
 def test_groups_by_label(labels, expected):

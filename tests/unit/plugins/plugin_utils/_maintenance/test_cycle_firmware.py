@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_si
 from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
 from support.fleet.maintenance_bench import STATE, TARGET, Bench
 
+LABEL = "npuops.ascend/firmware-version"
 OLD_FIRMWARE, FIRMWARE = "7.8.0.6.201", "7.8.0.7.220"
 
 
@@ -57,6 +58,7 @@ def test_firmware_and_driver_in_one_reboot():
     assert (bench.host.firmware, bench.host.writes) == (FIRMWARE, 1)
     assert bench.last["to"]["firmware"] == FIRMWARE
     assert any("firmware %s written; the reboot activates it" % FIRMWARE in sentence for _step, sentence in bench.said)
+    assert bench.labels[LABEL] == FIRMWARE
 
 
 def test_firmware_alone():
@@ -85,6 +87,7 @@ def test_killed_at_every_call(kind, when, pause):
         outcome = run_to_the_end(bench)
         assert outcome["outcome"] in ("done", "up-to-date"), (at, outcome)
         assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 1), at
+        assert bench.labels[LABEL] == FIRMWARE, at
         bench.assert_nothing_left()
     assert at > 13
 

@@ -9,10 +9,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import ta
 
 from support.fleet.preflight import cluster_nodes, facts, host, judge
 
+VALIDATED = {"version": "25.5.0", "firmware_version": "7.8.0.5.216"}
+
 
 def targets(verdicts, done, **kwargs):
     results = {verdict.name: verdict.result() for verdict in verdicts}
-    return preflight_targets.targets(results, done, {"a": "25.5.0"}, "npu-operator", **kwargs)
+    return preflight_targets.targets(results, done, {"a": VALIDATED}, "npu-operator", **kwargs)
 
 
 def fleet():
@@ -30,6 +32,7 @@ def test_targets():
                     "openfuyao.com/npu.present": "",
                     "npuops.ascend/chip": "910B",
                     "npuops.ascend/driver-version": "25.5.0",
+                    "npuops.ascend/firmware-version": "7.8.0.5.216",
                     "npuops.ascend/components": "enabled",
                     "accelerator": "huawei-Ascend910",
                     "workerselector": "dls-worker-node",
@@ -111,3 +114,11 @@ def test_virtual_npus_are_waited_for_beside_whole_chips():
         {"name": "a", "resource": "huawei.com/Ascend910", "count": chips - 1},
         {"name": "a", "resource": "huawei.com/Ascend910-10c.3cpu.32g", "count": 2},
     ]
+
+
+@pytest.mark.parametrize("firmware", [None, "7.8.0.5.216, 7.8.0.6.201", "x" * 64, 7])
+def test_what_the_chips_run_is_no_longer_known(firmware):
+    results = {verdict.name: verdict.result() for verdict in judge([host("a")])}
+    validated = {"a": {"version": "25.5.0", "firmware_version": firmware}}
+    (node,) = preflight_targets.targets(results, ["a"], validated, "npu-operator")["labels"]
+    assert node["labels"]["npuops.ascend/firmware-version"] is None
