@@ -115,8 +115,15 @@ def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], 
                 )
         if known.items() >= wanted.items():
             return
+        both = {**known, **wanted}
+        if len(both) > _MOST or len(_text_of(both)) > _MOST_TEXT:
+            raise NpuError(
+                "No workload was parked: with the kinds that earlier runs have parked and those of %s, the Lease %s/%s would have"
+                " more than a run can read (%d kinds, %d characters). Restore what is parked first: run npuops.ascend.upgrade with"
+                " npu_upgrade_workloads: leave" % (VARIABLE, namespace, LEASE, _MOST, _MOST_TEXT)
+            )
         try:
-            _write(cluster, namespace, lease["metadata"]["resourceVersion"], {**known, **wanted})
+            _write(cluster, namespace, lease["metadata"]["resourceVersion"], both)
             return
         except kube_client.Conflict:
             continue  # other runs write to it as well
@@ -140,8 +147,12 @@ def forget(cluster: AnyCluster, namespace: str) -> None:
 
 
 def _write(cluster: AnyCluster, namespace: str, version: str, declared: Mapping[Key, Stop]) -> None:
-    text = json.dumps([_entry(*entry) for entry in sorted(declared.items())], separators=(",", ":")) if declared else None
+    text = _text_of(declared) if declared else None
     cluster.merge_patch(_LEASE % namespace, {"metadata": {"resourceVersion": version, "annotations": {_ANNOTATION: text}}})
+
+
+def _text_of(declared: Mapping[Key, Stop]) -> str:
+    return json.dumps([_entry(key, declared[key]) for key in sorted(declared)], separators=(",", ":"))
 
 
 def _read(text: str | None) -> dict[Key, Stop]:

@@ -293,6 +293,27 @@ def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
     assert len(park(api, run="run-2", settings=settings("ml.example/halt"))["parked"]) == 1
 
 
+@pytest.mark.parametrize(("count", "value"), [(50, True), (40, "\u00fc" * 256)])
+def test_more_kinds_than_could_be_read_again_are_not_remembered(api, count, value):
+    """Of runs that died, each with other declarations: nobody could restore what they have parked."""
+    api.add(made("Set"), made("Pod", owner=("Set", "x")))
+    before = api.everything()
+    others = [{"group": "ml.example", "kind": "Of%d" % number, "field": "spec.off", "value": value} for number in range(count)]
+    api.objects.setdefault(LEASE, {})["npu-maintenance"] = {
+        "metadata": {
+            "name": "npu-maintenance",
+            "namespace": "npu-operator",
+            "resourceVersion": "1",
+            "annotations": {"npuops.ascend/parked-kinds": json.dumps(others, separators=(",", ":"))},
+        }
+    }
+    mine = {"group": "ml.example", "kind": "Set", "annotation": "ml.example/stop", "value": "\u00fc" * 256}
+    with pytest.raises(NpuError, match="the Lease npu-operator/npu-maintenance would have .*npu_upgrade_workloads: leave"):
+        park(api, settings={"workload_kinds": [mine]})
+    assert api.everything() == before
+    assert restore(api, run="run-2")["problem"] is None
+
+
 def test_a_memory_of_kinds_that_somebody_edited(api):
     api.add(made("Set"), made("Pod", owner=("Set", "x")))
     park(api, settings={"workload_kinds": [{"group": "ml.example", "kind": "Set", "field": "spec.paused"}]})
