@@ -51,11 +51,16 @@ def read(fs=""):
     return Record(sorted(record.target), sorted(record.leaving))
 
 
+def exists(fs=""):
+    """Whether there is one, also if it is damaged, or only of a change that has not ended."""
+    return os.path.lexists(fs + PATH)
+
+
 def write(record, fs=""):
     """Write the Record; remove the file if it has nothing."""
     path = fs + PATH
     if record == Record([], []):
-        if os.path.lexists(path):
+        if exists(fs):
             remove_file(path)
         return
     make_directory(os.path.dirname(path))

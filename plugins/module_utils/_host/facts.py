@@ -111,6 +111,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "family": family._asdict() if family else None,
         "chip_numbers": device_nodes.numbers(fs),
         "vnpus": [vnpu._asdict() for vnpu in vnpus],
+        "vnpu_record": vnpu_record.exists(fs),
         "runtime": runtime,
         "driver": driver,
         "firmware_version": firmware_version(fs),

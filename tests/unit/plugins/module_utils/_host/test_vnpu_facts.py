@@ -8,8 +8,10 @@ import os
 import stat
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_change, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 
 from support.host.fake_host import add_process
@@ -84,3 +86,17 @@ def test_who_uses_a_chip_that_changes(host, smi, chip, group, problem):
         if problem
         else None
     )
+
+
+def test_a_record_of_an_interrupted_change_is_one(host):
+    """Whoever removes everything has something to do, also if no virtual NPU is to be left."""
+
+    def told_of_the_record():
+        facts = host_facts.gather(fs=str(host))
+        return facts["vnpus"], facts["vnpu_record"]
+
+    assert told_of_the_record() == ([], False)
+    vnpu_record.write(Record([], [Vnpu(**NEW)]), str(host))
+    assert told_of_the_record() == ([], True)
+    (host / vnpu_record.PATH.strip("/")).write_text("damaged\n", encoding="utf-8")
+    assert told_of_the_record() == ([], True)
