@@ -8,18 +8,15 @@ notice any of it. At its end the fleet is installed as before. The molecule scen
 from __future__ import annotations
 
 import json
-import os
-import pathlib
 import re
-import signal
 import subprocess
 
 import pytest
 
 from support.lab.foreign import EXPORTER, PLUGIN, PLUGIN_NAMESPACE, Foreign
+from support.lab.killed import run_killed
 from support.lab.rollout import reboot
 from support.lab.workloads import A2, Team
-from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
 NODE = "npu-b"
@@ -135,27 +132,16 @@ def test_a_component_that_does_not_work_goes_back(lab, others):
     assert lab.node(NODE)["status"]["allocatable"][A2] == "8"
 
 
-def family(process: int) -> list[int]:
-    """The process and all that it has started, directly or not."""
-    children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
-    return [process, *(one for child in children for one in family(int(child)))]
-
-
 def test_a_controller_that_is_killed(lab, others):
     """While the node has neither. The next run completes it."""
-    with subprocess.Popen(
-        ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.adopt", LIMIT, "-e", json.dumps(GO)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=lab.environment(),
-        cwd=CHECKOUT,
-    ) as run:
-        try:
-            lab.wait_for(lambda: lab.node(NODE)["metadata"]["labels"].get("npuops.ascend/adopted"), 300, "it has begun", 0.1)
-        finally:
-            for process in family(run.pid):
-                os.kill(process, signal.SIGKILL)
+    run_killed(
+        lab,
+        "it has begun",
+        lambda: lab.node(NODE)["metadata"]["labels"].get("npuops.ascend/adopted"),
+        "adopt",
+        LIMIT,
+        **GO,
+    )
     refused = lab.playbook("install", LIMIT, check=False, **KEPT)
     assert refused.returncode != 0 and "Continue with npuops.ascend.adopt" in " ".join(refused.stdout.split())
     lab.playbook("adopt", LIMIT, **GO)

@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pathlib
 import re
-import signal
-import subprocess
 
 import pytest
 
+from support.lab.killed import run_killed
 from support.lab.workloads import A2, Team
-from support.paths import CHECKOUT
 
 NAMESPACE, ANNOTATION = "npu-operator", "npuops.ascend/rollout"
 PLUGIN = "ascend-device-plugin-daemonset"
@@ -103,29 +98,18 @@ def test_a_good_change(lab):
     is_whole(lab)
 
 
-def family(process: int) -> list[int]:
-    """The process and all that it has started, directly or not."""
-    children = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
-    return [process, *(one for child in children for one in family(int(child)))]
-
-
 def test_a_controller_that_is_killed(lab):
-    """With its workers, which Ansible gives sessions of their own. The next run completes what it began."""
+    """The next run completes what it began."""
     before = plugins(lab)
     other = {"npu_device_plugin_log_max_backups": 21}
-    with subprocess.Popen(
-        ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.install", LIMIT, "-e", json.dumps(other)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=lab.environment(),
-        cwd=CHECKOUT,
-    ) as run:
-        try:
-            lab.wait_for(lambda: plugins(lab).get(FREE, before[FREE]) != before[FREE], 120, "the first pod is replaced", 0.2)
-        finally:
-            for process in family(run.pid):
-                os.kill(process, signal.SIGKILL)
+    run_killed(
+        lab,
+        "the first pod is replaced",
+        lambda: plugins(lab).get(FREE, before[FREE]) != before[FREE],
+        "install",
+        LIMIT,
+        **other,
+    )
     assert daemonset(lab)["spec"]["updateStrategy"]["type"] == "OnDelete" and plugins(lab)[BUSY] == before[BUSY]
     result = lab.playbook("install", LIMIT, **other)
     assert "shows no sign of life" in result.stdout and "an earlier run began to roll it out; this one continues" in result.stdout

@@ -5,16 +5,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-
 import pytest
 
+from support.lab.killed import run_killed
 from support.lab.vnpus import DIVIDED, FOURS, HALVES, LIMIT, NODE, QUARTERED, QUARTERS, offered, serves, words
 from support.lab.workloads import Team
-from support.paths import CHECKOUT
 
 RECORD = "/var/lib/npuops/vnpu"
 SMI = "/var/lib/Ascend/driver/tools/npu-smi"
@@ -91,12 +86,6 @@ def test_a_virtual_npu_that_cannot_be_created(lab, kind):
     assert (offered(lab), serves(lab)) == (QUARTERED, True)
 
 
-def family(process: int) -> list[int]:
-    """The process and all that it has started, directly or not."""
-    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as stream:
-        return [process, *(one for child in stream.read().split() for one in family(int(child)))]
-
-
 @pytest.mark.parametrize(
     ("moment", "seen"),
     [
@@ -106,19 +95,7 @@ def family(process: int) -> list[int]:
     ],
 )
 def test_a_controller_that_is_killed(lab, moment, seen):
-    with subprocess.Popen(
-        ["ansible-playbook", "-i", str(lab.inventory), "npuops.ascend.install", LIMIT, "-e", json.dumps({"npu_vnpu": QUARTERS})],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=lab.environment(),
-        cwd=CHECKOUT,
-    ) as run:
-        try:
-            lab.wait_for(lambda: seen(lab), 120, moment, 0.1)
-        finally:
-            for process in family(run.pid):
-                os.kill(process, signal.SIGKILL)
+    run_killed(lab, moment, lambda: seen(lab), "install", LIMIT, npu_vnpu=QUARTERS)
     assert not serves(lab), "nobody was there to give it back"
     lab.playbook("install", LIMIT, npu_vnpu=QUARTERS)
     assert (offered(lab), serves(lab)) == (QUARTERED, True)

@@ -1,15 +1,18 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All optional components of MindCluster together, as molecule/stack has installed them: a job runs, and bad input changes nothing."""
+"""All optional components of MindCluster together, as molecule/stack has installed them: a job runs, bad input changes nothing, and they
+change their train together, also if the controller is killed."""
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from support.lab.workloads import Team, ascend_job
+from support.lab.killed import run_killed
+from support.lab.workloads import A2, Team, ascend_job
 from support.patience import PATIENCE
 
 ENABLED = {
@@ -29,6 +32,27 @@ WORKLOADS = {
 def versions(lab) -> dict[str, str]:
     """Of the objects, as the API server counts their changes by people and playbooks."""
     return {part: lab.api.get(path)["metadata"]["generation"] for part, path in WORKLOADS.items()}
+
+
+def trains(lab) -> dict[str, str]:
+    """By the images that are to run."""
+    images = {part: lab.api.get(path)["spec"]["template"]["spec"]["containers"][0]["image"] for part, path in WORKLOADS.items()}
+    return {part: re.search(r":v(\d+\.\d+)\.", image).group(1) for part, image in images.items()}
+
+
+def unready(lab) -> list[str]:
+    """The components that do not run as they are to."""
+    found = []
+    for part, path in WORKLOADS.items():
+        item = lab.api.get(path)
+        status, wanted = item["status"], item["spec"].get("replicas", 3)
+        counts = (
+            ("availableReplicas", "updatedReplicas")
+            if "replicas" in item["spec"]
+            else ("numberAvailable", "updatedNumberScheduled")
+        )
+        found += [part] if any(status.get(count) != wanted for count in counts) else []
+    return found
 
 
 def test_a_job_runs(lab):
@@ -73,3 +97,35 @@ def test_another_one_is_refused(lab):
         assert "another clusterd is deployed, Deployment clusterd in the namespace default" in text
     finally:
         lab.kubectl("delete", "deployment", "clusterd", "-n", "default")
+
+
+def test_an_image_that_cannot_be_pulled_returns(lab):
+    """From a registry without a route to it. The component works as before."""
+    before, image = trains(lab), "192.0.2.1:5000/mindcluster/clusterd:v26.1.0"
+    result = lab.playbook("install", check=False, **ENABLED, npu_clusterd_image=image, npu_rollout_timeout=60)
+    text = " ".join(result.stdout.split())
+    assert result.returncode != 0 and image in text
+    assert trains(lab) == before and unready(lab) == []
+
+
+def test_another_train_and_back(lab):
+    """By upgrades, the first of which is killed between two components. A pod keeps its chips, and no node is touched."""
+    there, back = dict(ENABLED, npu_mindcluster_train="7.3"), dict(ENABLED, npu_mindcluster_train="26.1")
+    with Team(lab, "stack-train") as team:
+        team.deploy("train", node="npu-a", chips={A2: 2})
+        (pod,) = team.pods("train")
+        boots = {name: lab.node(name)["status"]["nodeInfo"]["bootID"] for name in ("npu-a", "npu-b", "npu-c")}
+        run_killed(
+            lab, "the first of them changes", lambda: "7.3" in trains(lab).values(), "upgrade", npu_upgrade_auto=True, **there
+        )
+        assert "26.1" in trains(lab).values(), "it was killed before the last one"
+        for settings in (there, back):
+            train = settings["npu_mindcluster_train"]
+            text = lab.playbook("upgrade", npu_upgrade_auto=True, **settings).stdout
+            assert f"-> {train}" in text and "components change." in text
+            assert set(trains(lab).values()) == {train} and unready(lab) == []
+        assert "Components:" not in lab.playbook("upgrade", npu_upgrade_auto=True, **back).stdout, "nothing is left to change"
+        (after,) = team.pods("train")
+        assert after["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert [status["restartCount"] for status in after["status"]["containerStatuses"]] == [0]
+        assert {name: lab.node(name)["status"]["nodeInfo"]["bootID"] for name in boots} == boots
