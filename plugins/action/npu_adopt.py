@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.utils.display import Display
@@ -13,9 +14,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import survey as adopt_survey
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.plan import Plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.turn import Turn
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 _display = Display()
 show_lines_at_once()
@@ -38,14 +41,11 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         clock = kube_retry.Clock()
         cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, clock)
-        back, namespace = params["state"] == "returned", params["namespace"]
         pace = Pace(params["max_unavailable"], params["timeout"])
-        found = adopt_survey.look(cluster, namespace, params["device_plugin_settings"], back)
-        plan = Plan(found, params["hosts"], cluster.nodes(), cluster.list("/api/v1/pods"), back)
+        found, plan, adoption = self._look(cluster, cluster.nodes(), params, pace, clock)
         conflicts = plan.conflicts + adopt_survey.refused(cluster, found.found)
-        if conflicts and (params["act"]):
-            raise NpuError("Nothing was changed:\n%s" % "\n".join("  " + told for told in conflicts), conflicts=conflicts)
-        adoption = Adoption(cluster, found, namespace, params["components"], back, pace, _display.display, clock)
+        if conflicts and params["act"]:
+            raise _refusal(conflicts)
         todo = adoption.todo(plan.due)
         result: dict[str, Any] = {
             "changed": False,
@@ -58,9 +58,28 @@ class ActionModule(HostsAction):
         }
         if params["act"] and self.check_mode:
             result["changed"] = bool(todo)
-        elif params["act"]:
-            result["done"] = adoption.carry_out(plan.due)
+        elif params["act"] and found.found:
+            turn = Turn(cluster, params["namespace"], params["state"], _display.display, clock)
+            with turn.taken() as held:
+                # Another run may have moved nodes until now.
+                _found, plan, adoption = self._look(held, cluster.nodes(), params, pace, clock)
+                if plan.conflicts:
+                    raise _refusal(plan.conflicts)
+                result["done"] = adoption.carry_out(plan.due)
             result["changed"] = bool(result["done"])
         if self.diff_mode and params["act"]:
             result["diff"] = {"before": {"to_do": todo} if todo else {}, "after": {}}
         return result
+
+    @staticmethod
+    def _look(
+        cluster: AnyCluster, nodes: Mapping[str, Object], params: dict[str, Any], pace: Pace, clock: kube_retry.Clock
+    ) -> tuple[adopt_survey.Survey, Plan, Adoption]:
+        back, namespace = params["state"] == "returned", params["namespace"]
+        found = adopt_survey.look(cluster, namespace, params["device_plugin_settings"], back)
+        plan = Plan(found, params["hosts"], nodes, cluster.list("/api/v1/pods"), back)
+        return found, plan, Adoption(cluster, found, namespace, params["components"], back, pace, _display.display, clock)
+
+
+def _refusal(conflicts: Sequence[str]) -> NpuError:
+    return NpuError("Nothing was changed:\n%s" % "\n".join("  " + told for told in conflicts), conflicts=list(conflicts))

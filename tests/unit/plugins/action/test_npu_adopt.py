@@ -12,7 +12,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_adopt import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.turn import ANNOTATION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import new_lease
 
 from support.kube.adoption_stub import FLEET, THEIR_EXPORTER, THEIRS, AdoptionApi
 from support.kube.daemonset_stub import CHIPS, SETS
@@ -87,3 +90,21 @@ def test_nothing_is_there(api):
 def test_a_pace_that_is_none(api, options, told):
     with pytest.raises(NpuError, match=told):
         run(api, **options)
+
+
+def test_a_run_the_other_way_is_left_alone(api, monkeypatch):
+    """Two of them would move nodes to and fro. Who only looks is not held up."""
+
+    def beat(_seconds):
+        lease["metadata"]["annotations"][ANNOTATION] = '{"run": "other", "state": "returned", "beat": 2}'
+
+    lease = new_lease("npu-operator", {ANNOTATION: '{"run": "other", "state": "returned", "beat": 1}'})
+    api.put("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases", lease)
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(beat))
+    before = state(api)
+    assert run(api)["todo"] and run(api, act=True, check_mode=True)["todo"] and state(api) == before
+    with pytest.raises(NpuError, match="Nothing was changed: the run other with npu_adopt_state: returned moves nodes"):
+        run(api, act=True)
+    api.objects.pop("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases")
+    before.pop("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases")
+    assert state(api) == before
