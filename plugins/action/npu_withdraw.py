@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import way_back as adopt_way_back
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
@@ -35,7 +36,8 @@ class ActionModule(ClusterAction):
         pods = cluster.list("/api/v1/pods")
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
         by_claim, unknown = drain_claims.npu_users(cluster, pods, drivers)
-        departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim, unknown)
+        held = adopt_way_back.held(cluster.list(drain_claims.DAEMONSETS))
+        departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim, unknown, adopt_way_back.by_node(held, nodes))
         problem = withdrawal.refusal(departures, params["force"])
         if problem:
             raise NpuError(problem)
@@ -44,6 +46,8 @@ class ActionModule(ClusterAction):
         left = {} if theirs else withdrawal.left(departures)
         found = preflight_stack.look(cluster, params["namespace"])
         stack, kept = (preflight_stack.nothing(), []) if remaining else preflight_stack.removal(cluster, found)
+        if not remaining or any(one.adopted_from for one in departures):
+            kept = kept + adopt_way_back.left(held)
         done = withdrawal.take_back(
             cluster,
             params["namespace"],

@@ -46,7 +46,7 @@ options:
     type: str
     default: npu-operator
   force:
-    description: Whether to continue even if pods use the NPUs or a maintenance is under way.
+    description: Whether to continue even if pods use the NPUs, a maintenance is under way, or a node was adopted and not returned.
     type: bool
     default: false
   device_plugin_labels:

@@ -157,6 +157,14 @@ def test_a_second_run_changes_nothing_and_install_goes_on(lab):
     assert re.search(rf"{NODE} +8 x 910B +preinstalled +25\.5\.0 .* ready", status), status
 
 
+def test_uninstall_wants_it_given_back_first(lab, others):
+    before = untouched(lab, others)
+    result = lab.playbook("uninstall", LIMIT, check=False, **KEPT)
+    told = " ".join(result.stdout.split())
+    assert result.returncode != 0 and f"was adopted from DaemonSet {PLUGIN_NAMESPACE}/{PLUGIN}" in told, result.stdout
+    assert "npu_adopt_state=returned" in told and untouched(lab, others) == before
+
+
 def test_the_way_back(lab, others):
     lab.playbook("adopt", LIMIT, **dict(GO, npu_adopt_state="returned"))
     assert not ours(lab) and "affinity" not in others.daemonset()["spec"]["template"]["spec"]

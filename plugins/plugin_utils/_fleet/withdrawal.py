@@ -55,7 +55,8 @@ _NODE_INFO = "/api/v1/namespaces/%s/configmaps/%s%%s" % (fleet_stack.DL_NAMESPAC
 
 class Leaving:
     """One host that is to leave. ``host``: as the npu_hosts filter makes it; ``node``: its Node object or None;
-    ``pods``: those on it that use NPUs; ``unknown``: those that may, each with the reason.
+    ``pods``: those on it that use NPUs; ``unknown``: those that may, each with the reason; ``adopted_from``: labels of the
+    DaemonSets of others that keep off it.
     """
 
     def __init__(
@@ -64,18 +65,20 @@ class Leaving:
         nodes: Mapping[str, Object],
         pods: Mapping[str | None, list[str]],
         unknown: Mapping[str | None, list[str]],
+        adopted_from: Mapping[str, list[str]],
     ) -> None:
         self.name: str = host["name"]
         self.node_name: str = (host.get("config") or {}).get("node_name") or self.name
         self.node = nodes.get(self.node_name)
         self.pods = pods.get(self.node_name, [])
         self.unknown = unknown.get(self.node_name, [])
+        self.adopted_from = adopted_from.get(self.node_name, [])
         self.facts: Facts = host.get("facts") or Facts()
         self.error = host.get("error")
         self.unreachable = host.get("unreachable")
 
     def reasons(self, force: bool) -> list[str]:
-        """Why it must not be touched, as sentences; ``force``: pods and a maintenance do not count."""
+        """Why it must not be touched, as sentences; ``force``: pods, a maintenance and an adoption do not count."""
         if self.error:
             return ["%s%s" % ("not reachable: " if self.unreachable else "", " ".join(str(self.error).split()))]
         if self.node is None:
@@ -91,6 +94,12 @@ class Leaving:
             return reasons
         if self.in_maintenance:
             reasons.append("the node %s is in maintenance; wait until that ends" % self.node_name)
+        if self.adopted_from:
+            reasons.append(
+                "the node %s was adopted from %s. Give it back first, with npuops.ascend.adopt -e npu_adopt=true -e"
+                " npu_adopt_state=returned, or delete the DaemonSet if nobody wants to go back; npu_uninstall_force: true continues"
+                " anyway, and leaves the DaemonSet as it is" % (self.node_name, " and ".join(self.adopted_from))
+            )
         if self.pods:
             reasons.append(
                 "pods use its NPUs: %s. Delete them or drain the node; npu_uninstall_force: true continues anyway, and "
@@ -168,11 +177,13 @@ def leaving(
     pods: Iterable[Object],
     by_claim: Collection[str] = (),
     unknown: Mapping[str, str] | None = None,
+    adopted_from: Mapping[str, list[str]] | None = None,
 ) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
-    hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows."""
+    hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows; ``adopted_from``: by node, as
+    _adopt.way_back tells them."""
     users, maybe = npu_pods.by_node(pods, by_claim, unknown)
-    return [Leaving(host, nodes, users, maybe) for host in hosts]
+    return [Leaving(host, nodes, users, maybe, adopted_from or {}) for host in hosts]
 
 
 def refusal(departures: Sequence[Leaving], force: bool) -> str | None:

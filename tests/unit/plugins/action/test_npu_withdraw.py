@@ -11,8 +11,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
+from support.kube.adoption_stub import THEIR_LABELS, their_plugin
 from support.kube.eviction_stub import CLAIMS, PODS, SLICES, EvictionApi, claim, holding, pod, resource_slice
 from support.kube.stub import node
 
@@ -26,8 +28,8 @@ def fixture_api():
         yield server
 
 
-def run(api, check_mode=False, diff=False, **options):
-    api.put(NODES, node("node-a", labels={CHIP: "910B3"}))
+def run(api, check_mode=False, diff=False, labels=(), **options):
+    api.put(NODES, node("node-a", labels={CHIP: "910B3", **dict(labels)}))
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=diff)
     host = {"name": "host-a", "facts": {}, "config": {"node_name": "node-a"}}
@@ -83,3 +85,24 @@ def test_pods_that_may_hold_npus_by_a_claim(api):
     )
     assert "npu_uninstall_force: true continues anyway" in str(caught.value)
     assert run(api, force=True)["done"] == []
+
+
+def test_a_node_that_was_adopted_is_given_back_first(api):
+    """Otherwise the DaemonSet that adoption has set aside would run nowhere for ever, and nobody would know."""
+    theirs = their_plugin()
+    theirs["metadata"].update(namespace="kube-system", uid="u", resourceVersion="1", generation=1)
+    aside = held_daemonset.holding(theirs, held_daemonset.ASIDE)
+    theirs["metadata"]["annotations"] = aside["metadata"]["annotations"]
+    theirs["spec"]["template"]["spec"]["affinity"] = aside["spec"]["template"]["spec"]["affinity"]
+    api.put("/apis/apps/v1/daemonsets", theirs)
+    adopted = {**THEIR_LABELS, "npuops.ascend/adopted": "true"}
+    name = "DaemonSet kube-system/ascend-device-plugin-daemonset-910"
+    with pytest.raises(NpuError) as caught:
+        run(api, labels=adopted)
+    assert f"host-a: the node node-a was adopted from {name}. Give it back first, with npuops.ascend.adopt" in str(caught.value)
+    (left,) = run(api, True, labels=adopted, force=True)["left_in_cluster"]
+    assert left.startswith(f"{name} is kept off nodes by its node affinity, with the update strategy OnDelete")
+    # The last node was never of theirs: nothing is in the way, but their owner has to know.
+    assert run(api, True, labels={"npuops.ascend/adopted": "true"})["left_in_cluster"] == [left]
+    api.put(NODES, node("node-b", labels={"npuops.ascend/components": "enabled"}))
+    assert run(api, True)["left_in_cluster"] == []

@@ -1,0 +1,41 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The DaemonSets of others that adoption keeps off nodes, for whoever removes our components: their owners want them back first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+
+_COMMAND = "npuops.ascend.adopt -e npu_adopt=true -e npu_adopt_state=returned"
+ADVICE = "Give it back with %s, or delete the DaemonSet if nobody wants to go back" % _COMMAND
+
+
+def held(daemonsets: Iterable[Object]) -> Objects:
+    """Those that adoption keeps off nodes."""
+    return [item for item in daemonsets if ANNOTATION_ADOPTION in kube_client.annotations(item)]
+
+
+def by_node(found: Iterable[Object], nodes: Mapping[str, Object]) -> dict[str, list[str]]:
+    """{node: labels of the DaemonSets that it has been adopted from}. ``found``: by ``held``."""
+    adopted = {name: kube_client.labels(node) for name, node in nodes.items() if LABEL_ADOPTED in kube_client.labels(node)}
+    sources: dict[str, list[str]] = {}
+    for item in found:
+        for name, labels in adopted.items():
+            if held_daemonset.selects(item, labels):
+                sources.setdefault(name, []).append(held_daemonset.label_of(item))
+    return sources
+
+
+def left(found: Iterable[Object]) -> list[str]:
+    """Of each, that it stays as adoption has made it, as sentences."""
+    return [
+        "%s is kept off nodes by its node affinity, with the update strategy OnDelete, since npuops.ascend.adopt. %s"
+        % (held_daemonset.label_of(item), ADVICE)
+        for item in found
+    ]
