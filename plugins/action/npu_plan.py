@@ -25,6 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_w
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
@@ -55,6 +56,7 @@ class ActionModule(HostsAction):
                 "changes": {"type": "list", "elements": "str", "default": []},
                 "left_alone": {"type": "str"},
                 "problem": {"type": "str"},
+                "device_plugin_settings": {"type": "dict", "default": {}},
             },
         },
     }
@@ -80,7 +82,8 @@ class ActionModule(HostsAction):
             missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
         lookups = _lookups(cluster, snapshot, may_evict)
-        plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, lookups, params["components"])
+        components = dict(params["components"], device_plugin=_device_plugin(params["components"]))
+        plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, lookups, components)
         if found:
             plan.cluster_notes += drain_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
@@ -100,6 +103,14 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
         own_pod=drain_pod.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
+
+
+def _device_plugin(components: dict[str, Any]) -> dict[str, Any] | None:
+    """What of its settings the chips may exclude; None if it is not deployed."""
+    settings = components.get("device_plugin_settings")
+    if not settings:
+        return None
+    return {"share_count": preflight_components.share_count(settings), "hot_reset": preflight_components.hot_reset(settings)}
 
 
 def _registries(hosts: list[AskedHost]) -> list[str]:

@@ -52,6 +52,12 @@ options:
       problem:
         description: Why the comparison failed. It becomes one of RV(cluster_reasons).
         type: str
+      device_plugin_settings:
+        description:
+          - Variables of the role P(npuops.ascend.npu_device_plugin#role) without their prefix. What the chips of a host exclude
+            becomes one of RV(cluster_reasons).
+        type: dict
+        default: {}
   enforce:
     description:
       - Whether blocked nodes set RV(refusal). If so, C(on_blocked) in O(settings) decides. With V(refuse), a plan that is not

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import V
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 # {chip: {template: count}}
 _Counts = dict[int, dict[str, int]]
@@ -76,6 +77,26 @@ def difference(given: Any, facts: Facts) -> str | None:
     except NpuError as exc:
         return "npu_vnpu: %s" % exc.message
     return "npu_vnpu asks for %s: see npuops.ascend.install" % wanted.way if wanted.changed else None
+
+
+def excluded(wanted: Wanted | None, facts: Facts, share_count: int, hot_reset: str) -> list[str]:
+    """What the device plugin cannot do on a host with virtual NPUs, as sentences. ``wanted``: what the host gets, None for what it
+    has; ``share_count``, ``hot_reset``: of the device plugin."""
+    family = facts.get("family") or {}
+    if not (wanted.divided if wanted else facts.get("vnpus")):
+        return []
+    reasons = []
+    if share_count > 1 and family.get("name") in fleet_mindcluster.shared_chips(family.get("accelerator") or ""):
+        reasons.append(
+            "its chips are divided into virtual NPUs, and npu_device_plugin_share_count is %d: the device plugin would not start."
+            " Set it to 1, or npu_vnpu to []" % share_count
+        )
+    if hot_reset != "disabled":
+        reasons.append(
+            "its chips are divided into virtual NPUs, and npu_device_plugin_hot_reset is %s: the driver does not reset such"
+            " chips. Set it to disabled, or npu_vnpu to []" % hot_reset
+        )
+    return reasons
 
 
 def _told(counts: _Counts) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -50,19 +49,7 @@ def look(verdict: CheckedHost, node: Object | None) -> None:
 
 def check_plugin(verdict: CheckedHost, share_count: int, hot_reset: str) -> None:
     """What the device plugin cannot do on a host with virtual NPUs."""
-    divided = verdict.vnpus.divided if verdict.vnpus else bool(verdict.facts.get("vnpus"))
-    if not divided:
-        return
-    if share_count > 1 and verdict.family.get("name") in fleet_mindcluster.shared_chips(verdict.family.get("accelerator") or ""):
-        verdict.reasons.append(
-            "its chips are divided into virtual NPUs, and npu_device_plugin_share_count is %d: the device plugin would not start."
-            " Set it to 1, or npu_vnpu to []" % share_count
-        )
-    if hot_reset != "disabled":
-        verdict.reasons.append(
-            "its chips are divided into virtual NPUs, and npu_device_plugin_hot_reset is %s: the driver does not reset such"
-            " chips. Set it to disabled, or npu_vnpu to []" % hot_reset
-        )
+    verdict.reasons += fleet_vnpus.excluded(verdict.vnpus, verdict.facts, share_count, hot_reset)
 
 
 def check_free(verdicts: Sequence[CheckedHost], users: Users) -> None:

@@ -26,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import firm
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import rollback as rollout_rollback
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import vnpus as rollout_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.node_checks import ImageSizes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
@@ -46,8 +47,8 @@ def make(
     """The RolloutPlan.
 
     ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _rollout.snapshot.FleetSnapshot;
-    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem}, what is to become of
-    them.
+    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem, device_plugin}, what
+    is to become of them; ``device_plugin``: {share_count, hot_reset}.
     """
     answers = (
         driver_image.Answers(lookups.resolve, lookups.package) if settings.reason == maintenance_record.UPGRADE_REASON else None
@@ -68,6 +69,9 @@ def make(
         node_verdict.judge(
             entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], images, answers
         )
+    device_plugin = (components or {}).get("device_plugin")
+    if device_plugin and settings.reason == maintenance_record.UPGRADE_REASON:
+        cluster_reasons += rollout_vnpus.excluded(entries, device_plugin)
     room = Room(snapshot)
     rollout_evictions.simulate(
         [entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, lookups

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import RolloutSettings
 
@@ -34,6 +38,15 @@ def check(entry: PlannedNode) -> None:
         entry.reasons.append(entry.vnpu_problem)
     elif entry.vnpus and entry.vnpus.changed:
         entry.notes.append("its virtual NPUs change in the same drain: %s" % entry.vnpus.way)
+
+
+def excluded(entries: Iterable[PlannedNode], device_plugin: Mapping[str, Any]) -> list[str]:
+    """Why the device plugin cannot have these settings, {share_count, hot_reset}: it changes with this run, on all nodes."""
+    told: dict[str, list[str]] = {}
+    for entry in entries:
+        for reason in fleet_vnpus.excluded(entry.vnpus, entry.facts, device_plugin["share_count"], device_plugin["hot_reset"]):
+            told.setdefault(reason, []).append(entry.name)
+    return ["%s: %s" % (rollout_lines.some(names), reason) for reason, names in told.items()]
 
 
 def tell(entry: PlannedNode) -> None:

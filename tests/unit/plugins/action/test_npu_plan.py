@@ -54,7 +54,7 @@ def run(api, registry, hosts=None, **options):
     for entry in hosts:
         entry["config"].update(config)
     validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
-    settings = {"auto": "true", **{name: options.pop(name) for name in list(options) if name != "reason"}}
+    settings = {"auto": "true", **{name: options.pop(name) for name in list(options) if name not in ("reason", "components")}}
     enforce = "on_blocked" in settings
     arguments = {"hosts": hosts, "host": api.address, "api_key": "token", "settings": settings, "enforce": enforce, **options}
     checked = validator.validate(arguments)
@@ -238,3 +238,15 @@ def test_missing_rights_to_park(parking, registry):
     parking.denied = {("patch", "statefulsets")}
     result = run(parking, registry, workloads="park", on_blocked="refuse")
     assert 'the Kubernetes user may not "patch" on "statefulsets.apps"' in result["refusal"]
+
+
+def test_hot_reset_of_chips_that_are_divided(api, registry):
+    there = [{"chip": 0, "id": 100, "template": "vir06_1c_16g"}]
+
+    def plan(**settings):
+        hosts = [host("a", vnpus=there), host("b")]
+        return run(api, registry, hosts, reason="upgrade", components={"train": "26.1", "device_plugin_settings": settings})
+
+    assert plan()["cluster_reasons"] == plan(hot_reset="disabled", share_count="")["cluster_reasons"] == []
+    (told,) = plan(hot_reset="inference", share_count="")["cluster_reasons"]
+    assert told.startswith("a: its chips are divided into virtual NPUs, and npu_device_plugin_hot_reset is inference")

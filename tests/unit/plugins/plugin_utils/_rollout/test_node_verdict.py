@@ -118,6 +118,28 @@ def test_virtual_npus_that_cannot_be(entry, told):
     assert found.result()["vnpu_layout"] is None
 
 
+@pytest.mark.parametrize(
+    ("device_plugin", "told"),
+    [
+        ({"share_count": 1, "hot_reset": "inference"}, "npu_device_plugin_hot_reset is inference"),
+        ({"share_count": 1, "hot_reset": "disabled"}, None),
+        (None, None),
+    ],
+)
+def test_what_the_device_plugin_cannot_do_with_virtual_npus(device_plugin, told):
+    """It changes with an upgrade, on nodes that are not due as well."""
+    there = [{"chip": 0, "id": 100, "template": "vir06_1c_16g"}]
+    divided, whole = host("a", loaded=NEW_RELEASE, vnpus=there), host("b", loaded=NEW_RELEASE)
+    plan = make([divided, whole], components={"train": "26.1", "device_plugin": device_plugin})
+    assert plan.green is (told is None)
+    if told:
+        (reason,) = plan.cluster_reasons
+        assert reason.startswith("a: its chips are divided into virtual NPUs, and %s: " % told)
+    # They go with this upgrade.
+    goes = host("a", vnpus=there, vnpu_plan=vnpu_plan(), config={"vnpu": []})
+    assert make([goes, whole], components={"train": "26.1", "device_plugin": device_plugin}).green
+
+
 def test_what_is_wrong_with_a_node_that_is_not_due_is_told_only():
     entry = only(host(loaded=NEW_RELEASE), nodes=nodes_of("a", ready=False))
     assert (entry.verdict, entry.reasons) == ("up-to-date", [])
