@@ -129,3 +129,10 @@ def test_a_pod_on_a_virtual_npu_that_comes_at_the_last_moment(lab):
         team.deploy("late", node=NODE, chips={FOURS: 3}, wait=False)
         lab.playbook("install", LIMIT, npu_vnpu={"vir04": 1, "vir04_3c": 1})
         assert offered(lab)[FOURS] == "4"
+
+
+def test_uninstall_ends_a_change_that_was_interrupted(lab):
+    """To whole chips: then the record names only what is to go."""
+    lab.ssh(NODE, f"sed -i 's/^[0-9]/destroy &/' {RECORD}")
+    lab.playbook("uninstall", LIMIT)
+    assert lab.ssh(NODE, f"ls -d /dev/vdavinci[0-9]* {RECORD}", check=False).stdout == ""

@@ -64,15 +64,13 @@ class Turn:
             lease = self._cluster.get(self._path)
             text = _text(lease)
             if lease is None or text is None or _told(text).get("run") != self._run:
-                raise NpuError(
-                    "%s. This run stops here. Run it again to continue"
-                    % (_named(text) + " moves nodes now" if text else self._lost())
-                )
+                why = "%s moves nodes now" % _named(text) if text else self._lost()
+                raise NpuError("This run stops here: %s. Run it again to continue" % why)
             if self._clock.monotonic() - self._last < _BEAT_SECONDS or self._write(lease):
                 return
 
     def _lost(self) -> str:
-        return "The annotation %s of the Lease %s/%s was removed" % (ANNOTATION, self._namespace, LEASE)
+        return "the annotation %s of the Lease %s/%s was removed" % (ANNOTATION, self._namespace, LEASE)
 
     def _take(self) -> None:
         seen, since = None, 0.0
@@ -86,7 +84,7 @@ class Turn:
             if seen is None:
                 seen, since = text, now
                 self._say(
-                    "%s moves nodes, or was killed: waits for its next sign of life, for %d s" % (_named(text), _DEAD_SECONDS)
+                    "waits for a sign of life, for %d s at most: %s moves nodes, or was killed" % (_DEAD_SECONDS, _named(text))
                 )
             elif text != seen:
                 raise NpuError("Nothing was changed: %s moves nodes. Wait until it ends, then run this again" % _named(text))

@@ -32,7 +32,7 @@ def words(text: str) -> str:
 def serves(lab: Lab) -> bool:
     """Whether the node is in the NPU service, and nothing of a change is left on it."""
     metadata = lab.node(NODE)["metadata"]
-    paused = metadata["labels"]["npuops.ascend/components"] != "enabled"
+    paused = metadata["labels"].get("npuops.ascend/components") != "enabled"
     return (
         not paused
         and "npuops.ascend/vnpu-change" not in metadata["annotations"]
