@@ -178,6 +178,10 @@ npu:
       description: The virtual NPUs that M(npuops.ascend.npu_vnpu) has recorded, with C(chip), C(id) and C(template).
       type: list
       elements: dict
+    vnpus_missing:
+      description: Those that it was to create and could not, with C(chip), C(id) and C(template).
+      type: list
+      elements: dict
     vnpu_record:
       description: Whether M(npuops.ascend.npu_vnpu) has a record on the host; also one of a change that was interrupted.
       type: bool

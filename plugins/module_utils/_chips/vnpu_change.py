@@ -42,7 +42,7 @@ class Layout:
     @property
     def managed(self):
         """Whether this host has a layout, or had one that has to go."""
-        return bool(self.wanted or self.record.target or self.record.leaving)
+        return bool(self.wanted or self.record.target or self.record.leaving or self.record.missing)
 
     def plan(self, check_unused=True):
         """The vnpu_plan.Plan. Raises NpuError if it is impossible, or, with ``check_unused``, if somebody uses what would have to
@@ -152,7 +152,8 @@ class Layout:
                 self._create(vnpu)
             except NpuError:
                 # A boot that cannot create what is recorded has no driver at all.
-                vnpu_record.write(Record(sorted(there), []), self.fs)
+                missing = tuple(sorted(set(plan.target) - set(there)))
+                vnpu_record.write(Record(sorted(there), [], missing), self.fs)
                 raise
             there.append(vnpu)
 

@@ -4,7 +4,8 @@
 """The record of the vNPUs that a host is to have: one line for each, which the boot script reads as well.
 
 It is written before the first change, so that whatever interrupts a change, the next boot or the next run completes it. During a
-change it also names what is being destroyed, so that a run after an interruption knows that it is ours.
+change it also names what is being destroyed, so that a run after an interruption knows that it is ours. After a creation that
+failed it names what is missing, so that a run which is not told the layout completes that one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import m
 
 PATH = "/var/lib/npuops/vnpu"
 
-Record = collections.namedtuple("Record", "target leaving")
-Record.__doc__ = """Sorted lists of Vnpu: what the host is to have, and what a change destroys that has not ended yet."""
+Record = collections.namedtuple("Record", "target leaving missing", defaults=((),))
+Record.__doc__ = """Sorted lists of Vnpu: what the host is to have, and what a change destroys that has not ended yet; and a tuple
+of those that are wanted and could not be created. A boot does not try those: without them the host has a driver at least."""
 
 _HEAD = "# Written by the Ansible collection npuops.ascend: the virtual NPUs of this host. Chip, ID and template of each.\n"
-_LEAVING = "destroy "
-_LINE = re.compile(r"(destroy )?([0-9]{1,4}) ([0-9]{1,5}) (vir[0-9]{2}[0-9a-z_]{0,24})\Z")
+_LEAVING, _MISSING = "destroy ", "missing "
+_LINE = re.compile(r"(destroy |missing )?([0-9]{1,4}) ([0-9]{1,5}) (vir[0-9]{2}[0-9a-z_]{0,24})\Z")
 
 
 def read(fs=""):
@@ -36,7 +38,7 @@ def read(fs=""):
         return Record([], [])
     except OSError as exc:
         raise NpuError("%s cannot be read: %s" % (PATH, exc.strerror)) from None
-    record = Record([], [])
+    found = {None: [], _LEAVING: [], _MISSING: []}
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("#"):
             continue
@@ -46,9 +48,9 @@ def read(fs=""):
                 "%s, line %d: not a virtual NPU. Correct the line (chip, ID and template), or remove the file if this host is to"
                 " have none" % (PATH, number)
             )
-        leaving, chip, number_of_vnpu, template = match.groups()
-        (record.leaving if leaving else record.target).append(Vnpu(int(chip), int(number_of_vnpu), template))
-    return Record(sorted(record.target), sorted(record.leaving))
+        state, chip, number_of_vnpu, template = match.groups()
+        found[state].append(Vnpu(int(chip), int(number_of_vnpu), template))
+    return Record(sorted(found[None]), sorted(found[_LEAVING]), tuple(sorted(found[_MISSING])))
 
 
 def exists(fs=""):
@@ -64,5 +66,6 @@ def write(record, fs=""):
             remove_file(path)
         return
     make_directory(os.path.dirname(path))
-    lines = ["%d %d %s\n" % vnpu for vnpu in record.target] + [_LEAVING + "%d %d %s\n" % vnpu for vnpu in record.leaving]
+    parts = (("", record.target), (_LEAVING, record.leaving), (_MISSING, record.missing))
+    lines = [state + "%d %d %s\n" % vnpu for state, vnpus in parts for vnpu in vnpus]
     write_atomic(path, _HEAD + "".join(lines), 0o644)

@@ -77,9 +77,9 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         problems.append(runtime["conflict"])
     elif functions and runtime["name"] == crio_runtime.NAME:
         problems.extend(_crio_problems(runtime, fs))
-    vnpus = []
+    vnpus = vnpu_record.Record([], [])
     try:
-        vnpus = vnpu_record.read(fs).target
+        vnpus = vnpu_record.read(fs)
     except NpuError as exc:
         problems.append(exc.message)
     return {
@@ -110,7 +110,8 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "chip_count": pci.chip_count(functions),
         "family": family._asdict() if family else None,
         "chip_numbers": device_nodes.numbers(fs),
-        "vnpus": [vnpu._asdict() for vnpu in vnpus],
+        "vnpus": [vnpu._asdict() for vnpu in vnpus.target],
+        "vnpus_missing": [vnpu._asdict() for vnpu in vnpus.missing],
         "vnpu_record": vnpu_record.exists(fs),
         "runtime": runtime,
         "driver": driver,
@@ -169,7 +170,7 @@ def vnpu_facts(layout, npu_smi, fs=""):
     if others:
         users = ", ".join("%(command)s (PID %(pid)d, %(device)s)" % entry for entry in others)
         told["problem"] = "processes that belong to no pod use the chips whose virtual NPUs change: %s. Stop them" % users
-    told["changed"] = bool(plan.destroy or plan.create or (plan.target, []) != change.record)
+    told["changed"] = bool(plan.destroy or plan.create or change.record != vnpu_record.Record(plan.target, []))
     for name in ("target", "destroy", "create"):
         told[name] = [vnpu._asdict() for vnpu in getattr(plan, name)]
     return told

@@ -214,6 +214,7 @@ class Facts(TypedDict, total=False):
     family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
     chip_numbers: Annotated[list[int], listing(number(0, 1023), 1024)] | None  # N of /dev/davinciN
     vnpus: Vnpus | None  # those that are recorded
+    vnpus_missing: Vnpus | None  # those that were to be created, and could not
     vnpu_record: bool | None  # whether there is a record, also of a change that was interrupted
     vnpu_plan: VnpuPlan | None  # where it was asked for, and the driver is loaded
     runtime: Runtime | None

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_l
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts, Vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 # {chip: {template: count}}
@@ -27,9 +27,11 @@ class Wanted:
     """
 
     def __init__(self, given: Any, facts: Facts) -> None:
-        """``given``: the value of npu_vnpu; None for what is recorded already. Raises NpuError if the host cannot have that."""
+        """``given``: the value of npu_vnpu; None for what an earlier run was to bring about. Raises NpuError if the host cannot
+        have that."""
         recorded = recorded_vnpus(facts)
-        self.layout: list[dict[str, Any]] = vnpu_layout.of_vnpus(recorded) if given is None else vnpu_layout.parse(given)
+        asked = recorded + _vnpus(facts.get("vnpus_missing"))
+        self.layout: list[dict[str, Any]] = vnpu_layout.of_vnpus(asked) if given is None else vnpu_layout.parse(given)
         self._facts = facts
         self._wanted: _Counts = vnpu_plan.expand(self.layout, (facts.get("family") or {}).get("name", ""), self._chips())
         plan = facts.get("vnpu_plan") if given is not None else None
@@ -65,7 +67,11 @@ class Wanted:
 
 def recorded_vnpus(facts: Facts) -> list[Vnpu]:
     """Those that the host is to have."""
-    return [Vnpu(entry["chip"], entry["id"], entry["template"]) for entry in facts.get("vnpus") or ()]
+    return _vnpus(facts.get("vnpus"))
+
+
+def _vnpus(entries: Vnpus | None) -> list[Vnpu]:
+    return [Vnpu(entry["chip"], entry["id"], entry["template"]) for entry in entries or ()]
 
 
 def difference(given: Any, facts: Facts) -> str | None:

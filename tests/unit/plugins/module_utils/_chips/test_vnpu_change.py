@@ -159,11 +159,20 @@ def test_a_creation_that_fails(host, smi, leftover):
         layout(host, HALVES).apply()
     assert smi.vnpus == [A]
     # The next boot must not fail of what cannot be created: the driver would count as failed, and no chip would be left.
-    assert vnpu_record.read(str(host)) == Record([Vnpu(*A)], [])
+    missing = tuple(Vnpu(*entry) for entry in (B, C, D))
+    assert vnpu_record.read(str(host)) == Record([Vnpu(*A)], [], missing)
     smi.change(broken=None)
     layout(host, HALVES).apply()
     assert smi.vnpus == [A, B, C, D]
-    assert vnpu_record.read(str(host)).target == [Vnpu(*entry) for entry in (A, B, C, D)]
+    assert vnpu_record.read(str(host)) == Record([Vnpu(*entry) for entry in (A, B, C, D)], [])
+
+
+def test_what_could_not_be_created_is_given_up(host, smi):
+    smi.change(broken=100)
+    with pytest.raises(NpuError, match="could not be created"):
+        layout(host, HALVES).apply()
+    layout(host, []).apply()
+    assert vnpu_record.read(str(host)) == Record([], []) and not (host / "var/lib/npuops/vnpu").exists()
 
 
 def test_a_creation_that_hangs(host, smi):

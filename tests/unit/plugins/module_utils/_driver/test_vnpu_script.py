@@ -48,7 +48,7 @@ def run(fs, shell=("sh",)):
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_what_is_missing_is_created(tmp_path, smi, shell):
-    vnpu_record.write(Record([A, B], [Vnpu(0, 101, "vir02")]), str(tmp_path))
+    vnpu_record.write(Record([A, B], [Vnpu(0, 101, "vir02")], (Vnpu(1, 119, "vir02"),)), str(tmp_path))
     smi.has(tuple(A))
     result = run(tmp_path, shell)
     assert (result.returncode, result.stdout) == (0, "")

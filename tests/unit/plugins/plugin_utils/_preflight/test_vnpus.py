@@ -162,6 +162,14 @@ def test_a_node_that_somebody_else_keeps_out_of_service(annotations):
     assert result["notes"][-1] == "its virtual NPUs would change: 1 vir04 on chip 1 instead of whole chips"
 
 
+def test_what_an_earlier_run_could_not_create_is_still_wanted():
+    there = {"vnpus": [vnpu(0, 100, "vir04")], "vnpus_missing": [vnpu(1, 116, "vir04")], **LOADED}
+    node = {"labels": {"npuops.ascend/components": "paused"}, "annotations": CHANGE}
+    result = asked(None, fact=there, node=node)
+    assert [entry["chips"] for entry in result["vnpu_layout"]] == [[0], [1]]
+    assert "2 vir04 on chip 0, 1 instead of 1 vir04 on chip 0" in result["notes"][0]
+
+
 @pytest.mark.parametrize("wanted", [ONE, None])
 def test_a_run_that_was_killed_is_gone_on_with(wanted):
     """Whatever the setting says by now, and although nothing is left to be changed on the host."""
