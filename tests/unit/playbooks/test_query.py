@@ -17,7 +17,8 @@ from support.fleet.reports import DONE, END, HALTED, node, planned, record, rows
 from support.paths import CHECKOUT
 from support.scripted import Scripted
 
-HOSTS = dict.fromkeys(("npu-a", "npu-b", "npu-c"), {"ansible_connection": "local"})
+# Few: what is shown comes from the answers.
+HOSTS = dict.fromkeys(("npu-a", "npu-c"), {"ansible_connection": "local"})
 
 
 def row(name, state, allocatable, checks=()):
