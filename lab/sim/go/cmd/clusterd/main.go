@@ -10,51 +10,25 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"npuops/labsim/internal/cluster"
-	"npuops/labsim/internal/healthz"
 	"npuops/labsim/internal/logging"
 	"npuops/labsim/internal/nodefaults"
-	"npuops/labsim/internal/release"
+	"npuops/labsim/internal/program"
 )
 
 func main() {
-	flag.Int("logLevel", 0, "accepted, without effect")
-	flag.Int("maxAge", 7, "accepted, without effect")
-	flag.Int("maxBackups", 30, "accepted, without effect")
+	this := program.New("clusterd")
 	flag.Bool("useProxy", false, "accepted, without effect")
-	logFile := flag.String("logFile", "/var/log/mindx-dl/clusterd/clusterd.log", "log file")
-	version := flag.Bool("version", false, "show the version")
-	var probes *healthz.Config
-	if !release.Is73() {
-		probes = healthz.Flags()
-	}
-	flag.Parse()
-	if *version {
-		fmt.Printf("clusterd version: %s (simulated)\n", release.Name())
-		return
-	}
-	if err := logging.To(*logFile); err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := run(probes); err != nil {
-		logging.Error("%v", err)
-	}
+	this.Main(run)
 }
 
-func run(probes *healthz.Config) error {
-	if err := probes.Serve(); err != nil {
-		return fmt.Errorf("failed to start healthz server: %w", err)
-	}
+func run(stop <-chan os.Signal) error {
 	api, err := cluster.API()
 	if err != nil {
 		return err
 	}
-	logging.Info("clusterd starting and the version is %s (simulated)", release.Name())
 	clusterd, err := nodefaults.NewClusterd(api)
 	if err != nil {
 		return fmt.Errorf("init k8s servers failed, error: %w", err)
@@ -64,8 +38,6 @@ func run(probes *healthz.Config) error {
 		logging.Error("clusterd grpc server start failed, error: %v", err)
 	}
 	logging.Info("clusterd starts to serve")
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	for {
 		if err := clusterd.Collect(); err != nil {
 			logging.Error("%v", err)
