@@ -25,6 +25,8 @@ _OPTIONAL = {
     "noded": {"User": "0:0", "LD_LIBRARY_PATH": f"{_DRIVER}:{_DRIVER}/driver:{_DRIVER}/common"},
     "ascend-operator": {"User": "9000:9000"},
 }
+# Of Volcano, with what each has beside it.
+_VOLCANO = {"vc-scheduler": ("plugins/volcano-npu_{release}.so",), "vc-controller-manager": ()}
 # More than bash and busybox need: what programs in test pods may be linked with.
 _LIBRARIES = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
@@ -44,6 +46,9 @@ def make_images(go: str, directory: Path) -> None:
     for program, more in _OPTIONAL.items():
         golang.build(go, program, programs / program)
         builders.update({f"{program}-{release}": optional(programs, base, program, more, release) for release in RELEASES})
+    for program, plugins in _VOLCANO.items():
+        golang.build(go, program, programs / program)
+        builders.update({f"{program}-{release}": volcano(programs, base, program, plugins, release) for release in RELEASES})
     for name, image in builders.items():
         key = digest(image.key(), SOURCE / "simbuild" / "archive.py")
         unless_made(directory / f"{name}.tar", key, functools.partial(write_archive, image=image))
@@ -107,6 +112,19 @@ def optional(programs: Path, base: Layer, program: str, more: dict[str, str], re
             "Env": [_PATH, f"NPUSIM_RELEASE={release}", *(f"{key}={value}" for key, value in more.items() if key != "User")],
         },
     )
+
+
+def volcano(programs: Path, base: Layer, program: str, plugins: tuple[str, ...], release: str) -> Image:
+    """As upstream's: a shell, the program in /, and MindCluster's plugin, which is empty here. All of it is the user's 9000."""
+    layer = Layer()
+    layer.add_file(program, programs / program, 0o555)
+    empty = programs / "empty"
+    empty.write_bytes(b"")
+    for plugin in plugins:
+        layer.add_directory("plugins")
+        layer.add_file(plugin.format(release=release), empty, 0o444)
+    environment = [_PATH, f"NPUSIM_RELEASE={release}"]
+    return Image(f"localhost/{program}:{release}", [base, layer], {"Cmd": ["/bin/sh"], "User": "9000:9000", "Env": environment})
 
 
 def make_upstream_image(build: Path, reference: str, programs: Path, target: Path) -> None:

@@ -161,6 +161,12 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
+// Exists says whether the answer was that there is such a thing already.
+func Exists(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Status == http.StatusConflict
+}
+
 // At goes down an object by keys; nil where there is nothing.
 func At(object any, keys ...string) any {
 	for _, key := range keys {
