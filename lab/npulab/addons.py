@@ -22,12 +22,14 @@ MINDCLUSTER_VERSIONS = ("v7.3.2", "v26.1.0")
 MINDCLUSTER_REPOSITORIES = {"device-plugin": "mindcluster/ascend-k8sdeviceplugin", "exporter": "mindcluster/npu-exporter"}
 # Those that are off by default, by the variable that begins with npu_.
 OPTIONAL_REPOSITORIES = {
+    "volcano_scheduler": "mindcluster/vc-scheduler",
+    "volcano_controllers": "mindcluster/vc-controller-manager",
     "clusterd": "mindcluster/clusterd",
     "noded": "mindcluster/noded",
     "ascend_operator": "mindcluster/ascend-operator",
 }
-# Where pods want them: ours, that of clusterd, and that of tests.
-PULLING_NAMESPACES = (NAMESPACE, "mindx-dl", "default")
+# Where pods want them: ours, those of clusterd and of Volcano, and that of tests.
+PULLING_NAMESPACES = (NAMESPACE, "mindx-dl", "volcano-system", "default")
 DRIVER_REPOSITORY = "mlops/ascend-driver"
 DRIVER_VERSION = "25.5.0"
 # Archive of the simulation: where it goes in the registry
@@ -88,10 +90,10 @@ def make_pull_secrets(lab: Lab, step: Step) -> None:
 def grant_access(lab: Lab, step: Step) -> None:
     """The account that docs/access.md describes, and a kubeconfig with its token: what playbooks use here."""
     kubectl = [lab.kubectl, "--kubeconfig", lab.kubeconfig]
-    for namespace in ("mindx-dl", "cluster-system"):  # as the manifest says
+    for namespace in ("mindx-dl", "cluster-system", "volcano-system"):  # as the manifests say
         make_namespace(lab, step, namespace)
-    for manifest in ("controller-access.yml", "controller-access-mindcluster.yml", "controller-access-clusterd.yml"):
-        step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / manifest)
+    for of in ("", "-mindcluster", "-clusterd", "-volcano"):
+        step.run(*kubectl, "apply", "-f", CHECKOUT / "docs" / f"controller-access{of}.yml")
     secret = ["secret", f"{CONTROLLER}-token", "--namespace", NAMESPACE]
     step.run(*kubectl, "wait", "--for=jsonpath={.data.token}", "--timeout=60s", *secret)
     token = json.loads(step.run(*kubectl, "get", *secret, "-o", "json", quiet=True).stdout)["data"]["token"]

@@ -81,7 +81,8 @@ def _optional_components(lab: Lab) -> dict[str, object]:
     resources = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
     variables: dict[str, object] = {}
     for part, repository in addons.OPTIONAL_REPOSITORIES.items():
-        variables[f"npu_{part}_image"] = f"{lab.registry}/{repository}:{{{{ npu_{part}_version }}}}"
+        release = "npu_volcano_version" if part.startswith("volcano_") else f"npu_{part}_version"
+        variables[f"npu_{part}_image"] = f"{lab.registry}/{repository}:{{{{ {release} }}}}"
         variables[f"npu_{part}_resources"] = resources
     return variables
 

@@ -14,13 +14,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
-# Of one of MindCluster's optional components.
-_OPTIONAL: dict[str, Any] = {
-    "type": "dict",
-    "default": {},
-    "options": {"enabled": {"type": "bool", "default": False}, "version": {"type": "str"}, "image": {"type": "str"}},
-}
-
 
 class ActionModule(ControllerAction):
     """See the documentation of the module npu_images."""
@@ -34,7 +27,7 @@ class ActionModule(ControllerAction):
         "exporter": {"type": "bool", "default": True},
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
-        "stack": {"type": "dict", "default": {}, "options": dict.fromkeys(fleet_stack.PARTS, _OPTIONAL)},
+        "stack": fleet_stack.argument(),
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},

@@ -24,18 +24,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import re
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import volcano as preflight_volcano
 
-# Of one of MindCluster's optional components.
-_OPTIONAL: dict[str, Any] = {
-    "type": "dict",
-    "default": {},
-    "options": {
-        "enabled": {"type": "bool", "default": False},
-        "version": {"type": "str"},
-        "image": {"type": "str"},
-        "settings": {"type": "dict", "default": {}},
-    },
-}
-
 
 class ActionModule(HostsAction):
     """See the documentation of the module npu_preflight."""
@@ -51,7 +39,7 @@ class ActionModule(HostsAction):
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
         "exporter_settings": {"type": "dict", "default": {}},
-        "stack": {"type": "dict", "default": {}, "options": dict.fromkeys(fleet_stack.PARTS, _OPTIONAL)},
+        "stack": fleet_stack.argument(settings={"type": "dict", "default": {}}),
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
@@ -97,17 +85,21 @@ class ActionModule(HostsAction):
                     params[component + "_image"],
                     params[component + "_settings"],
                 )
+        brought = preflight_stack.brought(found, lambda part: stack[part]["enabled"])
         for part, wanted in stack.items():
             if wanted["enabled"]:
+                images = {setting: wanted[setting] for setting in found[part].component.images}
                 reasons += preflight_components.mindcluster_reasons(
-                    params["mindcluster_train"], "npu_" + part, wanted["version"], wanted["image"], wanted["settings"]
+                    params["mindcluster_train"], "npu_" + part, wanted["version"], images, wanted["settings"]
                 )
-                reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"])
+                reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"], brought)
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
         ours: Objects = []
         notes: list[str] = []
         if device_plugin:
-            unable, notes = preflight_volcano.judge(cluster, params["mindcluster_train"], params["device_plugin_settings"])
+            unable, notes = preflight_volcano.judge(
+                cluster, params["mindcluster_train"], params["device_plugin_settings"], stack["volcano"]["enabled"]
+            )
             reasons += unable
             daemonsets = cluster.list("/apis/apps/v1/daemonsets")
             ours, foreign = preflight_components.device_plugins(daemonsets, namespace, params["adopting"])

@@ -27,8 +27,9 @@ options:
     description: The release of the component.
     type: str
   image:
-    description: The image of the component. A tag that names no release is not checked.
-    type: str
+    description: The image of the component, or a dictionary of its images by their variables without the role. A tag that names no
+      release is not checked.
+    type: raw
   accelerators:
     description: The chip families that the device plugin is deployed for.
     type: list
@@ -48,7 +49,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The train, with its C(name), the C(version) that it installs, and what C(device_plugin) and C(exporter) need.
+  description: The train, with its C(name), the C(version) that it installs, and what C(device_plugin), C(exporter)
+    and the other components need.
   type: dict
 """
 
@@ -64,7 +66,7 @@ def npu_mindcluster(
     train: str | None,
     component: str | None = None,
     version: str | None = None,
-    image: str | None = None,
+    image: str | Mapping[str, str | None] | None = None,
     accelerators: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:

@@ -44,6 +44,7 @@ options:
     type: dict
     default: {}
     suboptions:
+      volcano: {description: Whether Volcano is to be compared., type: bool, default: false}
       clusterd: {description: Whether clusterd is to be compared., type: bool, default: false}
       noded: {description: Whether noded is to be compared., type: bool, default: false}
       ascend_operator: {description: Whether the ascend-operator is to be compared., type: bool, default: false}
@@ -113,7 +114,7 @@ service_monitors:
   type: bool
 stack:
   description:
-    - By component of O(stack), whether the CustomResourceDefinition that it brings does not exist or was made by its role (C(crd)).
+    - By component of O(stack), which CustomResourceDefinitions that it brings do not exist or were made by its role (C(crds)).
   returned: always
   type: dict
 kubelet_pods:

@@ -55,6 +55,15 @@ options:
     type: dict
     default: {}
     suboptions:
+      volcano:
+        description: Volcano.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it is deployed., type: bool, default: false}
+          version: {description: "The release of MindCluster. By default, it is the one that O(mindcluster_train) installs.", type: str}
+          scheduler_image: {description: "Its scheduler's image, instead of upstream's.", type: str}
+          controllers_image: {description: "Its controllers' image, instead of upstream's.", type: str}
       clusterd:
         description: clusterd.
         type: dict

@@ -67,6 +67,16 @@ options:
     type: dict
     default: {}
     suboptions:
+      volcano:
+        description: Volcano.
+        type: dict
+        default: {}
+        suboptions:
+          enabled: {description: Whether it will be deployed., type: bool, default: false}
+          version: {description: "The release of MindCluster, which must belong to O(mindcluster_train).", type: str}
+          scheduler_image: {description: "Its scheduler's image, with a tag as the others.", type: str}
+          controllers_image: {description: "Its controllers' image, with a tag as the others.", type: str}
+          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
       clusterd:
         description: clusterd.
         type: dict
@@ -140,7 +150,7 @@ RETURN = r"""
 stack:
   description:
     - By component of O(stack), whether its role has anything to do (C(act)), because the component is enabled or in the cluster;
-      whether the role is to make the CustomResourceDefinition that it brings (C(crd)), because nobody else did; and the ConfigMaps
+      which CustomResourceDefinitions the role is to make (C(crds)), because nobody else did; and the ConfigMaps
       that a disabled component has written, which are to be removed with it (C(leftovers)).
   returned: success
   type: dict

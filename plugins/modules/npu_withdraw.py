@@ -93,8 +93,8 @@ left_in_cluster:
   elements: str
 stack:
   description:
-    - By optional component of MindCluster, whether there is anything to remove (C(act)); whether the CustomResourceDefinition that
-      it brings is to be removed as well (C(crd)), because its role made it and it has no objects; and the ConfigMaps that it has
+    - By optional component of MindCluster, whether there is anything to remove (C(act)); which CustomResourceDefinitions are to
+      be removed as well (C(crds)), because its role made them and they have no objects; and the ConfigMaps that it has
       written (C(leftovers)). Nothing while nodes remain.
   returned: success
   type: dict

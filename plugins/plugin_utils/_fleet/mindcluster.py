@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import re
@@ -19,6 +20,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spe
 
 # As upstream names its releases: v26.1.0, v26.1.0.beta.2, v7.0.RC1. A tag may have more after that.
 _RELEASE = re.compile(r"v?([0-9]{1,2}\.[0-9])\.(?:[0-9]+|RC[0-9]+)(?![0-9])")
+# Tags of images with Volcano begin with its release, and may have no other: v1.12.0-v26.1.0-alpinelatest.
+_VOLCANO = re.compile(r"v?1\.[0-9]{1,2}\.[0-9]{1,2}(?:-|$)")
+# What ascend-for-volcano calls itself, with its release.
+VOLCANO_PLUGIN = "volcano-npu_%s"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -61,10 +66,14 @@ def train(name: str | None = None) -> dict[str, Any]:
     return dict(known, name=name, images=rows["images"], scripts=scripts(), device_plugin=dict(plugin, families=families))
 
 
-def image(name: str | None, part: str, version: str | None = None) -> str:
-    """Upstream's image of ``part``, a component by its role without npu_, in that release or the one that the train installs."""
+def image(name: str | None, part: str, version: str | None = None, setting: str = "image") -> str:
+    """Upstream's image of ``part``, a component by its role without npu_, in that release or the one that the train installs.
+
+    ``setting``: which of its images, by the variable without the role.
+    """
     row = train(name)
-    return "%s:%s" % (row["images"][part], version or row["version"])
+    repository = row["images"]["%s_%s" % (part, setting.removesuffix("_image")) if setting != "image" else part]
+    return "%s:%s" % (repository, row[part].get("tag", "%s") % (version or row["version"]))
 
 
 def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +84,8 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
     """
     row = train(name)
     settings = resolve.settings(role, given)
+    if role == "npu_volcano":
+        return dict(row, volcano=_volcano(row, settings))
     part = role.removeprefix("npu_")
     reason = _too_many_backups(row, role, settings["log_max_backups"])
     if reason:
@@ -104,6 +115,33 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
                 for accelerator, family in wanted["families"].items()
             }
     return dict(row, **{part: wanted})
+
+
+def _volcano(row: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the train has of Volcano, with the name of its ``plugin`` and the ``configuration`` of the scheduler, as text."""
+    wanted = dict(row["volcano"], plugin=VOLCANO_PLUGIN % (settings["version"] or row["version"]))
+    level = ["-v=%d" % settings["log_level"]]
+    rules = copy.deepcopy(table()["volcano"])
+    for tier in rules["tiers"]:
+        for plugin in tier["plugins"]:
+            plugin["name"] = plugin["name"].replace("%s", wanted["plugin"])
+    arguments = dict(wanted["arguments"], **{table()["options"]["use_clusterd"]: str(settings["use_clusterd"]).lower()})
+    for name, value in settings["arguments"].items():
+        if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
+            raise NpuError(
+                "npu_volcano_arguments has %s: %s; it must be a dictionary of texts and numbers, such as super-pod-size: 48"
+                % (name, value)
+            )
+        arguments[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    rules["configurations"] = [{"name": "init-params", "arguments": arguments}]
+    configuration = yaml.safe_dump(rules, sort_keys=False)
+    return dict(
+        wanted,
+        scheduler=wanted["scheduler"] + level,
+        controllers=wanted["controllers"] + level,
+        arguments=arguments,
+        configuration=configuration,
+    )
 
 
 def _cannot_share(settings: Mapping[str, Any]) -> str | None:
@@ -152,7 +190,7 @@ def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> st
 
 def train_of(version: str) -> str | None:
     """The name of the train that a release or the tag of an image belongs to, also of one that is not in the table; or None."""
-    match = _RELEASE.match(version)
+    match = _RELEASE.match(_VOLCANO.sub("", version, count=1))
     return match.group(1) if match else None
 
 
@@ -164,25 +202,30 @@ def train_of_image(image: str) -> str | None:
         return None
 
 
-def mismatches(name: str | None, component: str, version: str | None, image: str | None) -> list[str]:
+def mismatches(name: str | None, component: str, version: str | None, image: str | Mapping[str, str | None] | None) -> list[str]:
     """Why version and image of a component cannot be installed with the manifests of the train, as sentences.
 
-    ``component``: its role; ``version``, ``image``: its variables, or None. An image whose tag names no release is taken as it is.
+    ``component``: its role; ``version``, ``image``: its variables, or None; of a component with several images, each by its variable
+    without the role. An image whose tag names no release is taken as it is.
     """
     row = train(name)
+    images = image if isinstance(image, Mapping) else {"image": image}
     if version:
         found = train_of(version)
         if found is None:
             return [
-                "%s_version is %s, which names no release of MindCluster, such as %s. For an image with another tag, set %s_image"
-                % (component, version, row["version"], component)
+                "%s_version is %s, which names no release of MindCluster, such as %s. For an image with another tag, set %s"
+                % (component, version, row["version"], " and ".join("%s_%s" % (component, setting) for setting in images))
             ]
         if found != row["name"]:
             return ["%s_version is %s, %s" % (component, version, _other(row, found, component + "_version"))]
-    found = train_of_image(image) if image else None
-    if found not in (None, row["name"]):
-        return ["%s_image is %s, %s" % (component, image, _other(row, found, component + "_image"))]
-    return []
+    reasons = []
+    for setting, one in images.items():
+        variable = "%s_%s" % (component, setting)
+        found = train_of_image(one) if one else None
+        if found not in (None, row["name"]):
+            reasons.append("%s is %s, %s" % (variable, one, _other(row, found, variable)))
+    return reasons
 
 
 def _other(row: dict[str, Any], found: str | None, variable: str) -> str:

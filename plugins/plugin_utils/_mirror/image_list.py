@@ -87,7 +87,8 @@ class ImageList:
         for component in fleet_stack.COMPONENTS:
             wanted = params["stack"][component.part]
             if wanted["enabled"]:
-                self._add_component(train, component.part, component.title, wanted["version"], wanted["image"])
+                images = {setting: wanted[setting] for setting in component.images}
+                self._add_component(train, component.part, component.title, wanted["version"], images)
         if params["node_agent"]:
             if not params["node_agent_image"]:
                 raise NpuError(
@@ -96,11 +97,14 @@ class ImageList:
                 )
             self.add(params["node_agent_image"], "node agent")
 
-    def _add_component(self, train: str, part: str, name: str, version: str | None, image: str | None) -> None:
+    def _add_component(
+        self, train: str, part: str, name: str, version: str | None, image: str | Mapping[str, str | None] | None
+    ) -> None:
         reasons = fleet_mindcluster.mismatches(train, "npu_" + part, version, image)
         if reasons:
             raise NpuError("; ".join(reasons))
-        self.add(image or fleet_mindcluster.image(train, part, version), name)
+        for setting, one in (image if isinstance(image, Mapping) else {"image": image}).items():
+            self.add(one or fleet_mindcluster.image(train, part, version, setting), name)
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]

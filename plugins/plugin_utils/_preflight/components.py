@@ -62,8 +62,11 @@ def _kept_plugin(daemonset: Object) -> str | None:
     )
 
 
-def mindcluster_reasons(train: str, role: str, version: str | None, image: str | None, settings: Mapping[str, Any]) -> list[str]:
-    """Why a component of MindCluster cannot be deployed, as sentences. ``settings``: by their names without the role's prefix."""
+def mindcluster_reasons(
+    train: str, role: str, version: str | None, image: str | Mapping[str, str | None] | None, settings: Mapping[str, Any]
+) -> list[str]:
+    """Why a component of MindCluster cannot be deployed, as sentences. ``settings``: by their names without the role's prefix;
+    ``image``: of a component with several, each by its name without that prefix."""
     reasons = fleet_mindcluster.mismatches(train, role, version, image)
     try:
         fleet_mindcluster.component(train, role, settings)

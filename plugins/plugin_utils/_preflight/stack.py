@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -18,19 +18,20 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import res
 
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_VOLCANO = "Install Volcano, which npu_volcano_enabled: true does"
 # Names of objects that keep a CustomResourceDefinition: in a sentence.
 _SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """``component``: ours is where it must be; ``elsewhere``: the namespaces that have another one; ``crd``: whether there is none
-    or it is ours; ``missing``: which of its namespaces do not exist."""
+    """``component``: ours is where it must be; ``elsewhere``: (namespace, name) of others; ``crds``: the names of its
+    CustomResourceDefinitions of which there is none or it is ours; ``missing``: which of its namespaces do not exist."""
 
     component: fleet_stack.Component
     installed: bool = False
-    elsewhere: tuple[str, ...] = ()
-    crd: bool = True
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    crds: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
 
@@ -41,14 +42,14 @@ def look(cluster: AnyCluster, namespace: str) -> dict[str, Found]:
 
 
 def _look(cluster: AnyCluster, component: fleet_stack.Component, namespace: str, workloads: Iterable[Object]) -> Found:
-    there = [item for item in workloads if item["metadata"]["name"] == component.name]
+    there = [item for item in workloads if item["metadata"]["name"] in component.names]
     mine = [item for item in there if item["metadata"]["namespace"] == component.home(namespace) and _is_ours(item)]
-    crd = cluster.get("%s/%s" % (_CRDS, component.crd.name)) if component.crd else None
+    crds = {crd.name: cluster.get("%s/%s" % (_CRDS, crd.name)) for crd in component.crds}
     return Found(
         component,
         bool(mine),
-        tuple(sorted(item["metadata"]["namespace"] for item in there if item not in mine)),
-        crd is None or _is_ours(crd),
+        tuple(sorted((item["metadata"]["namespace"], item["metadata"]["name"]) for item in there if item not in mine)),
+        tuple(name for name, crd in crds.items() if crd is None or _is_ours(crd)),
         tuple(name for name in component.namespaces if not _may_exist(cluster, name)),
     )
 
@@ -64,44 +65,59 @@ def _may_exist(cluster: AnyCluster, namespace: str) -> bool:
 
 
 def result(cluster: AnyCluster, found: Mapping[str, Found], enabled: Callable[[str], bool]) -> dict[str, dict[str, Any]]:
-    """For the roles, by part: whether there is anything to do, whether to make the CustomResourceDefinition, and which ConfigMaps
-    to remove with the component."""
+    """For the roles, by part: whether there is anything to do, which CustomResourceDefinitions to make, and which ConfigMaps to
+    remove with the component."""
     return {
         part: {
             "act": enabled(part) or one.installed,
-            "crd": one.crd,
+            "crds": list(one.crds),
             "leftovers": _leftovers(cluster, one.component) if one.installed and not enabled(part) else [],
         }
         for part, one in found.items()
     }
 
 
-def reasons(cluster: AnyCluster, found: Found, settings: Mapping[str, Any]) -> list[str]:
-    """Why a component cannot be deployed, as sentences. ``settings``: of its role, by their names without the prefix."""
+def reasons(cluster: AnyCluster, found: Found, settings: Mapping[str, Any], brought: Collection[fleet_stack.Crd] = ()) -> list[str]:
+    """Why a component cannot be deployed, as sentences. ``settings``: of its role, by their names without the prefix; ``brought``:
+    what other components bring in the same run."""
     component = found.component
     switch = component.role + "_enabled"
     sentences = [
-        "another %s is deployed, %s %s in the namespace %s; %s. Delete it with its ClusterRole and ClusterRoleBinding, or set"
-        " %s: false" % (component.title, component.kind, component.name, name, component.harm, switch)
-        for name in found.elsewhere
+        "another %s is deployed, %s %s in the namespace %s; %s. %sDelete it with its ClusterRole and ClusterRoleBinding, or set"
+        " %s: false"
+        % (component.title, component.kind, name, namespace, component.harm, component.keep and component.keep + ". ", switch)
+        for namespace, name in found.elsewhere
     ]
-    lacks = [need.kind for need in component.needs if not kube_client.has_resource(cluster, need.group, need.resource)]
-    if lacks:
+    kinds = {crd.path for crd in brought}
+
+    def lacks(needs: Iterable[fleet_stack.Need]) -> list[str]:
+        return [
+            need.kind
+            for need in needs
+            if "%s/%s" % (need.group, need.resource) not in kinds
+            and not kube_client.has_resource(cluster, need.group, need.resource)
+        ]
+
+    missing = lacks(component.needs)
+    if missing:
         return sentences + [
-            "%s is true, and the cluster does not have the kind %s: %s ends without it. Install Volcano, or set %s: false"
-            % (switch, kind, component.title, switch)
-            for kind in lacks
+            "%s is true, and the cluster does not have the kind %s: %s ends without it. %s, or set %s: false"
+            % (switch, kind, component.title, _VOLCANO, switch)
+            for kind in missing
         ]
     for option, needs in component.needs_with:
         setting = "%s_%s" % (component.role, option)
         if _is_on(component.role, settings, option):
             sentences += [
-                "%s is true, and the cluster does not have the kind %s. Install Volcano, or set %s: false"
-                % (setting, need.kind, setting)
-                for need in needs
-                if not kube_client.has_resource(cluster, need.group, need.resource)
+                "%s is true, and the cluster does not have the kind %s. %s, or set %s: false" % (setting, kind, _VOLCANO, setting)
+                for kind in lacks(needs)
             ]
     return sentences
+
+
+def brought(found: Mapping[str, Found], enabled: Callable[[str], bool]) -> list[fleet_stack.Crd]:
+    """The CustomResourceDefinitions that the enabled components make."""
+    return [crd for part, one in found.items() if enabled(part) for crd in one.component.crds if crd.name in one.crds]
 
 
 def _is_on(role: str, settings: Mapping[str, Any], option: str) -> bool:
@@ -122,10 +138,8 @@ def permissions(namespace: str, enabled: bool, found: Found, admission_policies:
     home = component.home(namespace)
     verbs = ("get", "create", "patch") if enabled else ("get", "delete")
     needed: list[Permission] = [(verb, *what, home, None) for what in component.objects for verb in verbs]
-    named: list[tuple[str, str, str | None, str]] = [
-        ("clusterroles", _RBAC, None, component.cluster_role),
-        ("clusterrolebindings", _RBAC, None, component.cluster_role_binding),
-    ]
+    named: list[tuple[str, str, str | None, str]] = [("clusterroles", _RBAC, None, name) for name in component.cluster_roles]
+    named += [("clusterrolebindings", _RBAC, None, name) for name in component.cluster_role_bindings]
     named += [(resource, _RBAC, where, name) for where, name in component.roles for resource in ("roles", "rolebindings")]
     if admission_policies:
         named += [(resource, _ADMISSION, None, name) for name in component.policies for resource in ADMISSION_POLICIES]
@@ -138,8 +152,8 @@ def permissions(namespace: str, enabled: bool, found: Found, admission_policies:
         needed += [(verb, "namespaces", "", None, name) for verb in ("get", "patch")]
     if found.missing:
         needed.append(("create", "namespaces", "", None, None))
-    if component.crd and found.crd:
-        needed += of_named("apiextensions.k8s.io", [("customresourcedefinitions", [component.crd.name])])
+    if found.crds:
+        needed += of_named("apiextensions.k8s.io", [("customresourcedefinitions", list(found.crds))])
     return needed
 
 
@@ -151,23 +165,27 @@ def removal(cluster: AnyCluster, found: Mapping[str, Found]) -> tuple[dict[str, 
     kept: list[str] = []
     doing = {}
     for part, one in found.items():
-        crd, told = _crd_to_remove(cluster, one.component.crd)
-        kept += told
+        crds = []
+        for crd in one.component.crds:
+            removed, told = _crd_to_remove(cluster, crd)
+            crds += [crd.name] if removed else []
+            kept += told
         leftovers = _leftovers(cluster, one.component) if one.installed else []
-        doing[part] = {"act": one.installed or crd, "crd": crd, "leftovers": leftovers}
+        doing[part] = {"act": one.installed or bool(crds), "crds": crds, "leftovers": leftovers}
     return doing, kept
 
 
 def nothing() -> dict[str, dict[str, Any]]:
     """``removal`` where nodes remain."""
-    return {part: {"act": False, "crd": False, "leftovers": []} for part in fleet_stack.PARTS}
+    return {part: {"act": False, "crds": [], "leftovers": []} for part in fleet_stack.PARTS}
 
 
-def _crd_to_remove(cluster: AnyCluster, crd: fleet_stack.Crd | None) -> tuple[bool, list[str]]:
-    actual = cluster.get("%s/%s" % (_CRDS, crd.name)) if crd else None
-    if crd is None or actual is None or not _is_ours(actual):
+def _crd_to_remove(cluster: AnyCluster, crd: fleet_stack.Crd) -> tuple[bool, list[str]]:
+    actual = cluster.get("%s/%s" % (_CRDS, crd.name))
+    if actual is None or not _is_ours(actual):
         return False, []
-    names = sorted("%(namespace)s/%(name)s" % item["metadata"] for item in cluster.list(crd.path))
+    objects = [item["metadata"] for item in cluster.list(crd.path)]
+    names = sorted("/".join(filter(None, (item.get("namespace"), item["name"]))) for item in objects if item["name"] not in crd.own)
     if not names:
         return True, []
     told = "the CustomResourceDefinition %s stays, because %s exist: %s%s" % (

@@ -19,18 +19,25 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import res
 _CONFIGURATION = "volcano-scheduler-configmap"
 _PLUGIN = re.compile(r"\bname:\s*[\"']?volcano-npu_([\w.-]{1,60})")
 _HEAD = "npu_device_plugin_volcano is true, "
+_IGNORED = (
+    "npu_volcano_enabled is true, and npu_device_plugin_volcano is false: pods do not get the chips that Volcano's scheduler chooses for"
+    " them, and it may take chips for free that are not. Set npu_device_plugin_volcano: true"
+)
 
 
-def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any], ours: bool = False) -> tuple[list[str], list[str]]:
     """(why the device plugin cannot leave the choice of chips to Volcano, what people should know), as sentences.
 
-    ``settings``: of npu_device_plugin, by their names without the prefix.
+    ``settings``: of npu_device_plugin, by their names without the prefix; ``ours``: whether the run deploys Volcano, whose scheduler
+    has the plugin of the train.
     """
     try:
         if not resolve.settings("npu_device_plugin", settings)["volcano"]:
-            return [], []
+            return [], [_IGNORED] if ours else []
     except NpuError:
         return [], []  # told already
+    if ours:
+        return [], []
     try:
         found = cluster.list("/api/v1/configmaps", fieldSelector="metadata.name=" + _CONFIGURATION)
     except NpuError as exc:
@@ -43,7 +50,7 @@ def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any]) -> tuple
     if not found:
         return [], [
             _HEAD + "and no ConfigMap %s is in the cluster. Until the scheduler of Volcano runs MindCluster's plugin"
-            " ascend-for-volcano, no pod gets a chip" % _CONFIGURATION
+            " ascend-for-volcano, no pod gets a chip. npu_volcano_enabled: true deploys it" % _CONFIGURATION
         ]
     releases = {match for item in found for text in (item.get("data") or {}).values() for match in _PLUGIN.findall(str(text))}
     if not releases:

@@ -71,7 +71,7 @@ def look(
         "containerd_dir": posixpath.dirname(distribution.address),
         "admission_policies": policies,
         "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
-        "stack": {part: {"crd": found.crd} for part, found in stack.items()},
+        "stack": {part: {"crds": list(found.crds)} for part, found in stack.items()},
         "kubelet_pods": preflight_node_checks.kubelets_tell_pods_apart(nodes.values()),
     }
 

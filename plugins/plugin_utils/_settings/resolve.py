@@ -77,7 +77,10 @@ def _dictionary(name: str, option: specs.Option, value: Any) -> dict[str, Any]:
     try:
         given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
     except TypeError:
-        raise NpuError("%s is %r; it must be a mapping with %s" % (name, value, ", ".join(option["options"])))
+        known = " with %s" % ", ".join(option["options"]) if "options" in option else ""
+        raise NpuError("%s is %r; it must be a mapping%s" % (name, value, known))
+    if "options" not in option:
+        return given
     _check_names(name, list(option["options"]), given)
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
 

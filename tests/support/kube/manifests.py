@@ -12,6 +12,7 @@ import jinja2
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 
 from support.paths import CHECKOUT
 
@@ -66,6 +67,19 @@ OPERATOR = dict(
     npu_ascend_operator_node_selector={"masterselector": "dls-master-node"},
     npu_ascend_operator_tolerations=[{"key": "dedicated", "operator": "Exists"}],
     __npu_ascend_operator_train=fleet_mindcluster.train("7.3"),
+)
+VOLCANO = dict(
+    SHARED,
+    npu_volcano_scheduler_image="registry.example/vc-scheduler:v7.3.0",
+    npu_volcano_controllers_image="registry.example/vc-controller-manager:v7.3.0",
+    npu_volcano_ssh_plugin=False,
+    npu_volcano_scheduler_resources={"limits": {"cpu": "5500m", "memory": "8Gi"}},
+    npu_volcano_controllers_resources={"limits": {"cpu": "2", "memory": "3Gi"}},
+    npu_volcano_node_selector={"masterselector": "dls-master-node"},
+    npu_volcano_tolerations=[{"key": "dedicated", "operator": "Exists"}],
+    npu_volcano_crds=[crd.name for component in fleet_stack.COMPONENTS if component.part == "volcano" for crd in component.crds],
+    npu_volcano_leftovers=[{"namespace": "volcano-system", "name": "vcjob-fault-npu-cm"}],
+    __npu_volcano_train=fleet_mindcluster.component("7.3", "npu_volcano", {}),
 )
 CLUSTERD = dict(
     SHARED,

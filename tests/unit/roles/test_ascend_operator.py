@@ -47,7 +47,7 @@ def pod_of(train="26.1", settings=None, **variables):
 @TRAINS
 def test_the_operator_is_confined(train):
     deployment, spec, container = pod_of(train)
-    assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", COMPONENT.name)
+    assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", COMPONENT.names[0])
     assert spec["securityContext"] == {
         "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
     }  # fmt: skip
@@ -108,7 +108,7 @@ def test_its_permissions_are_upstreams_or_fewer(train, gang):
 
 def test_the_kind_is_ours_by_its_label():
     crd = rendered("ascendjob-crd.yaml.j2")["CustomResourceDefinition"]
-    assert crd["metadata"]["name"] == COMPONENT.crd.name
+    assert crd["metadata"]["name"] == COMPONENT.crds[0].name
     assert crd["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "npuops.ascend"}
     (version,) = crd["spec"]["versions"]
     assert (version["name"], version["subresources"]) == ("v1", {"status": {}})

@@ -57,11 +57,11 @@ def pod_of(part, train="26.1", settings=None, **variables):
 def test_it_is_what_the_table_says(part, train):
     component = COMPONENTS[part]
     metadata = pod_of(part, train)[0]["metadata"]
-    assert (metadata["namespace"], metadata["name"]) == (component.home("npu-operator"), component.name)
+    assert (metadata["namespace"], metadata["name"]) == (component.home("npu-operator"), component.names[0])
     assert metadata["labels"] == {fleet_stack.MANAGED_BY: fleet_stack.OURS}
     access = rendered(part, "access.yaml.j2", train)
-    assert access["ClusterRole"]["metadata"]["name"] == component.cluster_role
-    assert access["ClusterRoleBinding"]["metadata"]["name"] == component.cluster_role_binding
+    assert access["ClusterRole"]["metadata"]["name"] == component.cluster_roles[0]
+    assert access["ClusterRoleBinding"]["metadata"]["name"] == component.cluster_role_bindings[0]
     assert access["ClusterRoleBinding"]["subjects"][0]["namespace"] == component.home("npu-operator")
 
 

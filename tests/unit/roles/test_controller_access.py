@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import pe
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
 
-from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, ROLES, render_all
+from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, ROLES, VOLCANO, render_all
 
 NAMESPACE = "npu-operator"
 ACCOUNT = {"kind": "ServiceAccount", "name": "npu-controller", "namespace": NAMESPACE}
@@ -23,7 +23,8 @@ MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
 # What goes beyond that, for the components that most do not install.
 MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
 CLUSTERD_AND_NODED = MANIFEST.with_name("controller-access-clusterd.yml")
-MORE = {"ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
+VOLCANOS = MANIFEST.with_name("controller-access-volcano.yml")
+MORE = {"volcano": VOLCANOS, "ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
 # And for the DaemonSets of somebody else.
 ADOPT = MANIFEST.with_name("controller-access-adopt.yml")
 PLURALS = {
@@ -55,6 +56,7 @@ TEMPLATES = [
     ("npu_node_agent", "namespace.yaml.j2", AGENT),
 ]
 OPTIONAL = {
+    "volcano": (VOLCANO, ("namespaces.yaml.j2", "crds.yaml.j2", "access.yaml.j2", "volcano.yaml.j2")),
     "ascend_operator": (OPERATOR, ("namespace.yaml.j2", "ascendjob-crd.yaml.j2", "access.yaml.j2", "ascend-operator.yaml.j2")),
     "clusterd": (CLUSTERD, ("namespaces.yaml.j2", "access.yaml.j2", "clusterd.yaml.j2")),
     "noded": (
@@ -69,7 +71,7 @@ def optional(part):
     """The templates of an optional component, with each train."""
     variables, templates = OPTIONAL[part]
     return [
-        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: fleet_mindcluster.train(train)})
+        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: fleet_mindcluster.component(train, "npu_" + part, {})})
         for template in templates
         for train in fleet_mindcluster.names()
     ]
@@ -113,7 +115,7 @@ def granted():
 
 @pytest.fixture(scope="module")
 def granted_all():
-    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED, ADOPT)
+    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED, VOLCANOS, ADOPT)
 
 
 def made(templates):
@@ -168,7 +170,9 @@ def test_preflight_and_plan_are_content(granted):
 def test_preflight_names_what_an_optional_component_needs(granted, component):
     """Whoever has only the rights of all others is told what is missing."""
     granted_more = Granted(MANIFEST, MORE[component.part])
-    asked = preflight_stack.permissions(NAMESPACE, True, preflight_stack.Found(component))
+    asked = preflight_stack.permissions(
+        NAMESPACE, True, preflight_stack.Found(component, crds=tuple(crd.name for crd in component.crds))
+    )
     for kind, group, namespace, name in made(optional(component.part)):
         resource = PLURALS.get(kind, kind.lower() + "s")
         named = {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)}

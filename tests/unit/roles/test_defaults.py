@@ -25,6 +25,9 @@ IN_WORDS = {
     "npu_node_agent_scrapers",
     "npu_noded_image",
     "npu_noded_version",
+    "npu_volcano_controllers_image",
+    "npu_volcano_scheduler_image",
+    "npu_volcano_version",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from support.fleet.preflight import DIGEST, host, only
-from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, render_all
+from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, VOLCANO, render_all
 from support.paths import CHECKOUT
 
 MIRROR = "registry.site.example/npuops"
@@ -22,6 +22,7 @@ TEMPLATES = {
     "npu_exporter/templates/npu-exporter.yaml.j2": EXPORTER,
     "npu_node_agent/templates/node-agent.yaml.j2": AGENT,
     "npu_noded/templates/noded.yaml.j2": NODED,
+    "npu_volcano/templates/volcano.yaml.j2": VOLCANO,
 }
 # Modules of the playbooks and roles that pull an image; npu_mirror also reads the registries that the names have.
 PULLING = {"npu_driver_stage", "npu_python", "npu_mirror"}
@@ -43,8 +44,8 @@ def test_these_are_all_templates_with_images():
 def test_each_container_comes_from_the_mirror(template, mirror):
     role, dummy, name = template.partition("/templates/")
     objects = render_all(role, name, dict(TEMPLATES[template], npu_registry_mirror=mirror))
-    (pod,) = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("DaemonSet", "Deployment")]
-    images = [container["image"] for container in pod["containers"] + pod.get("initContainers", [])]
+    pods = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("DaemonSet", "Deployment")]
+    images = [container["image"] for pod in pods for container in pod["containers"] + pod.get("initContainers", [])]
     assert images and all(image.startswith(MIRROR + "/") for image in images), images
 
 

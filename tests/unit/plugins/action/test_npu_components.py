@@ -57,12 +57,13 @@ def test_an_optional_component_is_one_of_them_if_it_is_there(api, component):
     enabled = {"stack": {component.part: True}}
     assert run(api, **enabled)["deploy"] == EVERYTHING
     labels = {"app.kubernetes.io/managed-by": "npuops.ascend"}
-    metadata = {"name": component.name, "namespace": component.home("npu-operator"), "labels": labels}
+    metadata = {"name": component.names[0], "namespace": component.home("npu-operator"), "labels": labels}
     api.put("/apis/apps/v1/" + component.resource, {"metadata": metadata})
     assert run(api)["deploy"] == EVERYTHING
     result = run(api, **enabled)
-    assert result["deploy"] == dict(EVERYTHING, **{component.part: True}) and result["stack"][component.part]["crd"]
-    resource = {"clusterd": "services", "noded": "roles", "ascend_operator": "customresourcedefinitions"}[component.part]
+    assert result["deploy"] == dict(EVERYTHING, **{component.part: True})
+    assert result["stack"][component.part]["crds"] == [crd.name for crd in component.crds]
+    resource = {"clusterd": "services", "noded": "roles"}.get(component.part, "customresourcedefinitions")
     api.denied.add(("patch", resource))
     assert '"patch" on "%s' % resource in run(api, node_agent=False, **enabled)["left_alone"]
     assert run(api, node_agent=False)["left_alone"] is None

@@ -74,6 +74,31 @@ def test_version_and_image_are_of_the_train(version, image, told):
         assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("tag", "train"),
+    [
+        ("v1.12.0-v26.1.0-alpinelatest", "26.1"),
+        ("v1.9.0-v7.3.2", "7.3"),
+        ("v26.1.0", "26.1"),
+        ("v1.12.0", None),
+        ("1.7.0", None),
+        ("v1.12.0-mine", None),
+    ],
+)
+def test_tags_with_volcanos_release(tag, train):
+    """Which is no train of MindCluster."""
+    assert fleet_mindcluster.train_of_image("registry.example/vc-scheduler:" + tag) == train
+
+
+def test_each_of_several_images_is_of_the_train():
+    images = {"scheduler_image": "r.example/s:v1.9.0-v7.3.2", "controllers_image": "r.example/c:v1.9.0-v7.3.2"}
+    reasons = fleet_mindcluster.mismatches("26.1", "npu_volcano", "v26.1.0", images)
+    assert [reason.split(" is ")[0] for reason in reasons] == ["npu_volcano_scheduler_image", "npu_volcano_controllers_image"]
+    assert fleet_mindcluster.mismatches("7.3", "npu_volcano", None, images) == []
+    (reason,) = fleet_mindcluster.mismatches("26.1", "npu_volcano", "mine", images)
+    assert reason.endswith("set npu_volcano_scheduler_image and npu_volcano_controllers_image")
+
+
 def test_what_is_not_known_is_refused():
     with pytest.raises(AnsibleFilterError, match="npu_mindcluster_train is 26.0; it must be one of 7.3, 26.1"):
         npu_mindcluster("26.0")

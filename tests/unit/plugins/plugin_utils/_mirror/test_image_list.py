@@ -87,7 +87,7 @@ def test_components():
     found = ImageList()
     parts = ("device_plugin", "exporter")
     options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
-    stack = {part: {"enabled": False, "version": None, "image": None} for part in fleet_stack.PARTS}
+    stack = {one.part: {"enabled": False, "version": None, **dict.fromkeys(one.images)} for one in fleet_stack.COMPONENTS}
     options |= {"node_agent_image": None, "stack": stack}
     everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
@@ -102,6 +102,11 @@ def test_components():
     more.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "stack": enabled})
     for name in ("clusterd", "noded", "ascend-operator"):
         assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v7.3.2" % name in more.images
+    for name in ("vc-scheduler", "vc-controller-manager"):
+        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v1.9.0-v7.3.2" % name in more.images
+    other = {**stack, "volcano": {**stack["volcano"], "enabled": True, "scheduler_image": "r.example/s:v1.12.0-v26.1.0"}}
+    with pytest.raises(NpuError, match="npu_volcano_scheduler_image is r.example/s:v1.12.0-v26.1.0, of MindCluster 26.1"):
+        ImageList().add_components({**options, **everything, "stack": other})
     nothing = ImageList()
     nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_train": "7.3"})
     assert nothing.images == []

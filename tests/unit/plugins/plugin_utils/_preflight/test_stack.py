@@ -41,7 +41,7 @@ class Api(ApiServer):
 @pytest.fixture(name="api")
 def fixture_api():
     with Api() as server:
-        for namespace in ("mindx-dl", "cluster-system"):
+        for namespace in ("mindx-dl", "cluster-system", "volcano-system"):
             server.objects["/api/v1/namespaces/%s/configmaps" % namespace] = {}
         yield server
 
@@ -51,18 +51,18 @@ def connect(api):
 
 
 def put(api, part, namespace=None, labels=None):
-    """A component's workload: ours, where it must be, unless told otherwise."""
+    """A component's first workload: ours, where it must be, unless told otherwise."""
     component = BY_PART[part]
     metadata = {
-        "name": component.name,
+        "name": component.names[0],
         "namespace": namespace or component.home(OURS),
         "labels": LABELS if labels is None else labels,
     }
     api.put("/apis/apps/v1/" + component.resource, {"metadata": metadata})
 
 
-def crd(labels=None):
-    return {"metadata": {"name": "ascendjobs.mindxdl.gitee.com", "labels": labels or {}}}
+def crd(labels=None, name="ascendjobs.mindxdl.gitee.com"):
+    return {"metadata": {"name": name, "labels": labels or {}}}
 
 
 def ascend_job(name):
@@ -83,8 +83,11 @@ def result(api, *enabled):
     return preflight_stack.result(connect(api), look(api), lambda part: part in enabled)
 
 
-def reasons(api, part, **settings):
-    return preflight_stack.reasons(connect(api), look(api)[part], settings)
+def reasons(api, part, enabled=(), **settings):
+    """``enabled``: which others are."""
+    found = look(api)
+    brought = preflight_stack.brought(found, lambda other: other in enabled)
+    return preflight_stack.reasons(connect(api), found[part], settings, brought)
 
 
 def removal(api):
@@ -94,8 +97,9 @@ def removal(api):
 @EACH
 def test_an_empty_cluster(api, part):
     found = look(api)[part]
-    assert (found.installed, found.elsewhere, found.crd) == (False, (), True)
-    assert result(api)[part] == {"act": False, "crd": True, "leftovers": []}
+    kinds = [crd.name for crd in BY_PART[part].crds]
+    assert (found.installed, found.elsewhere, found.crds) == (False, (), tuple(kinds))
+    assert result(api)[part] == {"act": False, "crds": kinds, "leftovers": []}
     assert result(api, part)[part]["act"]
 
 
@@ -107,9 +111,9 @@ def test_a_component_that_is_disabled_is_there_to_be_removed(api, part):
 
 def test_a_kind_of_somebody_else_is_left_alone(api):
     api.put(CRDS, crd())
-    assert not look(api)["ascend_operator"].crd
+    assert not look(api)["ascend_operator"].crds
     api.put(CRDS, crd(LABELS))
-    assert look(api)["ascend_operator"].crd
+    assert look(api)["ascend_operator"].crds == ("ascendjobs.mindxdl.gitee.com",)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_another_one(api, part, placed):
     (sentence,) = reasons(api, part)
     namespace = placed.get("namespace", component.home(OURS))
     assert (
-        "another %s is deployed, %s %s in the namespace %s;" % (component.title, component.kind, component.name, namespace)
+        "another %s is deployed, %s %s in the namespace %s;" % (component.title, component.kind, component.names[0], namespace)
         in sentence
     )
     assert sentence.endswith("or set npu_%s_enabled: false" % part)
@@ -191,13 +195,13 @@ def test_uninstall_keeps_the_kind_while_there_are_jobs(api):
     put(api, "ascend_operator")
     api.put(JOBS, *(ascend_job("j%d" % number) for number in range(5)))
     doing, kept = removal(api)
-    assert doing["ascend_operator"] == {"act": True, "crd": False, "leftovers": []}
+    assert doing["ascend_operator"] == {"act": True, "crds": [], "leftovers": []}
     assert kept == [
         "the CustomResourceDefinition ascendjobs.mindxdl.gitee.com stays, because AscendJobs exist: team/j0, team/j1, team/j2 and 2 more"
     ]
     api.objects[JOBS].clear()
     doing, kept = removal(api)
-    assert (doing["ascend_operator"], kept) == ({"act": True, "crd": True, "leftovers": []}, [])
+    assert (doing["ascend_operator"], kept) == ({"act": True, "crds": ["ascendjobs.mindxdl.gitee.com"], "leftovers": []}, [])
 
 
 def test_uninstall_keeps_what_is_not_ours(api):
@@ -211,4 +215,43 @@ def test_uninstall_takes_the_kind_that_a_disabled_operator_left(api):
     api.put(CRDS, crd(LABELS))
     api.objects[JOBS] = {}
     doing, kept = removal(api)
-    assert (doing["ascend_operator"], kept) == ({"act": True, "crd": True, "leftovers": []}, [])
+    assert (doing["ascend_operator"], kept) == ({"act": True, "crds": ["ascendjobs.mindxdl.gitee.com"], "leftovers": []}, [])
+
+
+def test_volcano_brings_the_kinds_that_the_others_need(api):
+    for part in ("clusterd", "ascend_operator"):
+        (first, *_others) = reasons(api, part)
+        assert "Install Volcano, which npu_volcano_enabled: true does, or set npu_" in first
+        assert reasons(api, part, enabled=("volcano",)) == []
+
+
+def test_another_volcano_may_go_on(api):
+    put(api, "volcano", labels={})
+    (sentence,) = reasons(api, "volcano")
+    assert "To go on with that one, set npu_volcano_enabled: false and npu_device_plugin_volcano: true. Delete it with" in sentence
+
+
+def test_either_of_two_workloads_is_the_component(api):
+    for name in BY_PART["volcano"].names:
+        api.objects["/apis/apps/v1/deployments"] = {}
+        api.put("/apis/apps/v1/deployments", {"metadata": {"name": name, "namespace": "volcano-system", "labels": LABELS}})
+        assert look(api)["volcano"].installed, name
+
+
+def test_kinds_of_somebody_else_are_left_out_one_by_one(api):
+    api.put(CRDS, crd(name="queues.scheduling.volcano.sh"), crd(LABELS, "jobs.batch.volcano.sh"))
+    kinds = result(api, "volcano")["volcano"]["crds"]
+    assert "queues.scheduling.volcano.sh" not in kinds and "jobs.batch.volcano.sh" in kinds and len(kinds) == 7
+
+
+def test_the_queues_that_volcano_makes_keep_no_kind(api):
+    queues, path = "queues.scheduling.volcano.sh", "/apis/scheduling.volcano.sh/v1beta1/queues"
+    api.put(CRDS, crd(LABELS, queues))
+    put(api, "volcano")
+    api.put(path, {"metadata": {"name": "default"}}, {"metadata": {"name": "root"}})
+    assert removal(api)[0]["volcano"]["crds"] == [queues]
+    api.put(path, {"metadata": {"name": "team"}})
+    doing, kept = removal(api)
+    assert doing["volcano"]["crds"] == [] and kept == [
+        "the CustomResourceDefinition queues.scheduling.volcano.sh stays, because Queues exist: team"
+    ]

@@ -71,3 +71,11 @@ def test_a_scheduler_that_is_not_found_or_may_not_be_looked_for(api):
 def test_without_volcano_nobody_looks(api, settings):
     assert judge(api, **settings) == ([], [])
     assert not [path for _method, path, *_more in api.requests if path.startswith(CONFIGMAPS)]
+
+
+@pytest.mark.parametrize("volcano", [True, False])
+def test_a_volcano_that_the_run_deploys_has_the_plugin(api, volcano):
+    cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+    reasons, notes = preflight_volcano.judge(cluster, "26.1", {"volcano": volcano}, ours=True)
+    assert reasons == [] and not any(path.startswith(CONFIGMAPS) for _method, path, *_more in api.requests)
+    assert [note.endswith(". Set npu_device_plugin_volcano: true") for note in notes] == ([] if volcano else [True])
