@@ -61,7 +61,7 @@ options:
         default: {}
         suboptions:
           enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "The release of MindCluster. By default, it is the one that O(mindcluster_train) installs.", type: str}
+          version: {description: "The release of MindCluster. By default, the one that O(mindcluster_train) installs.", type: str}
           scheduler_image: {description: "Its scheduler's image, instead of upstream's.", type: str}
           controllers_image: {description: "Its controllers' image, instead of upstream's.", type: str}
       clusterd:

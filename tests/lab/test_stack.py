@@ -16,6 +16,7 @@ from support.lab.workloads import A2, Team, ascend_job
 from support.patience import PATIENCE
 
 ENABLED = {
+    "npu_volcano_enabled": True,
     "npu_clusterd_enabled": True,
     "npu_noded_enabled": True,
     "npu_ascend_operator_enabled": True,
@@ -23,6 +24,7 @@ ENABLED = {
     "npu_rollout_max_unavailable": "100%",
 }
 WORKLOADS = {
+    "volcano": "/apis/apps/v1/namespaces/volcano-system/deployments/volcano-scheduler",
     "clusterd": "/apis/apps/v1/namespaces/mindx-dl/deployments/clusterd",
     "noded": "/apis/apps/v1/namespaces/npu-operator/daemonsets/noded",
     "ascend_operator": "/apis/apps/v1/namespaces/npu-operator/deployments/ascend-operator-manager",

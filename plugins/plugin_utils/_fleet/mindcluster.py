@@ -205,8 +205,8 @@ def train_of_image(image: str) -> str | None:
 def mismatches(name: str | None, component: str, version: str | None, image: str | Mapping[str, str | None] | None) -> list[str]:
     """Why version and image of a component cannot be installed with the manifests of the train, as sentences.
 
-    ``component``: its role; ``version``, ``image``: its variables, or None; of a component with several images, each by its variable
-    without the role. An image whose tag names no release is taken as it is.
+    ``component``: its role; ``version``, ``image``: its variables, or None; of a component with several images, each by its
+    variable without the role. An image whose tag names no release is taken as it is.
     """
     row = train(name)
     images = image if isinstance(image, Mapping) else {"image": image}

@@ -20,16 +20,16 @@ _CONFIGURATION = "volcano-scheduler-configmap"
 _PLUGIN = re.compile(r"\bname:\s*[\"']?volcano-npu_([\w.-]{1,60})")
 _HEAD = "npu_device_plugin_volcano is true, "
 _IGNORED = (
-    "npu_volcano_enabled is true, and npu_device_plugin_volcano is false: pods do not get the chips that Volcano's scheduler chooses for"
-    " them, and it may take chips for free that are not. Set npu_device_plugin_volcano: true"
+    "npu_volcano_enabled is true, and npu_device_plugin_volcano is false: pods do not get the chips that Volcano's scheduler"
+    " chooses for them, and it may take chips for free that are not. Set npu_device_plugin_volcano: true"
 )
 
 
 def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any], ours: bool = False) -> tuple[list[str], list[str]]:
     """(why the device plugin cannot leave the choice of chips to Volcano, what people should know), as sentences.
 
-    ``settings``: of npu_device_plugin, by their names without the prefix; ``ours``: whether the run deploys Volcano, whose scheduler
-    has the plugin of the train.
+    ``settings``: of npu_device_plugin, by their names without the prefix; ``ours``: whether the run deploys Volcano, whose
+    scheduler has the plugin of the train.
     """
     try:
         if not resolve.settings("npu_device_plugin", settings)["volcano"]:
