@@ -153,6 +153,20 @@ def test_what_upstream_grants_and_it_does_not_use(name, train):
     assert rules & LEFT_OUT[name] == set()
 
 
+@TRAINS
+def test_what_the_real_programs_were_seen_to_do(train):
+    """Each was found missing, or used, where upstream's programs ran with these rights."""
+    assert granted(SCHEDULER, train) >= {
+        ("replicasets", "get"), ("pods/binding", "create"), ("podgroups", "update"), ("queues", "create"), ("queues", "update"),
+        ("queues/status", "patch"), ("configmaps", "update"), ("events", "create"), ("events", "patch"),
+    }  # fmt: skip
+    assert granted(CONTROLLERS, train) >= {
+        ("configmaps", "create"), ("configmaps", "delete"), ("jobs", "delete"), ("jobs/status", "update"), ("pods", "create"),
+        ("pods", "patch"), ("networkpolicies", "create"), ("networkpolicies", "delete"), ("services", "create"),
+        ("services", "delete"), ("podgroups", "create"), ("podgroups", "delete"), ("queues", "patch"), ("queues/status", "patch"),
+    }  # fmt: skip
+
+
 def test_secrets_are_for_a_plugin_that_is_asked_for():
     assert not any(resource == "secrets" for resource, _verb in granted(CONTROLLERS, "26.1"))
     assert ("secrets", "create") in granted(CONTROLLERS, "26.1", npu_volcano_ssh_plugin=True)
