@@ -90,6 +90,10 @@ root:
   description: The directory whose C(driver) is mounted into containers.
   returned: success
   type: str
+runtime_mode:
+  description: How containers get their chips, see RV(npuops.ascend.npu_facts#module:npu.runtime.mode).
+  returned: success
+  type: str
 """
 
 import os
@@ -97,6 +101,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
@@ -158,6 +163,7 @@ def run(module):
         devices=["%s=%s" % (cdi_spec.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
         missing_nodes=missing,
         root=root,
+        runtime_mode=runtime_mode.read(),
         diff={
             "before_header": cdi_spec.PATH,
             "after_header": cdi_spec.PATH,

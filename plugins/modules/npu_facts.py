@@ -51,6 +51,13 @@ options:
     type: str
     choices: [hook, env, none]
     default: hook
+  runtime_mode:
+    description:
+      - How containers are to get their chips. With V(ascend), RV(npu.problems) also says why the host cannot give them by
+        C(ascend-docker-runtime).
+    type: str
+    choices: [cdi, ascend]
+    default: cdi
   vnpu_layout:
     description:
       - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu). With it, RV(npu.vnpu_plan) says what would
@@ -249,6 +256,10 @@ npu:
           description: The files of containerd and Docker that configure C(ascend-docker-runtime).
           type: list
           elements: str
+        mode:
+          description:
+            - How containers get their chips. V(cdi), or V(ascend) where M(npuops.ascend.ascend_docker_runtime) has said so.
+          type: str
     driver:
       description: The driver on the host.
       type: dict
@@ -351,6 +362,7 @@ validation:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -368,6 +380,7 @@ def main():
             "upgrade": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+            "runtime_mode": {"type": "str", "choices": ["cdi", "ascend"], "default": "cdi"},
             "vnpu_layout": {"type": "raw"},
         },
         supports_check_mode=True,
@@ -381,6 +394,10 @@ def main():
             facts["upgrade"] = host_facts.upgrade_facts(root)
         if params["vnpu_layout"] not in (None, "") and facts["family"]:
             facts["vnpu_plan"] = host_facts.vnpu_facts(params["vnpu_layout"], NpuSmi(facts["driver"]["root"] + "/driver"))
+        if params["runtime_mode"] == "ascend" and facts["family"]:
+            facts["problems"].extend(ascend_runtime.problems(source))
+            if params["vnpu_layout"]:
+                facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:
             result["validation"] = host_checks.validate(root, source, library_path=params["library_path"])
     except NpuError as exc:

@@ -16,6 +16,8 @@ description:
     C(npu-smi), the driver versions in C(version.info), in the kernel and in C(npu-smi), the release that the links point to, the
     marker of the boot unit, the firmware range that the driver declares, the owner and mode of the driver's libraries, the CDI spec
     and the files it mounts, and CDI in the configuration of containerd and in the running containerd.
+  - Where M(npuops.ascend.ascend_docker_runtime) has said that containers get their chips by C(ascend-docker-runtime), it checks
+    that runtime instead of CDI.
   - Always runs all checks, so that one run shows everything that is wrong.
   - A host without chips is valid without any checks.
 extends_documentation_fragment:
@@ -55,6 +57,7 @@ seealso:
   - module: npuops.ascend.npu_facts
   - module: npuops.ascend.npu_cdi_spec
   - module: npuops.ascend.containerd_cdi
+  - module: npuops.ascend.ascend_docker_runtime
 """
 
 EXAMPLES = r"""
@@ -84,7 +87,8 @@ checks:
         - Name of the check, one of V(chips), V(device_nodes), V(device_permissions), V(npu_smi), V(health),
           V(driver_version), V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready),
           V(firmware), V(library_ownership), V(virtual_npus), V(cdi_spec), V(cdi_mounts), V(cdi_hook), V(cdi_driver_version),
-          V(cdi_files), V(cdi_config), V(cdi_running).
+          V(cdi_files), V(cdi_config), V(cdi_running), or instead of the last seven V(ascend_runtime_config),
+          V(ascend_runtime_files), V(ascend_runtime_running).
         - A check without input is omitted. The check for that input has failed in this case.
       type: str
     ok:

@@ -22,9 +22,10 @@ import time
 from dataclasses import dataclass
 from typing import AsyncGenerator, Optional
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from grpclib import GRPCError, Status
 
-from . import api, translate, wire
+from . import api, ascend_runtime, translate, wire
 from .awaited import Awaited
 from .cdi_spec import SpecFile
 from .changed import Changed
@@ -108,6 +109,12 @@ class Bridge:
                 session.end("the agent is stopping")
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self.limits.drain + 1)
+
+    def translate(self, answer: bytes) -> tuple[bytes, list]:
+        """An AllocateResponse in the words of what gives chips to the containers of this host. See the functions that do it."""
+        if runtime_mode.read(os.path.join(self.plugin_dir, runtime_mode.NAME)) == runtime_mode.ASCEND:
+            return ascend_runtime.allocate(answer)
+        return translate.allocate(answer, self.spec.provided_by)
 
     def _look(self) -> None:
         """Detect a new kubelet.sock and changed markers."""
@@ -370,15 +377,15 @@ class Session:
             raise GRPCError(Status.UNAVAILABLE, "the NPU driver of this node is not ready")
         try:
             answer = await self._call(api.ALLOCATE, request, self._limits.allocate)
-            translated, names = translate.allocate(answer, self._bridge.spec.provided_by)
-        except ValueError as exc:
+            translated, names = self._bridge.translate(answer)
+        except (OSError, ValueError) as exc:
             self._bridge.metrics.allocations.inc(resource=self.resource, result="error")
             raise GRPCError(Status.INTERNAL, "cannot translate the response of the device plugin: %s" % exc) from exc
         except GRPCError:
             self._bridge.metrics.allocations.inc(resource=self.resource, result="error")
             raise
         self._bridge.metrics.allocations.inc(resource=self.resource, result="ok")
-        log.info("allocated", extra={"resource": self.resource, "cdi": names})
+        log.info("allocated", extra={"resource": self.resource, "chips": names})
         return translated
 
     async def _preferred(self, request: bytes) -> bytes:

@@ -10,6 +10,7 @@ import re
 from typing import Iterator, NamedTuple, Optional
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 
 from .cdi_spec import SpecFile
 
@@ -17,16 +18,20 @@ _DEVICE = re.compile(r"v?davinci([0-9]+)")
 
 
 class HostPaths(NamedTuple):
-    """The paths at which the agent sees the host's device nodes and its driver tree (through the link)."""
+    """The paths at which the agent sees the host's device nodes, its driver tree (through the link), and how it gives chips."""
 
     dev_dir: str
     driver_tree: str
+    mode_file: str = runtime_mode.PATH
 
 
 def problems(spec: SpecFile, host: HostPaths, marker: Optional[dict]) -> list:
-    """What is wrong, as sentences; empty if the spec fits the chips and the ready driver (``marker``)."""
-    found = list(_others(spec))
+    """What is wrong, as sentences; empty if the spec fits the chips and the ready driver (``marker``), or if CDI is not used."""
+    found: list = []
     try:
+        if runtime_mode.read(host.mode_file) == runtime_mode.ASCEND:
+            return []
+        found = list(_others(spec))
         document = spec.load()
         return [*found, *_kind(document), *_devices(document, host), *_mounts(document, host), *_release(host, marker)]
     except OSError as exc:

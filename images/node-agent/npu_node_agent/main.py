@@ -13,6 +13,8 @@ import os
 import signal
 from typing import Awaitable, Callable, Sequence
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
+
 from . import __version__, config, kube, logs
 from .bridge import Bridge
 from .cdi_check import HostPaths
@@ -65,7 +67,7 @@ async def _run(settings: argparse.Namespace) -> None:
             settings.probe_timeout,
         ),
         spec,
-        HostPaths(settings.dev_dir, settings.driver_tree),
+        HostPaths(settings.dev_dir, settings.driver_tree, os.path.join(settings.plugin_dir, runtime_mode.NAME)),
         reporter,
         condition,
         notices,

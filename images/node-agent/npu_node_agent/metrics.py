@@ -60,7 +60,9 @@ class Metrics:
             "gauge", "probe_last_success_timestamp_seconds", "Unix time at which npu-smi last listed all chips."
         )
         self.chips = Metric("gauge", "chips", "Number of chips by source: pci or npu-smi.")
-        self.cdi_valid = Metric("gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, 0 otherwise.")
+        self.cdi_valid = Metric(
+            "gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, or is not used, 0 otherwise."
+        )
         self.reports_pending = Metric(
             "gauge", "report_pending", "1 while the current state of the node is not yet reported to the API server."
         )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Translate an Allocate response of the upstream plugin to CDI device names."""
+"""Translate an Allocate response of the upstream plugin to CDI device names. ascend_runtime.py does it for the other runtime."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _container(message: bytes, provided_by: Callable[[list], Provided]) -> tuple
     own = [wire.text(wire.decode(device), api.CDI_NAME) for device in wire.messages(fields, api.CDI_DEVICES)]
     if own:
         return message, own  # the plugin already uses CDI devices
-    chips = _chips(fields)
+    chips = chips_of(fields)
     if not chips:
         return message, []
     provided = provided_by(chips)
@@ -66,7 +66,7 @@ def _container(message: bytes, provided_by: Callable[[list], Provided]) -> tuple
     return wire.encode(kept + devices), names
 
 
-def _chips(fields: list) -> list:
+def chips_of(fields: list) -> list:
     """Chip numbers as text, without duplicates, in the order of the response."""
     chips = []
     for spec in wire.messages(fields, api.DEVICE_SPECS):

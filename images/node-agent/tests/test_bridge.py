@@ -94,6 +94,22 @@ def test_allocate_names_cdi_devices(kubelet, agent, ready, plugins, spec):
     assert not answer.devices
 
 
+def test_allocate_for_ascend_docker_runtime(kubelet, agent, ready, plugins, spec):
+    """What a host gives chips by may change while the agent runs."""
+    agent.start()
+    plugins()
+    allocatable(kubelet, A910, FOUR)
+    path = os.path.join(agent.plugin_dir, "runtime-mode")
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("ascend\n")
+    answer = kubelet.allocate(A910, "Ascend910-3", "Ascend910-1").container_responses[0]
+    assert dict(answer.envs) == {"ASCEND_VISIBLE_DEVICES": "1,3"}
+    assert not answer.devices and not answer.cdi_devices
+    os.unlink(path)
+    answer = kubelet.allocate(A910, "Ascend910-3").container_responses[0]
+    assert [device.name for device in answer.cdi_devices] == ["huawei.com/npu=3"] and not answer.envs
+
+
 def test_chips_that_are_shared(kubelet, agent, ready, plugins, spec):
     """Each device of a chip is that chip."""
     agent.start()

@@ -105,3 +105,11 @@ def test_other_files_beside_it(host, tmp_path, write):
     (tmp_path / "half.json").unlink()
     (tmp_path / "foreign.yaml").write_text("cdiVersion: 0.5.0\nkind: huawei.com/npu\n")
     assert "foreign.yaml describes devices of the same kind" in problems(spec, host, READY)[0]
+
+
+def test_no_spec_is_needed_where_cdi_is_not_used(host, tmp_path):
+    spec, mode = SpecFile(str(tmp_path / "missing.json")), tmp_path / "runtime-mode"
+    host = host._replace(mode_file=str(mode))
+    assert len(problems(spec, host, READY)) == 1
+    mode.write_text("ascend\n")
+    assert problems(spec, host, READY) == []

@@ -271,6 +271,17 @@ class Dump:
         """The CRI plugin is disabled by disabled_plugins (as in Docker's packages)."""
         return disables_cri(self.values)
 
+    @property
+    def default_runtime(self):
+        """(name, program) of the default runtime; the program is empty if it is runc as containerd finds it. None if unknown."""
+        for section in SECTIONS:
+            place = section[0] + ("containerd",)
+            name = toml_edit.unquote(self.values.get(place + ("default_runtime_name",), ""))
+            if name:
+                program = self.values.get(place + ("runtimes", name, "options", "BinaryName"), "")
+                return name, toml_edit.unquote(program)
+        return None
+
     def other_differences(self, other):
         """The paths in which the dumps differ apart from CDI, as text. Ignores ``imports``, which lists file names."""
         ours: set = {s[0] + (key,) for s in SECTIONS for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}

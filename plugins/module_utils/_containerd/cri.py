@@ -30,12 +30,15 @@ class CriError(Exception):
 
 
 class CriStatus:
-    """``ready``: the condition RuntimeReady; ``cdi``: whether CDI is enabled in the running process, with ``cdi_spec_dirs``."""
+    """``ready``: the condition RuntimeReady; ``cdi``: whether CDI is enabled in the running process, with ``cdi_spec_dirs``;
+    ``default_runtime``: (name, program) as a _containerd.config.Dump has it, None if the process does not tell.
+    """
 
-    def __init__(self, ready, cdi, cdi_spec_dirs):
+    def __init__(self, ready, cdi, cdi_spec_dirs, default_runtime=None):
         self.ready = ready
         self.cdi = cdi
         self.cdi_spec_dirs = cdi_spec_dirs
+        self.default_runtime = default_runtime
 
 
 def status(address, timeout=5):
@@ -66,7 +69,20 @@ def parse_status(answer):
                 config = json.loads(pair.get(2, b"{}").decode("utf-8"))
     # The rest of the configuration may contain registry passwords, so it is not returned.
     # containerd 2.4 has no enableCDI any more: CDI is always enabled.
-    return CriStatus(ready, bool(config.get("enableCDI", "cdiSpecDirs" in config)), list(config.get("cdiSpecDirs") or []))
+    return CriStatus(
+        ready,
+        bool(config.get("enableCDI", "cdiSpecDirs" in config)),
+        list(config.get("cdiSpecDirs") or []),
+        _default_runtime(config.get("containerd") or {}),
+    )
+
+
+def _default_runtime(config):
+    name = config.get("defaultRuntimeName")
+    if not name:
+        return None
+    options = ((config.get("runtimes") or {}).get(name) or {}).get("options") or {}
+    return str(name), str(options.get("BinaryName") or "")
 
 
 def _call(address, method, message, timeout):

@@ -15,13 +15,14 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 INSTALL = "run npuops.ascend.install"
@@ -80,8 +81,11 @@ class Validation:
         self._firmware()
         self._libraries()
         self._virtual_npus()
-        self._cdi_spec()
-        self._runtime(find_daemon)
+        if runtime_mode.read(self.fs + runtime_mode.PATH) == runtime_mode.ASCEND:
+            self._ascend_runtime(find_daemon)
+        else:
+            self._cdi_spec()
+            self._runtime(find_daemon)
         return self.results
 
     def _add(self, name, ok, expected, seen, message):
@@ -377,6 +381,23 @@ class Validation:
             self._crio(crio)
         else:
             self._containerd(find_daemon)
+
+    def _ascend_runtime(self, find_daemon):
+        expected = "the default runtime is %s" % ascend_runtime.PROGRAM
+        try:
+            seen = ascend_runtime.look(find_daemon)
+        except NpuError as exc:
+            self._add("ascend_runtime_config", False, expected, "unknown", exc.message)
+            return
+        problem = ascend_runtime.config_problem(seen)
+        self._add("ascend_runtime_config", problem is None, expected, str(seen.configured or "unknown"), problem)
+        if seen.program:
+            problem = ascend_runtime.file_problem(seen.program, self.fs)
+            told = "its programs, %s, and what that lists" % ascend_runtime.BASE_LIST
+            self._add("ascend_runtime_files", problem is None, told, problem or "as expected", ascend_runtime.INSTALLER)
+        problem = ascend_runtime.running_problem(seen)
+        told = "no response" if seen.problem else str(seen.running or "unknown")
+        self._add("ascend_runtime_running", problem is None, "the same in the running containerd", told, problem)
 
     def _crio(self, daemon):
         expected = "%s in cdi_spec_dirs" % crio_runtime.SPEC_DIR

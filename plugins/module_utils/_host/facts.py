@@ -27,7 +27,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
-from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime, distributions
+from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime, distributions, runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
@@ -366,12 +366,12 @@ def firmware_version(fs=""):
 
 def runtime_facts(fs=""):
     """The container runtime of the kubelet, as {name, version, address, ctr, config_path, control_plane, kubelet_dir, conflict,
-    ascend_docker_runtime}.
+    ascend_docker_runtime, mode}.
 
     name: one of _host.distributions, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
     version, config_path: of containerd or CRI-O; the file that it was started with. ctr: the command line of ctr. control_plane:
     whether the unit of the kubelet also runs the API server. conflict: why it is not clear which runtime is meant.
-    ascend_docker_runtime: the files that configure that. Unknown values are None.
+    ascend_docker_runtime: the files that configure that. mode: of _host.runtime_mode. Unknown values are None.
     """
     units = host_process.kubelet_units(fs)
     kubelets = list(host_process.kubelets(units, fs))
@@ -396,6 +396,7 @@ def runtime_facts(fs=""):
     elif found["name"] == crio_runtime.NAME:
         _add_crio(found, fs)
     found["ascend_docker_runtime"] = ascend_docker_runtime.configured(found["config_path"], fs)
+    found["mode"] = runtime_mode.read(fs + runtime_mode.PATH)
     return found
 
 

@@ -29,6 +29,7 @@ LIBRARY = tuple(
         "_host/command",
         "_host/errors",
         "_host/files",
+        "_host/runtime_mode",
     )
 )
 ENVIRONMENT = {

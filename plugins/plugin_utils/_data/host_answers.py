@@ -102,6 +102,7 @@ class Runtime(TypedDict, total=False):
     kubelet_dir: Told | None  # the kubelet's root directory
     conflict: Told | None  # why it is not clear which runtime is meant
     ascend_docker_runtime: list[Told] | None  # the files that configure that
+    mode: Word | None  # how containers get their chips: cdi or ascend
 
 
 class Marker(TypedDict, total=False):

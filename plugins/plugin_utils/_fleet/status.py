@@ -289,9 +289,12 @@ def _containerd(facts: Facts, view: View | None) -> str | None:
 
 
 def _cdi(host: AskedHost) -> str | None:
+    """on or off; ascend: the host gives chips to containers by ascend-docker-runtime instead."""
     for check in (host.get("validation") or {}).get("checks") or []:
         if check["name"] == "cdi_running":
             return "on" if check["ok"] else "off"
+        if check["name"] == "ascend_runtime_config":
+            return "ascend"
     return None
 
 

@@ -95,6 +95,22 @@ def test_answer_in_several_frames(serve):
     assert received[0].startswith(b"PRI * HTTP/2.0") and b"/runtime.v1.RuntimeService/Status" in received[0]
 
 
+@pytest.mark.parametrize(
+    "config, expected",
+    [
+        ({"defaultRuntimeName": "runc", "runtimes": {"runc": {"options": {"SystemdCgroup": True}}}}, ("runc", "")),
+        ({"defaultRuntimeName": "a", "runtimes": {"a": {"options": {"BinaryName": "/x"}}}}, ("a", "/x")),
+        ({"defaultRuntimeName": "a", "runtimes": {"a": {"options": None}, "b": {}}}, ("a", "")),
+        ({"defaultRuntimeName": "a", "runtimes": None}, ("a", "")),
+        ({}, None),
+        (None, None),
+    ],
+    ids=["runc", "program", "none", "runtimes", "empty", "null"],
+)
+def test_default_runtime(config, expected):
+    assert cri.parse_status(status_response(config={"containerd": config})).default_runtime == expected
+
+
 def test_cri_plugin_that_is_not_loaded(serve):
     path = serve(frame(SETTINGS, 0, 0) + frame(HEADERS, 5, 1, b"\x88"))[0]
     with pytest.raises(cri.CriError, match="CRI plugin is not loaded"):

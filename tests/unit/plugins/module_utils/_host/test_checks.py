@@ -412,6 +412,30 @@ def test_cdi_off_in_the_process(host, monkeypatch):
     assert list(results) == ["cdi_running"] and "restarted" in results["cdi_running"]["message"]
 
 
+def test_chips_by_ascend_docker_runtime(host, monkeypatch):
+    """No CDI is needed then, and what is wrong with that runtime is told."""
+    program = "/usr/local/Ascend/Ascend-Docker-Runtime/ascend-docker-runtime"
+    host.write("var/lib/npuops/device-plugins/runtime-mode", "ascend\n")
+    (host.root / cdi_spec.PATH.lstrip("/")).unlink()
+    host.daemon.on = False
+    assert list(failed(host.validate())) == ["ascend_runtime_config", "ascend_runtime_running"]
+    text = (UNIT / "fixtures/containerd/ascend-default.toml").read_text(encoding="utf-8")
+    monkeypatch.setattr(host.daemon, "dump", lambda: containerd_config.Dump(text))
+    results = failed(host.validate())
+    assert list(results) == ["ascend_runtime_files", "ascend_runtime_running"]
+    assert results["ascend_runtime_files"]["seen"] == "there is no program %s" % program
+    monkeypatch.setattr(cri, "status", lambda address: cri.CriStatus(True, False, [], ("ascend", program)))
+    for name in ("runtime", "hook", "cli"):
+        host.write(os.path.dirname(program).lstrip("/") + "/ascend-docker-" + name, "").chmod(0o550)
+    host.write("etc/ascend-docker-runtime.d/base.list", "/usr/local/Ascend/driver/lib64\n")
+    (host.root / "usr/local/Ascend/driver/lib64").mkdir(parents=True)
+    validation = host.validate()
+    assert failed(validation) == {}
+    names = {result["name"] for result in validation.results}
+    assert names - ALWAYS == {"ascend_runtime_config", "ascend_runtime_files", "ascend_runtime_running"}
+    assert not any(name.startswith("cdi_") for name in names)
+
+
 def test_no_containerd(host):
     def find():
         raise NpuError("This host has no containerd")

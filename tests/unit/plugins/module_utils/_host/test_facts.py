@@ -245,6 +245,7 @@ def test_containerd_of_the_kubelet(host):
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,
         "ascend_docker_runtime": [],
+        "mode": "cdi",
     }
     assert [call for call in host.calls if not call.startswith("systemctl show")] == ["containerd --version"]
 
@@ -372,6 +373,12 @@ def test_the_next_kernel_and_its_driver(host):
     assert gather(host, source="preinstalled")["next_kernel"] is None
     host.write("boot/grub2/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-%s ro\n}\n" % KERNEL)
     assert gather(host)["next_kernel"] is None
+
+
+@pytest.mark.parametrize("text, mode", [("ascend\n", "ascend"), ("cdi\n", "cdi"), ("", "cdi"), ("ascend" * 100, "cdi")])
+def test_how_containers_get_their_chips(host, text, mode):
+    host.write("var/lib/npuops/device-plugins/runtime-mode", text)
+    assert gather(host)["runtime"]["mode"] == mode
 
 
 @pytest.mark.parametrize("path", ["/etc/containerd/config.toml", "/etc/docker/daemon.json"])

@@ -1,0 +1,23 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How containers of this host get their chips: by CDI, or by Huawei's Ascend Docker Runtime. Also a part of the node agent."""
+
+from __future__ import annotations
+
+CDI, ASCEND = "cdi", "ascend"
+NAME = "runtime-mode"
+# In the directory that the node agent has in any case; an uninstall removes it.
+PATH = "/var/lib/npuops/device-plugins/" + NAME
+
+_LARGEST = 64  # bytes
+
+
+def read(path=PATH):
+    """CDI or ASCEND. Without that file it is CDI. Raises OSError if the file is there and cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(_LARGEST)
+    except FileNotFoundError:
+        return CDI
+    return ASCEND if content.strip() == ASCEND.encode("ascii") else CDI
