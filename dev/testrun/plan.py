@@ -34,7 +34,7 @@ OLDEST_SCENARIOS = {
     "molecule-awx": ("awx",),
 }
 # Too long for each change: only `make molecule` runs these. CI runs the core of each as tests in tests/lab.
-LONG_SCENARIOS = {"adopt", "airgap", "firmware", "package", "stack", "vnpu"}
+LONG_SCENARIOS = {"adopt", "airgap", "firmware", "package", "runtime", "stack", "vnpu"}
 # Of those on the oldest releases, what runs on the newest as well.
 AGAIN = {"molecule-oldest", "lab-test-oldest"}
 

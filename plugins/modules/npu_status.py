@@ -90,7 +90,7 @@ fleet:
       description: Version of the container runtime.
       type: str
     cdi:
-      description: V(on) or V(off), null when unknown.
+      description: V(on) or V(off), or V(ascend) where C(ascend-docker-runtime) gives chips to containers. Null when unknown.
       type: str
     agent:
       description: Status of the node agent, V(running) or V(failing), null without a pod.

@@ -23,9 +23,9 @@ def spec(host, container=None):
 
 
 def test_what_a_plugin_says_that_the_runtime_has_started_stays():
-    container = pb.ContainerAllocateResponse(envs={"ASCEND_VISIBLE_DEVICES": "0,3", "ASCEND_RUNTIME_OPTIONS": ""})
-    result, chips = translated(container)
-    assert result == container and chips == ["0", "3"]
+    container = pb.ContainerAllocateResponse(envs={"ASCEND_VISIBLE_DEVICES": "0-2,4", "ASCEND_RUNTIME_OPTIONS": ""})
+    answer = pb.AllocateResponse(container_responses=[container]).SerializeToString()
+    assert ascend_runtime.allocate(answer) == (answer, [["0", "1", "2", "4"]])
 
 
 def test_device_nodes_become_the_variable():

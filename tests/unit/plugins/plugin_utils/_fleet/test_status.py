@@ -56,6 +56,15 @@ def state(*args, **kwargs):
     return result["state"], result["reason"]
 
 
+@pytest.mark.parametrize(
+    "name, ok, shown",
+    [("cdi_running", True, "on"), ("cdi_running", False, "off"), ("ascend_runtime_config", True, "ascend"), ("chips", True, None)],
+)
+def test_how_containers_get_their_chips_is_told(name, ok, shown):
+    checks = [dict(WRONG, name=name, ok=ok)]
+    assert row(host(validation=dict(VALID, valid=ok, checks=checks)))["cdi"] == shown
+
+
 def test_the_firmware_of_the_chips_is_told():
     assert row(host(validation=dict(VALID, firmware_version="7.8.0.6.201")))["firmware"] == "7.8.0.6.201"
 

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Huawei's ascend-docker-runtime on a node of the lab, as its own installer sets it up there: simulated, or upstream's."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+from support.lab.lab import Lab
+from support.paths import CHECKOUT
+from support.patience import PATIENCE
+
+HOME = "/usr/local/Ascend/Ascend-Docker-Runtime"
+PROGRAM = f"{HOME}/ascend-docker-runtime"
+BASE_LIST = "/etc/ascend-docker-runtime.d/base.list"
+CONFIG = "/etc/containerd/config.toml"
+KEPT = "/var/tmp/config.toml.before"
+
+_FILES = f"""
+set -e
+mkdir -p {HOME} /etc/ascend-docker-runtime.d
+for name in runtime hook cli; do
+    install -m 550 /var/tmp/ascend-docker-$name {HOME}/ascend-docker-$name
+    rm /var/tmp/ascend-docker-$name
+done
+printf '%s\\n' /usr/local/Ascend/driver/lib64 /usr/local/Ascend/driver/include /usr/local/dcmi /usr/local/bin/npu-smi \\
+    /var/queue_schedule >{BASE_LIST}
+# Upstream's follows links to runc, and the node's runc knows by its name what it is.
+if [ -L /usr/local/sbin/runc ]; then
+    program=$(readlink -f /usr/local/sbin/runc)
+    cp --remove-destination "$program" /usr/local/sbin/runc
+fi
+"""
+
+# For both formats of containerd's configuration.
+_REGISTER = f"""
+set -e
+cp -a {CONFIG} {KEPT}
+sed -i 's/default_runtime_name = .runc./default_runtime_name = "ascend"/' {CONFIG}
+section=$(sed -n 's/^ *\\[\\(plugins.*\\.containerd\\.runtimes\\.\\)runc\\]$/\\1/p' {CONFIG})
+cat >>{CONFIG} <<END
+
+[${{section}}ascend]
+  runtime_type = "io.containerd.runc.v2"
+
+  [${{section}}ascend.options]
+    SystemdCgroup = false
+    BinaryName = "{PROGRAM}"
+END
+"""
+
+
+class AscendRuntime:
+    """The runtime on one node. NPU_ASCEND_DOCKER_RUNTIME names a directory with upstream's three programs."""
+
+    def __init__(self, lab: Lab, node: str) -> None:
+        self.lab, self.node = lab, node
+
+    def install(self) -> None:
+        """Its programs and its list; containerd does not know of it."""
+        given = os.environ.get("NPU_ASCEND_DOCKER_RUNTIME")
+        for name in ("runtime", "hook", "cli"):
+            simulated = CHECKOUT / "lab" / "sim" / "ascend-docker-runtime"
+            program = pathlib.Path(given) / f"ascend-docker-{name}" if given else simulated
+            self._copy(program, f"/var/tmp/ascend-docker-{name}")
+        self.lab.ssh(self.node, _FILES)
+
+    def register(self) -> None:
+        """As containerd's default runtime, which takes effect with a restart."""
+        self.lab.ssh(self.node, _REGISTER)
+
+    def restart_containerd(self) -> None:
+        self.lab.ssh(self.node, "systemctl restart containerd")
+
+    def remove(self) -> None:
+        self.lab.ssh(
+            self.node,
+            f"[ ! -e {KEPT} ] || mv {KEPT} {CONFIG}; rm -rf {HOME} /etc/ascend-docker-runtime.d /var/log/ascend-docker-runtime;"
+            " systemctl restart containerd",
+        )
+
+    def _copy(self, file: pathlib.Path, place: str) -> None:
+        options = ["-F", str(self.lab.state / "ssh_config"), "-o", "BatchMode=yes"]
+        subprocess.run(["scp", *options, str(file), f"{self.node}:{place}"], check=True, timeout=PATIENCE, capture_output=True)
