@@ -47,4 +47,10 @@ class ActionModule(ControllerAction):
             found.add(params["execution_environment_image"], "AWX")
         for image in params["extra"]:
             found.add(image, "npu_mirror_extra_images")
-        return {"changed": False, "images": found.images, "needed_by": found.result(), "table": found.table()}
+        return {
+            "changed": False,
+            "images": found.images,
+            "packages": found.packages,
+            "needed_by": found.result(),
+            "table": found.table(),
+        }

@@ -13,13 +13,20 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored impo
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, places, table
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.package_files import JoinedSource, PackageFiles, is_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
     Registries,
     RegistryDestination,
     RegistrySource,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import OCI, PackageSource
+from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PACKAGE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 _display = Display()
 show_lines_at_once()
@@ -30,6 +37,18 @@ class ActionModule(ControllerAction):
 
     ARGUMENTS: dict[str, Any] = {
         "images": {"type": "list", "elements": "str", "default": []},
+        "packages": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "package": {"type": "str", "required": True},
+                "sha256": {"type": "str", "required": True},
+                "username": {"type": "str"},
+                "password": {"type": "str", "no_log": True},
+            },
+        },
+        "hosts": dict(HOSTS, required=False, default=[]),
         "from": {"type": "path"},
         "to": {"type": "raw"},
         "checksum": {"type": "str"},
@@ -49,7 +68,10 @@ class ActionModule(ControllerAction):
         "credentials_of": {"type": "str"},
         **registry_options.ARGUMENTS,
     }
-    RULES = {"required_together": [("registry_username", "registry_password")], "mutually_exclusive": [("images", "from")]}
+    RULES = {
+        "required_together": [("registry_username", "registry_password")],
+        "mutually_exclusive": [("images", "from"), ("packages", "from")],
+    }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         registries = Registries(_access(params))
@@ -70,6 +92,7 @@ class ActionModule(ControllerAction):
             "checksum": checksum,
             "table": table.table(copy.steps),
             "bundle": isinstance(destination, Bundle),
+            "packages": [] if isinstance(destination, Bundle) else _packages(copy),
             "msg": table.summary(copy.steps, changed),
         }
 
@@ -79,10 +102,47 @@ def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Sou
     if params["from"]:
         bundle = Bundle(params["from"])
         return bundle, bundle.verify(params["checksum"])
-    if not params["images"]:
-        raise NpuError("There is nothing to copy: name images (npu_mirror_images), or a bundle (npu_mirror_from)")
+    if not params["images"] and not params["packages"]:
+        raise NpuError(
+            "There is nothing to copy: name images (npu_mirror_images), driver packages (npu_mirror_packages) or a bundle"
+            " (npu_mirror_from)"
+        )
     references = dict.fromkeys(parse_reference(text.strip()) for text in params["images"])
-    return RegistrySource(registries, list(references)), None
+    packages = {}
+    for entry in params["packages"]:
+        source = _package(entry, params)
+        packages[source.digest] = source
+    return JoinedSource(RegistrySource(registries, list(references)), PackageFiles(list(packages.values()), Store())), None
+
+
+def _packages(copy: copying.Copy) -> list[str]:
+    """The values of npu_driver_package for what is in a registry now."""
+    return [OCI + step.name for step in copy.steps if is_package(step.image)]
+
+
+def _package(entry: dict[str, Any], params: dict[str, Any]) -> PackageSource:
+    """A package of npu_mirror_packages. Raises NpuError."""
+    if entry["package"].strip().startswith(OCI):
+        raise NpuError(
+            "npu_mirror_packages names %s, which is copied like an image: name it in npu_mirror_images, without %s"
+            % (entry["package"], OCI)
+        )
+    options = {"package_" + name: entry[name] for name in ("sha256", "username", "password")}
+    found = PackageSource.of(dict(options, package=entry["package"], registry_ca_file=params["registry_ca_file"]))
+    if found.username or found.password:
+        return found
+    # As the host has it: with its account, and with what its URL has that no list names.
+    return next((own for own in map(_package_of, params["hosts"]) if own and own.is_same(found)), found)
+
+
+def _package_of(host: dict[str, Any]) -> PackageSource | None:
+    config = host_config.complete(host["config"])
+    if config["driver_source"] != PACKAGE:
+        return None
+    try:
+        return driver_package.source_of(config)
+    except NpuError:
+        return None  # npu_images tells
 
 
 def _destination(params: dict[str, Any], registries: Registries) -> Bundle | RegistryDestination:

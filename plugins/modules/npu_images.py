@@ -12,8 +12,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Lists the driver image of each host, by its chips, kernel and operating system, and the images of the components that
-    C(npuops.ascend.install) deploys.
+  - Lists the driver image of each host, by its chips, kernel and operating system, or its driver package, and the images of the
+    components that C(npuops.ascend.install) deploys.
   - The names are those upstream, not those in a registry mirror.
   - Fails if the driver image of a host is not known, for example because the host could not be reached.
   - Uses neither a registry nor the cluster. Runs inside Ansible on the controller, whatever host the task is for.
@@ -27,6 +27,7 @@ options:
   driver_versions:
     description:
       - The versions of the driver to list for each host. By default, it is the version that the configuration of the host has.
+      - For a host whose driver comes from a package, only the configured package is listed.
     type: list
     elements: str
     default: []
@@ -127,6 +128,20 @@ images:
   type: list
   elements: str
   returned: success
+packages:
+  description:
+    - The driver packages on web servers, each once. Those that are artifacts in a registry are among RV(images); files on the
+      controller are not listed.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    package:
+      description: URL of the package, without its query.
+      type: str
+    sha256:
+      description: SHA-256 of the package.
+      type: str
 needed_by:
   description: The same images with what needs them.
   type: list
@@ -142,7 +157,7 @@ needed_by:
       elements: str
       sample: ["driver of npu-a", "driver of npu-b"]
 table:
-  description: The images as lines for people.
+  description: Images and packages as lines for people.
   type: list
   elements: str
   returned: success

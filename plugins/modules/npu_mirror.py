@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_mirror
-short_description: Copy images to another registry, or to a bundle and from it
+short_description: Copy images and driver packages to another registry, or to a bundle and from it
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -40,9 +40,40 @@ options:
   images:
     description:
       - References of the images to copy from their registries. A reference without a tag and a digest means the tag V(latest).
-      - Either O(images) or O(from) is required.
+      - O(images), O(packages) or O(from) is required.
     type: list
     elements: str
+    default: []
+  packages:
+    description:
+      - Driver packages to copy. In a registry, each becomes an artifact with that one file, in the repository
+        C(ascend-driver-packages), under a tag that follows from its file name and checksum.
+      - Packages from web servers are downloaded to the cache of the controller, also in check mode. A package that is an artifact
+        in a registry is copied like an image, so it belongs to O(images).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      package:
+        description: URL of the package, or its absolute path on the controller.
+        type: str
+        required: true
+      sha256:
+        description: SHA-256 of the package, 64 hexadecimal digits.
+        type: str
+        required: true
+      username:
+        description: User name for the web server. By default, it is that of the host in O(hosts) that has the same package.
+        type: str
+      password:
+        description: Password for the web server.
+        type: str
+  hosts:
+    description:
+      - The hosts, from the filter P(npuops.ascend.npu_hosts#filter) with credentials. Their configuration tells how to download
+        their packages.
+    type: list
+    elements: dict
     default: []
   from:
     description:
@@ -98,6 +129,7 @@ options:
       - Without O(credentials_of), they are for the registry of O(registry_mirror) if that is a prefix, and otherwise not used.
     type: str
 notes:
+  - Authorities in O(registry_ca_file) are trusted for the web servers of O(packages) as well.
   - To copy to another registry, a layer needs its size in the directory for temporary files (environment variable C(TMPDIR)). Four
     layers are copied at once.
 seealso:
@@ -115,6 +147,13 @@ EXAMPLES = r"""
       - registry: registry.example.com
         username: puller
         password: "{{ vault_registry_password }}"
+
+- name: Copy a driver package to the registry of the site
+  npuops.ascend.npu_mirror:
+    packages:
+      - package: /srv/packages/Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64.run
+        sha256: 3f0a7c1e5b9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246
+    to: registry.site.example/npuops
 
 - name: Copy all images of the bundle to the registry of the site
   npuops.ascend.npu_mirror:
@@ -166,6 +205,15 @@ checksum:
   description: Checksum of the bundle, V(none) if there is none, or it is not complete yet.
   type: str
   returned: success
+packages:
+  description:
+    - The driver packages at the destination, as values of C(npu_driver_package), also those that were there already. Empty if the
+      destination is a bundle.
+  type: list
+  elements: str
+  returned: success
+  sample:
+    - oci://registry.site.example/npuops/ascend-driver-packages:Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64-3f0a7c1e5b9d
 bundle:
   description: Whether the destination is a bundle.
   type: bool

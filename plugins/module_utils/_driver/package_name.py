@@ -38,8 +38,11 @@ def other_chip(name, key):
 
 
 def check_chip(package, key):
-    """Raise NpuError if the name of the driver package says that it is for other chips than those of the family ``key``."""
-    chip = other_chip(package.rpartition("/")[2], key)
+    """Raise NpuError if the name of the driver package says that it is for other chips than those of the family ``key``.
+
+    ``package``: a URL, a path, or a reference, whose tag may be the name of the file.
+    """
+    chip = other_chip(package.rpartition("/")[2].rpartition(":")[2], key)
     if chip is not None:
         raise NpuError("%s is for %s chips, not for %s. Set npu_driver_package to the package for %s" % (package, chip, key, key))
 

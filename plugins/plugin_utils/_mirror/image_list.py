@@ -14,8 +14,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, other_kernels
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import REGISTRY, WEB, PackageSource
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_package, other_kernels
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PREINSTALLED, CheckedHost
 
 # The components of MindCluster that every fleet has, by their roles without npu_, and what people call them.
 _MINDCLUSTER = (("device_plugin", "device plugin"), ("exporter", "exporter"))
@@ -26,6 +27,7 @@ class ImageList:
 
     def __init__(self) -> None:
         self._needed_by: dict[str, list[str]] = {}
+        self._packages: dict[PackageSource, list[str]] = {}
         self._reasons: list[str] = []
 
     @property
@@ -37,7 +39,10 @@ class ImageList:
         self._needed_by.setdefault(str(parse_reference(image)), []).append(needed_by)
 
     def add_drivers(self, hosts: Iterable[AskedHost], versions: Sequence[str] = ()) -> None:
-        """The driver image of each host, in its version or in all of ``versions``. Raises NpuError if it cannot be told of one."""
+        """The driver of each host: its image, in its version or in all of ``versions``, or its package.
+
+        Raises NpuError if it cannot be told of one.
+        """
         for host in hosts:
             problem = host.get("error") or host.get("pending") or ("it cannot be reached" if host.get("unreachable") else None)
             if problem is None and not host.get("facts"):
@@ -46,10 +51,13 @@ class ImageList:
                 self._reasons.append("%s: %s" % (host["name"], one_line(problem)))
                 continue
             checked = CheckedHost(host)
-            if not checked.has_chips or checked.config["driver_source"] != "image":
+            if not checked.has_chips or checked.config["driver_source"] == PREINSTALLED:
                 continue
             # By its name upstream, whatever mirror there is.
             checked.config["registry_mirror"] = None
+            if driver_package.wants_package(checked):
+                self._add_package(checked)
+                continue
             for version in versions or [checked.config["driver_version"]]:
                 self._add_driver(checked, version)
                 self._add_other_kernels(checked, version)
@@ -58,6 +66,19 @@ class ImageList:
                 "The driver images of these hosts are not known. Correct that, or leave the hosts out with --limit: "
                 + "; ".join(dict.fromkeys(self._reasons))
             )
+
+    def _add_package(self, checked: CheckedHost) -> None:
+        """An artifact of a registry is copied like an image. A file on the controller is where it is needed."""
+        try:
+            source = driver_package.source_of(checked.config)
+        except NpuError as exc:
+            self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
+            return
+        if source.kind == REGISTRY:
+            self.add(source.place, "driver package of " + checked.name)
+        elif source.kind == WEB:
+            listed = next((one for one in self._packages if one.is_same(source)), source)
+            self._packages.setdefault(listed, []).append("driver package of " + checked.name)
 
     def _add_driver(self, checked: CheckedHost, version: str) -> None:
         digest = checked.config["driver_digest"] if version == checked.config["driver_version"] else None
@@ -109,7 +130,12 @@ class ImageList:
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]
 
+    @property
+    def packages(self) -> list[dict[str, str]]:
+        """{package, sha256} of packages on web servers: for each one its URL, without what is secret in it."""
+        return [{"package": one.name, "sha256": one.digest.rpartition(":")[2]} for one in self._packages]
+
     def table(self) -> list[str]:
         """The list for people."""
-        rows = [["IMAGE", "NEEDED BY"]]
-        return aligned(rows + [[image, ", ".join(needed_by)] for image, needed_by in self._needed_by.items()])
+        needed_by = [*self._needed_by.items(), *((source.name, needed) for source, needed in self._packages.items())]
+        return aligned([["IMAGE", "NEEDED BY"], *([name, ", ".join(needed)] for name, needed in needed_by)])

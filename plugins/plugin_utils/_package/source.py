@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored impo
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 
 WEB, FILE, REGISTRY = "web", "file", "registry"
-_OCI = "oci://"
+OCI = "oci://"
 _EXAMPLES = (
     "the URL of a .run file (https://...), its absolute path on the controller, or oci:// and the reference of an artifact in a"
     " registry"
@@ -40,6 +40,10 @@ class PackageSource:
     plain_http: bool = False
     ca_file: str | None = None
 
+    def is_same(self, other: PackageSource) -> bool:
+        """Whether both name one file, whatever gives access to it."""
+        return (self.kind, self.name, self.digest) == (other.kind, other.name, other.digest)
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PackageSource:
         """From the options ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` ones.
@@ -51,12 +55,12 @@ class PackageSource:
             raise NpuError("npu_driver_package is not set: with npu_driver_source: package, it must be %s" % _EXAMPLES)
         wanted = digest(str(options.get("package_sha256") or ""))
         ca_file = options.get("registry_ca_file") or None
-        if text.startswith(_OCI):
-            reference = mirrored(str(parse_reference(text[len(_OCI) :])), options.get("registry_mirror"))
+        if text.startswith(OCI):
+            reference = mirrored(str(parse_reference(text[len(OCI) :])), options.get("registry_mirror"))
             return cls(
                 REGISTRY,
                 reference,
-                _OCI + reference,
+                OCI + reference,
                 wanted,
                 options.get("registry_username") or None,
                 options.get("registry_password") or None,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -12,11 +13,14 @@ import yaml
 
 from support.fleet.hosts import host
 from support.host import registry_server, stored_images
+from support.host.file_server import FileServer
 from support.scripted import Scripted
 
 AGENT, DRIVERS = "npuops/node-agent", "mlops/ascend-driver"
 COMPONENTS = ("ascendhub/ascend-k8sdeviceplugin", "ascendhub/npu-exporter")
 VERSION = "v26.1.0"
+PACKAGE, CONTENT = "Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64", b"a driver package"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
@@ -32,14 +36,25 @@ def inside():
 
 
 @pytest.fixture
-def site(tmp_path, outside):
-    """Run the playbook for two hosts with the same chips, one with others and one without any; returns what was printed."""
+def web():
+    with FileServer({f"/{PACKAGE}.run": CONTENT}) as server:
+        yield server
+
+
+@pytest.fixture
+def site(tmp_path, outside, web, monkeypatch):
+    """Run the playbook for two hosts with the same chips, one with others, one with a package and one without any chips.
+
+    Returns what was printed.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     answers = {
         name: [{"changed": False, "npu": host(name, **facts)["facts"]}]
         for name, facts in {
             "npu-a": {},
             "npu-b": {},
             "npu-c": {"device": "d500", "chip_count": 4},
+            "npu-p": {},
             "cpu-a": {"chip_count": 0, "family": None},
         }.items()
     }
@@ -57,8 +72,15 @@ def site(tmp_path, outside):
         "npu_registry_plain_http": True,
     }
 
+    package = {
+        "npu_driver_source": "package",
+        "npu_driver_package": web.url(f"/{PACKAGE}.run"),
+        "npu_driver_package_sha256": SHA256,
+    }
+
     def run(*arguments, rc=0, hosts=tuple(answers), **extra):
         inventory = {name: {**variables, "ansible_connection": "local"} for name in hosts}
+        inventory.get("npu-p", {}).update(package)
         done = scripted.run("npuops.ascend.mirror", inventory, "-e", json.dumps(extra), *arguments)
         printed = done.stdout + done.stderr
         assert done.returncode == rc, printed
@@ -99,7 +121,7 @@ def access(registry):
     return [{"registry": registry.address, "username": registry.username, "password": registry.password, "plain_http": True}]
 
 
-def test_three_commands(site, upstream, outside, inside, tmp_path):
+def test_three_commands(site, upstream, outside, inside, web, tmp_path):
     """The list where the hosts are, the bundle where the Internet is, the registry where the hosts are."""
     listing, bundle = tmp_path / "images.yml", str(tmp_path / "bundle")
     versions = ["25.5.0", "25.5.1"]
@@ -108,7 +130,9 @@ def test_three_commands(site, upstream, outside, inside, tmp_path):
     assert not listing.exists() and "driver of npu-a, driver of npu-b" in printed
     site(npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions, **mirror)
     assert not outside.requests
-    names = yaml.safe_load(listing.read_text())["npu_mirror_images"]
+    listed = yaml.safe_load(listing.read_text())
+    assert listed["npu_mirror_packages"] == [{"package": web.url(f"/{PACKAGE}.run"), "sha256": SHA256}] and not web.requests
+    names = listed["npu_mirror_images"]
     assert sorted(names) == sorted(f"{outside.address}/{repository}:{name}" for repository, name in upstream)
     made = site("-e", f"@{listing}", hosts=(), npu_hosts="localhost", npu_mirror_to=bundle, npu_mirror_registries=access(outside))
     checksum = made.rpartition("checksum of the bundle: ")[2][:64]
@@ -121,8 +145,12 @@ def test_three_commands(site, upstream, outside, inside, tmp_path):
         "npu_mirror_checksum": checksum,
     }
     assert "changed=1" in site("--check", **load) and not stored(inside, "")
-    site(**load)
-    assert stored(inside, "site/") == upstream
+    loaded = site(**load)
+    artifact = ("ascend-driver-packages", f"{PACKAGE}-{SHA256[:12]}")
+    found = stored(inside, "site/")
+    assert found.pop(artifact) and found == upstream
+    assert "Set npu_driver_package to the name of each package" in loaded
+    assert f"oci://{inside.address}/site/{':'.join(artifact)}" in loaded
     assert "changed=0" in site(**load)
     assert not outside.requests
 

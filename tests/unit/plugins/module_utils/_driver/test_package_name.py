@@ -33,5 +33,10 @@ def test_the_chip_in_the_name_of_a_package(kind, name, chip):
 def test_the_chip_in_a_url():
     package_name.check_chip("https://x.example/d/Ascend-hdk-910b-npu-driver_25.5.0.run", "910b")
     package_name.check_chip("oci://x.example/Ascend-hdk-910b-npu-driver_/a:1", "310p")
-    with pytest.raises(NpuError, match="is for 910b chips, not for 310p. Set npu_driver_package to the package for 310p"):
-        package_name.check_chip("https://x.example/d/Ascend-hdk-910b-npu-driver_25.5.0.run", "310p")
+    # As mirror names artifacts.
+    for name in (
+        "https://x.example/d/Ascend-hdk-910b-npu-driver_25.5.0.run",
+        "oci://x.example/p:Ascend-hdk-910b-npu-driver_25.5.0-ab",
+    ):
+        with pytest.raises(NpuError, match="is for 910b chips, not for 310p. Set npu_driver_package to the package for 310p"):
+            package_name.check_chip(name, "310p")

@@ -63,6 +63,27 @@ def test_kernels_that_do_not_run_yet():
         drivers(host("a", driver_image="r.example/x:1", driver_kernels=[named]))
 
 
+def test_packages():
+    """One of a web server is listed with its checksum, one of a registry is copied like an image, and a file stays where it is."""
+    url, sha256 = "https://files.example/Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64.run", "ab" * 32
+    common = {"driver_source": "package", "driver_version": "25.5.0", "driver_package_sha256": sha256}
+    hosts = [
+        host("a", driver_package=url + "?signature=s3cret", **common),
+        host("b", driver_package=url, **common),
+        host("c", driver_package="oci://r.example/packages:1", registry_mirror="site.example/x", **common),
+        host("d", driver_package="/srv/x.run", **common),
+        host("e", facts(chip_count=0), driver_package="https://files.example/other.run", **common),
+    ]
+    found = ImageList()
+    found.add_drivers(hosts, ["25.5.0", "25.5.1"])
+    assert found.packages == [{"package": url, "sha256": sha256}]
+    assert found.result() == [{"image": "r.example/packages:1", "needed_by": ["driver package of c"]}]
+    told = "\n".join(found.table())
+    assert f"{url}  driver package of a, driver package of b" in told and "s3cret" not in told
+    with pytest.raises(NpuError, match="a: npu_driver_package_sha256 is not set"):
+        drivers(host("a", driver_source="package", driver_package=url))
+
+
 def test_an_image_of_its_own():
     assert list(drivers(host("a", driver_image="r.example/x:1"), versions=["1", "2"])) == ["r.example/x:1"]
 
