@@ -255,6 +255,8 @@ def stager_of(options):
         path=options["path"],
         containerd_address=options["containerd_address"],
         ctr=options["ctr"],
+        # Without the mirror: what is staged again may come through another one.
+        upstream=options["image"],
         **common,
         **registry_options.access(options),
     )

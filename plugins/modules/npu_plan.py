@@ -253,13 +253,16 @@ hosts:
       description:
         - The target driver, with version, release, digest and image, and C(firmware) if it is to be written. Null if unknown.
       type: dict
+    upstream:
+      description: Reference of the configured driver image without a registry mirror, or null.
+      type: str
     firmware:
       description: How the firmware of the chips changes, with C(from) and C(to), or V(none) if it stays.
       type: dict
     other_kernels:
       description:
         - What is to be staged for kernels that do not run yet, the next one above all, with C(kernel), C(version), C(image),
-          C(digest) and C(release).
+          C(upstream), C(digest) and C(release).
       type: list
       elements: dict
     profile:

@@ -188,7 +188,10 @@ hosts:
       description: Kubernetes distribution of the host, one of V(containerd), V(k3s), V(rke2), V(k0s) and V(microk8s).
       type: str
     image:
-      description: Reference of the driver image, or null.
+      description: Reference of the driver image, in the registry mirror if there is one, or null.
+      type: str
+    upstream:
+      description: The same without a registry mirror.
       type: str
     digest:
       description: Digest that the reference has in the registry now, or null.
@@ -198,7 +201,8 @@ hosts:
       type: str
     other_kernels:
       description:
-        - What is to be staged for kernels that do not run yet, with C(kernel), C(version), C(image), C(digest) and C(release).
+        - What is to be staged for kernels that do not run yet, with C(kernel), C(version), C(image), C(upstream),
+          C(digest) and C(release).
       type: list
       elements: dict
     vnpu_layout:

@@ -147,9 +147,10 @@ def full(root):
 class Stager(ReleaseStager):
     """One driver image for one host.
 
-    ``image``: reference; ``digest``: digest of its tag, None to query the registry; ``path``: path of the tree inside the image,
-    None to search for it; ``containerd_address``, ``ctr``: socket and program, None to use those of the kubelet's containerd;
-    ``timeout``: seconds, also for the pull. Other arguments: as of ReleaseStager.
+    ``image``: reference; ``upstream``: the one to record, None for the same; ``digest``: digest of its tag, None to query the
+    registry; ``path``: path of the tree inside the image, None to search for it; ``containerd_address``, ``ctr``: socket and
+    program, None to use those of the kubelet's containerd; ``timeout``: seconds, also for the pull. Other arguments: as of
+    ReleaseStager.
     """
 
     def __init__(
@@ -168,8 +169,10 @@ class Stager(ReleaseStager):
         ctr=None,
         timeout=1800,
         verify=False,
+        upstream=None,
     ):
         self.reference = parse_reference(image)
+        self.upstream = parse_reference(upstream or image)
         if digest and self.reference.digest and digest != self.reference.digest:
             raise NpuError("The image %s has another digest than the option digest (%s): set only one of them" % (image, digest))
         super().__init__(str(self.reference), digest or self.reference.digest, version, root, kernel, timeout, verify)
@@ -232,7 +235,7 @@ class Stager(ReleaseStager):
         family = pci.family_of(pci.chip_functions())
         if package is not None and family is not None:
             package.check_chip(family.key)
-        return self._commit(top, tree, found, {"image": str(self.reference)}, package)
+        return self._commit(top, tree, found, {"image": str(self.upstream)}, package)
 
 
 def _check_declared(reference, annotations, package):

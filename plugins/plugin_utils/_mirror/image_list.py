@@ -53,8 +53,6 @@ class ImageList:
             checked = CheckedHost(host)
             if not checked.has_chips or checked.config["driver_source"] == PREINSTALLED:
                 continue
-            # By its name upstream, whatever mirror there is.
-            checked.config["registry_mirror"] = None
             if driver_package.wants_package(checked):
                 self._add_package(checked)
                 continue
@@ -70,7 +68,8 @@ class ImageList:
     def _add_package(self, checked: CheckedHost) -> None:
         """An artifact of a registry is copied like an image. A file on the controller is where it is needed."""
         try:
-            source = driver_package.source_of(checked.config)
+            # By its name upstream, whatever mirror there is.
+            source = driver_package.source_of(dict(checked.config, registry_mirror=None))
         except NpuError as exc:
             self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
             return

@@ -32,7 +32,8 @@ class CheckedHost:
         self.node_name: str = self.config["node_name"] or self.name
         self.reasons: list[str] = []
         self.notes: list[str] = []
-        self.image: str | None = None  # its reference
+        self.image: str | None = None  # its reference, in the mirror if there is one
+        self.upstream: str | None = None  # its reference without a mirror, by which a release is staged again through another one
         self.package: str | None = None  # its name, where the driver comes from one
         self.package_space: int | None = None  # bytes that it needs on the host, if it is to be staged
         self.digest: str | None = None
@@ -43,7 +44,7 @@ class CheckedHost:
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
-        # What is staged for kernels that do not run yet: {kernel, version, image, digest, release} each; package as well.
+        # What is staged for kernels that do not run yet: {kernel, version, image, upstream, digest, release} each; package as well.
         self.other_kernels: list[dict[str, str]] = []
         # The virtual NPUs that it is to have, None if they stay as they are; and whether its node leaves the service for that.
         self.vnpus: Wanted | None = None
@@ -98,6 +99,7 @@ class CheckedHost:
             "driver_path": self.driver_path,
             "distribution": self.distribution,
             "image": self.image,
+            "upstream": self.upstream,
             "package": self.package,
             "digest": self.digest,
             "profile": self.profile,

@@ -34,12 +34,7 @@ _OF_IMAGES = ("registry_", "driver_digest", "driver_signature_")
 
 
 def reference_of(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
-    """(reference text, profile or None) of the driver image for a host, in the mirror. Raises NpuError when it cannot be told."""
-    image, profile = _upstream(config, facts)
-    return mirrored(image, config["registry_mirror"]), profile
-
-
-def _upstream(config: dict[str, Any], facts: Facts) -> tuple[str, str | None]:
+    """(reference text, profile or None) of the driver image for a host, upstream. Raises NpuError when it cannot be told."""
     if config["driver_image"]:
         return config["driver_image"], config["driver_profile"]
     if not config["driver_repository"]:
@@ -93,11 +88,12 @@ def resolve_all(candidates: Iterable[CheckedHost], answers: Answers, explicit: b
             driver_package.resolve(verdict, answers.packages)
             continue
         try:
-            reference, profile = reference_of(verdict.config, verdict.facts)
+            upstream, profile = reference_of(verdict.config, verdict.facts)
+            reference = mirrored(upstream, verdict.config["registry_mirror"])
         except NpuError as exc:
             verdict.reasons.append(one_line(exc.message))
             continue
-        verdict.image, verdict.profile = reference, profile
+        verdict.image, verdict.upstream, verdict.profile = reference, upstream, profile
         try:
             verdict.digest = answers.of(reference, verdict.config, verdict.facts.get("machine"))
         except ImageNotFound as exc:

@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import of_other_kernel
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
@@ -42,7 +43,7 @@ def stages_next(config: dict[str, Any]) -> bool:
 
 @dataclasses.dataclass
 class Found:
-    """What ``look`` found: ``images``: {kernel, version, image, digest, release} each; what is in the way; what is worth a note."""
+    """What ``look`` found: ``images``: {kernel, version, image, upstream, digest, release} each; what is in the way; and notes."""
 
     images: list[dict[str, str]] = dataclasses.field(default_factory=list)
     reasons: list[str] = dataclasses.field(default_factory=list)
@@ -95,7 +96,7 @@ def _setting(config: dict[str, Any]) -> list[str]:
 
 
 def reference(checked: CheckedHost, kernel: str, version: str) -> str:
-    """That of the driver ``version`` for the ``kernel``. Raises NpuError."""
+    """That of the driver ``version`` for the ``kernel``, upstream. Raises NpuError."""
     config, facts = checked.config, checked.facts
     given = [name for name in _OF_ONE_IMAGE if config[name]]
     if given:
@@ -106,10 +107,11 @@ def reference(checked: CheckedHost, kernel: str, version: str) -> str:
 
 
 def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str] | None:
-    """{kernel, version, image, digest, release}; None if nothing has to be staged. Raises NpuError."""
+    """{kernel, version, image, upstream, digest, release}; None if nothing has to be staged. Raises NpuError."""
     if driver_package.wants_package(checked):
         return driver_package.for_kernel(checked, kernel, version, answers.packages)
-    image = reference(checked, kernel, version)
+    upstream = reference(checked, kernel, version)
+    image = mirrored(upstream, checked.config["registry_mirror"])
     digest = answers.of(image, checked.config, checked.facts.get("machine"))
     release = Layout.release_name(version, kernel, digest)
-    return {"kernel": kernel, "version": version, "image": image, "digest": digest, "release": release}
+    return {"kernel": kernel, "version": version, "image": image, "upstream": upstream, "digest": digest, "release": release}

@@ -140,6 +140,7 @@ class PlannedNode:
             "vnpu_layout": self.vnpus.layout if self.vnpus else None,
             "from": {"version": self.loaded_version, "release": self.loaded_release},
             "to": self.target,
+            "upstream": self.checked.upstream,
             "firmware": {key: self.firmware[key] for key in ("from", "to")} if self.firmware else None,
             "other_kernels": self.checked.other_kernels,
             "profile": self.checked.profile,

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 import yaml
+from ansible_collections.npuops.ascend.plugins.modules import npu_driver_stage
 
 from support.fleet.preflight import DIGEST, host, only
 from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, VOLCANO, render_all
@@ -79,5 +81,25 @@ def test_preflight_asks_the_mirror():
     verdict = only(host(driver_version="25.5.0", registry_mirror=MIRROR), resolve=resolve)
     assert asked == [MIRROR + "/mlops/ascend-driver:25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3"]
     assert verdict.image == asked[0] and MIRROR in verdict.line()
+    assert verdict.result()["upstream"].startswith("registry.example/mlops/ascend-driver:25.5.0-910b")
     wrong = only(host(driver_version="25.5.0", registry_mirror="https://x"), resolve=resolve)
     assert "npu_registry_mirror names 'https://x'" in "; ".join(wrong.reasons)
+
+
+def test_a_release_is_staged_again_through_another_mirror(tmp_path):
+    """It is recorded by its name upstream, whatever mirror it came through."""
+    upstream = "registry.example/mlops/ascend-driver:25.5.0-910b"
+    unset = ("registry_username", "registry_password", "registry_ca_file", "path", "containerd_address", "ctr", "package")
+    options = dict.fromkeys(unset) | {
+        "source": "image", "image": upstream, "digest": DIGEST, "version": "25.5.0", "root": str(tmp_path), "kernel": "6.6",
+        "registry_plain_http": False, "registry_mirror": MIRROR, "timeout": 1, "verify": True,
+    }  # fmt: skip
+    first = npu_driver_stage.stager_of(options)
+    assert str(first.reference) == MIRROR + "/mlops/ascend-driver:25.5.0-910b"
+    release = tmp_path / "releases" / "25.5.0-6.6"
+    (release / "driver").mkdir(parents=True)
+    manifest = {"image": str(first.upstream), "digest": DIGEST, "version": "25.5.0", "kernel": "6.6", "files": {}, "sizes": {}}
+    (release / "manifest.json").write_text(json.dumps(manifest))
+    for mirror, name in ((None, upstream), ("other.example/x", "other.example/x/mlops/ascend-driver:25.5.0-910b")):
+        again = npu_driver_stage.of_release(dict(options, image=None, release=release.name, registry_mirror=mirror))
+        assert str(npu_driver_stage.stager_of(again).reference) == name

@@ -60,7 +60,7 @@ def stage(tmp_path, layout, target, verdict="ready"):
     play = next(play for play in plays if play.get("name") == "Stage the driver on all hosts")
     play["hosts"] = "localhost"
     play["vars"] = {
-        "__npu_plan": {"hosts": {"localhost": {"to": target, "verdict": verdict}}},
+        "__npu_plan": {"hosts": {"localhost": {"to": target, "upstream": target["image"], "verdict": verdict}}},
         "__npu_facts": {"npu": {"upgrade": {"staged": {name: {} for name in layout.releases()}}}},
         "__npu_upgrade": {"stage_parallel": 1},
         "npu_driver_root": layout.root,

@@ -177,11 +177,13 @@ def publish(registry, tmp_path, change=None, tag=TAG, annotations=None, **more):
 def test_an_image_becomes_a_release(host, registry, tmp_path):
     digest = publish(registry, tmp_path)
     assert "is not staged for kernel" in host.stager(registry).reason()
-    name = host.stage(registry, version="25.5.0")
+    # Through a mirror: it may be staged again through another one.
+    name = host.stage(registry, version="25.5.0", upstream="registry.example/x:1")
     assert name == "25.5.0-%s-%s" % (driver_images.KERNEL, digest[7:19])
     layout = host.stager(registry).layout
     manifest = layout.manifest(name)
     assert manifest["digest"] == digest and manifest["version"] == "25.5.0" and manifest["kernel"] == driver_images.KERNEL
+    assert manifest["image"] == "registry.example/x:1"
     tree = host.root / "releases" / name / "driver"
     assert set(manifest["files"]) == {
         os.path.relpath(os.path.join(directory, file), str(tree))

@@ -28,6 +28,7 @@ def test_a_host_in_order():
         "driver_path": "/var/lib/Ascend/driver",
         "distribution": "containerd",
         "image": REPOSITORY + ":25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
+        "upstream": REPOSITORY + ":25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
         "package": None,
         "digest": DIGEST,
         "profile": "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",

@@ -36,6 +36,7 @@ def test_by_default_the_next_kernel():
             "kernel": NEXT,
             "version": "25.5.0",
             "image": REPOSITORY + ":25.5.0-910b-6.6.0-150.0.0.139-oe2403sp3",
+            "upstream": REPOSITORY + ":25.5.0-910b-6.6.0-150.0.0.139-oe2403sp3",
             "digest": DIGEST,
             "release": "25.5.0-%s-abababababab" % NEXT,
         }
