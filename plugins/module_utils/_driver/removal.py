@@ -141,16 +141,25 @@ class Removal:
             if os.path.lexists(self.fs + path) and os.access(self.fs + os.path.dirname(path), os.W_OK):
                 cache = path.startswith("/etc/ld.so")
                 yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path, self.fs if cache else None))
+        yield from self._installed()
+
+    def _installed(self):
+        """What Huawei's packages have recorded of the driver, and of the firmware beside it. The chips keep their firmware."""
         path = "/etc/ascend_install.info"
         info = version_info.parse(read_text(self.fs + path) or "")
-        if info.get("Driver_Install_Path_Param") != self.root:
+        going = [part for part in ("Driver", "Firmware") if info.get(part + "_Install_Path_Param") == self.root]
+        if not going:
             return
-        others = {key: value for key, value in info.items() if not key.startswith(("Driver_", "User"))}
-        if not others:
+        firmware = self.root + "/firmware"
+        if "Firmware" in going and os.path.isdir(self.fs + firmware) and not os.path.islink(self.fs + firmware):
+            yield Change("remove %s" % firmware, functools.partial(shutil.rmtree, self.fs + firmware))
+        kept = {key: value for key, value in info.items() if key.partition("_")[0] not in going}
+        if all(key.startswith("User") for key in kept):
             yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path))
             return
-        kept = "".join("%s=%s\n" % item for item in info.items() if not item[0].startswith("Driver_"))
-        yield Change("remove the driver from %s" % path, functools.partial(write_atomic, self.fs + path, kept))
+        parts = " and ".join("the " + part.lower() for part in going)
+        text = "".join("%s=%s\n" % item for item in kept.items())
+        yield Change("remove %s from %s" % (parts, path), functools.partial(write_atomic, self.fs + path, text))
 
     def _markers(self):
         """The files in RUN, except LOADING while a driver is loaded."""

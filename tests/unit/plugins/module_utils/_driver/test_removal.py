@@ -132,6 +132,22 @@ def test_files_that_say_where_another_driver_is_stay(npu_host):
     assert "Firmware_Install_Path_Param=/x" in kept and "Driver_" not in kept
 
 
+def test_what_the_firmware_package_recorded_beside_the_driver_goes(npu_host):
+    """It is of no use without the driver, and nothing else removes it. The firmware itself stays in the chips."""
+    before = files(npu_host)
+    install(npu_host, npu_host.release("a"))
+    recorded = "Firmware_Install_Type=full\nFirmware_Install_Path_Param=/var/lib/Ascend\n"
+    npu_host.write("etc/ascend_install.info", npu_host.read("etc/ascend_install.info") + recorded)
+    npu_host.write("var/lib/Ascend/firmware/version.info", "Version=7.8.0.7.220\n")
+    made, reasons = removal(npu_host)
+    assert "remove /var/lib/Ascend/firmware" in reasons and "remove /etc/ascend_install.info" in reasons
+    made.apply()
+    assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
+    # One for all uses, which was there before, stays.
+    npu_host.write("etc/ascend_install.info", recorded.replace("/var/lib", "/usr/local"))
+    assert removal(npu_host)[1] == []
+
+
 def test_only_empty_directories_go(npu_host):
     npu_host.write("etc/cdi/other.json", "{}")
     os.makedirs(npu_host.fs + "/user/cluster-info")
