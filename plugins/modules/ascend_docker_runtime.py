@@ -98,7 +98,7 @@ def run(module):
         if problem:
             raise NpuError(problem)
         wanted = runtime_mode.ASCEND
-    before = runtime_mode.read()
+    before = runtime_mode.of_host()
     changed = wanted != before
     if changed and not module.check_mode:
         set_mode(wanted)

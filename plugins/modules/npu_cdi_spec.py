@@ -163,7 +163,7 @@ def run(module):
         devices=["%s=%s" % (cdi_spec.KIND, device["name"]) for device in wanted["devices"]] if wanted else [],
         missing_nodes=missing,
         root=root,
-        runtime_mode=runtime_mode.read(),
+        runtime_mode=runtime_mode.of_host(),
         diff={
             "before_header": cdi_spec.PATH,
             "after_header": cdi_spec.PATH,

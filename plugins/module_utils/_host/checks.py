@@ -81,7 +81,7 @@ class Validation:
         self._firmware()
         self._libraries()
         self._virtual_npus()
-        if runtime_mode.read(self.fs + runtime_mode.PATH) == runtime_mode.ASCEND:
+        if runtime_mode.of_host(self.fs) == runtime_mode.ASCEND:
             self._ascend_runtime(find_daemon)
         else:
             self._cdi_spec()

@@ -396,7 +396,7 @@ def runtime_facts(fs=""):
     elif found["name"] == crio_runtime.NAME:
         _add_crio(found, fs)
     found["ascend_docker_runtime"] = ascend_docker_runtime.configured(found["config_path"], fs)
-    found["mode"] = runtime_mode.read(fs + runtime_mode.PATH)
+    found["mode"] = runtime_mode.of_host(fs)
     return found
 
 

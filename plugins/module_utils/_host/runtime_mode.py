@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import os
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
 CDI, ASCEND = "cdi", "ascend"
 NAME = "runtime-mode"
 # In the directory that the node agent has in any case; an uninstall removes it.
@@ -16,8 +20,18 @@ _LARGEST = 64  # bytes
 def read(path=PATH):
     """CDI or ASCEND. Without that file it is CDI. Raises OSError if the file is there and cannot be read."""
     try:
-        with open(path, "rb") as stream:
-            content = stream.read(_LARGEST)
+        # Pods can write to that directory: no link is followed, and a pipe is not waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return CDI
+    with open(descriptor, "rb") as stream:
+        content = stream.read(_LARGEST) or b""
     return ASCEND if content.strip() == ASCEND.encode("ascii") else CDI
+
+
+def of_host(fs=""):
+    """The same for a host module. Raises NpuError."""
+    try:
+        return read(fs + PATH)
+    except OSError as exc:
+        raise NpuError("%s cannot be read: %s. Remove it, and run npuops.ascend.install" % (PATH, exc.strerror)) from None
