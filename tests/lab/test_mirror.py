@@ -9,8 +9,10 @@ leads nowhere for the hosts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -89,7 +91,7 @@ def site(lab):
     variables = {name: lab.variable(name).replace(registry, OUTSIDE) for name in names}
     for name in ("npu_device_plugin_image", "npu_exporter_image"):
         variables[name] = f"{OUTSIDE}/{lab.variable(name).partition('/')[2].partition(':')[0]}:v26.1.0"
-    yield {**variables, "npu_registry_mirror": f"{registry}/site"}
+    yield {**variables, "npu_registry_mirror": f"{registry}/site-{uuid.uuid4().hex[:8]}"}
     for node in ("npu-a", "npu-b"):
         lab.ssh(node, f"rm -rf {ROOT}")
     lab.kubectl("delete", "pod", POD, "--ignore-not-found", "--now")
@@ -112,7 +114,7 @@ def test_a_bundle_that_a_killed_run_left_and_one_that_is_damaged(lab, tmp_path):
     refused = lab.playbook("mirror", check=False, npu_mirror_from=str(bundle))
     assert refused.returncode != 0 and layer.name in refused.stdout
     assert "changed=1" in lab.playbook("mirror", HOSTS, npu_mirror_to=str(bundle)).stdout
-    there = lab.variable("npu_driver_repository").partition("/")[0] + "/after-all"
+    there = lab.variable("npu_driver_repository").partition("/")[0] + f"/after-all-{uuid.uuid4().hex[:8]}"
     assert "changed=1" in lab.playbook("mirror", npu_mirror_from=str(bundle), npu_mirror_to=there).stdout
     assert "changed=0" in lab.playbook("mirror", npu_mirror_from=str(bundle), npu_mirror_to=there).stdout
 
@@ -127,10 +129,14 @@ def test_through_an_air_gap(lab, outside, site, tmp_path):
     lab.playbook("mirror", HOSTS, npu_mirror_list_file=str(listing), **site)
     images = yaml.safe_load(listing.read_text())["npu_mirror_images"]
     assert len(images) >= 4 and all(image.startswith(OUTSIDE + "/") for image in images), images
-    made = outside.mirror(npu_mirror_images=images, npu_mirror_to=bundle)
+    package = lab.driver_package("910b", str(lab.variable("npu_driver_version")))
+    sha256 = hashlib.sha256(package.read_bytes()).hexdigest()
+    packages = [{"package": str(package), "sha256": sha256}]
+    made = outside.mirror(npu_mirror_images=images, npu_mirror_packages=packages, npu_mirror_to=bundle)
     checksum = made.rpartition("checksum of the bundle: ")[2][:64]
     loaded = lab.playbook("mirror", npu_mirror_from=bundle, npu_mirror_checksum=checksum, **site)
     assert "changed=1" in loaded.stdout
+    oci = re.search(r"oci://\S+/ascend-driver-packages:[0-9A-Za-z._-]+", loaded.stdout).group()
     assert "changed=0" in lab.playbook("mirror", npu_mirror_from=bundle, **site).stdout
 
     # There is no other way: neither side reaches the registry of the other one.
@@ -144,12 +150,14 @@ def test_through_an_air_gap(lab, outside, site, tmp_path):
     planned = lab.playbook("install", "--check", HOSTS, **site).stdout
     driver = next(image for image in images if "910b" in image).replace(OUTSIDE, site["npu_registry_mirror"])
     assert f"driver image {driver}" in " ".join(planned.split())
-    staged = lab.module(
-        "npu-b", "npu_driver_stage", image=driver.replace(site["npu_registry_mirror"], OUTSIDE), root=ROOT, registry_plain_http=True,
-        registry_mirror=site["npu_registry_mirror"], registry_username=lab.variable("npu_registry_username"),
-        registry_password=lab.variable("npu_registry_password"),
-    )  # fmt: skip
-    assert staged["changed"] and staged["release"], staged
+    access = {f"registry_{name}": lab.variable(f"npu_registry_{name}") for name in ("username", "password", "plain_http")}
+    access["registry_mirror"] = site["npu_registry_mirror"]
+    for source in (
+        {"image": driver.replace(site["npu_registry_mirror"], OUTSIDE)},
+        {"source": "package", "package": oci, "package_sha256": sha256},
+    ):
+        staged = lab.module("npu-b", "npu_driver_stage", root=ROOT, **source, **access)
+        assert staged["changed"] and staged["release"], staged
     agent = site["npu_node_agent_image"].replace(OUTSIDE, site["npu_registry_mirror"])
     container = {"name": "agent", "image": agent, "imagePullPolicy": "Always", "command": ["python3", "-c", "print('pulled')"]}
     pod = {"nodeName": "npu-b", "restartPolicy": "Never", "containers": [container], "imagePullSecrets": [{"name": "lab-registry"}]}

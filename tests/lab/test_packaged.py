@@ -1,19 +1,24 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host with a driver from a package, for molecule/package: what install has made of it, and bad input."""
+"""A host with a driver from a package, for molecule/package: what install has made of it, bad input, a killed upgrade, uninstall."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
+import threading
 
 import pytest
 import yaml
 
 from support.host.file_server import FileServer
+from support.lab import leftovers
 from support.lab.packages import settings
+from support.lab.rollout import TAKEOVER, proof, reboot, run, upgrade, watch
+from support.patience import PATIENCE
 
 # Its /usr is read-only.
 NODE, CHIP = "npu-c", "310p"
@@ -75,3 +80,44 @@ def test_bad_packages_change_nothing(lab, install, fault):
     }
     assert status != 0 and "Nothing was changed" in printed and told[fault] in printed, printed[-3000:]
     assert lab.ssh(NODE, "readlink /var/lib/Ascend/driver; ls -A /var/lib/Ascend/releases").stdout == before
+
+
+def test_an_upgrade_that_is_killed_while_it_downloads_is_continued(lab, tmp_path):
+    """By the next run, from where the download was."""
+    wanted = settings(lab, CHIP, "25.5.1")
+    content, name = pathlib.Path(wanted["npu_driver_package"]).read_bytes(), "/" + os.path.basename(wanted["npu_driver_package"])
+    arguments = {"environment": {"XDG_CACHE_HOME": str(tmp_path)}, **wanted}
+    half, killed, blocks = threading.Event(), threading.Event(), itertools.count()
+
+    def pause():
+        if next(blocks) == 8:
+            half.set()
+            killed.wait(PATIENCE)
+
+    with FileServer({name: content}) as server, watch(lab) as observer:
+        server.pause = pause
+        arguments["npu_driver_package"] = server.url(name)
+        try:
+            with run(lab, f"--limit={NODE}", **arguments) as one:
+                lab.wait_for(half.is_set, PATIENCE, "half of the package")
+                one.controller.kill()
+        finally:
+            killed.set()
+        text = upgrade(lab, f"--limit={NODE}", **arguments, **TAKEOVER)
+        assert [bool(wanted_range) for _path, wanted_range, _login in server.requests] == [False, True], text[-3000:]
+        assert proof(lab, observer, {NODE: 1}, "25.5.1", only=NODE) == []
+    assert manifest(lab)["digest"] == "sha256:" + wanted["npu_driver_package_sha256"]
+    assert lab.ssh(NODE, FIND_PACKAGES).stdout == "" and not list(tmp_path.glob("npuops/packages/*.part"))
+
+
+def test_uninstall_leaves_nothing_of_it(lab, install):
+    """And after a reboot, the host can be installed in the same way again."""
+    wanted = settings(lab, CHIP, lab.variable("npu_driver_version"))
+    printed = lab.playbook("uninstall", f"--limit={NODE}", **wanted).stdout
+    assert "the driver stays loaded until this host is rebooted" in " ".join(printed.split())
+    leftovers.assert_gone(lab, NODE)
+    assert "changed=0" in lab.playbook("uninstall", f"--limit={NODE}", **wanted).stdout
+    reboot(lab, NODE)
+    status, printed = install(**wanted)
+    assert status == 0, printed[-3000:]
+    assert manifest(lab)["package"] == wanted["npu_driver_package"]

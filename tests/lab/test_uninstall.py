@@ -28,14 +28,8 @@ NAMESPACE = "npu-operator"
 # The host that gets a driver from a package.
 OWN = "npu-b"
 PACKAGE_TREE = "/usr/local/Ascend"
-# What MindCluster's device plugin writes on a Node, by itself and for good.
-PLUGINS = re.compile(
-    r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|huawei\.com/driver\.version|baseDeviceInfos|superPodID"
-    r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/"
-)
-
 # Of these, what is its own; the others are the kubelet's.
-PLUGIN = re.compile(rf"(?!volumes|node\.alpha)(?:{PLUGINS.pattern})|accelerator-type")
+PLUGIN = re.compile(rf"(?!volumes|node\.alpha)(?:{leftovers.PLUGINS.pattern})|accelerator-type")
 
 
 def changed(result: subprocess.CompletedProcess) -> dict[str, int]:
@@ -89,23 +83,6 @@ def objects(lab) -> list[str]:
     return sorted(name for name in names if re.search(r"npu|ascend|mindx", name, re.IGNORECASE) and "/npu-controller" not in name)
 
 
-def assert_gone(lab, node: str) -> None:
-    """By name, and by comparison with what was recorded before the first install, where it was."""
-    now = leftovers.state(lab, node)
-    ours = [path for path in now["files"] if re.search(r"npuops|Ascend|ascend|npu-driver|huawei|davinci", path)]
-    assert ours == [], ours
-    labels = {key for key in {**now["labels"], **now["annotations"]} if not PLUGINS.match(key)}
-    assert not [key for key in labels if re.search(r"npu|ascend|accelerator|workerselector|host-arch", key)], labels
-    conditions = [one["type"] for one in lab.node(node)["status"]["conditions"]]
-    assert "Ready" in conditions and not [kind for kind in conditions if kind.startswith("npuops")], conditions
-    path = leftovers.record(lab, node)
-    if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        assert len(before["files"]) > 1000, "the record is empty: nothing would be proved"
-        assert now["files"] == before["files"]
-        assert labels == {key for key in {**before["labels"], **before["annotations"]} if not PLUGINS.match(key)}
-
-
 @pytest.fixture(scope="module", autouse=True)
 def fleet(lab, installed):
     """Installed when it begins, and again when it ends."""
@@ -155,7 +132,7 @@ def test_check_mode_tells_and_changes_nothing(lab):
 def test_one_node_leaves_and_the_others_stay_in_service(lab):
     result = lab.playbook("uninstall", "--limit=npu-a")
     assert "the driver stays loaded until this host is rebooted" in " ".join(result.stdout.split())
-    assert_gone(lab, "npu-a")
+    leftovers.assert_gone(lab, "npu-a")
     assert lab.node("npu-a")["status"]["allocatable"].get("huawei.com/Ascend910", "0") == "0"
     wait_allocatable(lab, "npu-b")
     wait_allocatable(lab, "npu-c")
@@ -173,7 +150,7 @@ def test_all_leave_and_nothing_stays(lab):
     lab.playbook("uninstall")
     assert lab.kubectl("get", "lease", "-n", "npu-operator", "-o", "name") == ""
     for node in NODES:
-        assert_gone(lab, node)
+        leftovers.assert_gone(lab, node)
     assert objects(lab) == []
     # The node that has no Python of its own has none again.
     assert lab.ssh("npu-c", "find / -xdev -name 'python3*' -type f -perm -u+x | head", check=False).stdout == ""

@@ -136,3 +136,13 @@ def test_firmware_alone(node):
         assert proof(node, observer, {NODE: 1}, DRIVER, only=NODE) == []
     assert f"firmware {FACTORY} -> {FIRMWARE}" in text
     assert (running(node), writes(node)) == ([FIRMWARE] * CHIPS, [1] * CHIPS)
+
+
+def test_firmware_that_the_image_does_not_bring(node):
+    """The plan says so, and neither the node nor its chips are touched."""
+    old, before = version_of(node, NODE), writes(node)
+    with watch(node) as observer:
+        text = upgrade(node, f"--limit={NODE}", expect=1, **{**WANTED, "npu_firmware_version": "9.9.9"})
+        assert proof(node, observer, {NODE: 0}, old, only=NODE) == []
+    assert "npu_firmware_version is 9.9.9, but" in " ".join(text.split())
+    assert (running(node), writes(node)) == ([FACTORY] * CHIPS, before)

@@ -24,6 +24,12 @@ LEFT = re.compile(
     r"|/etc/ld\.so\.cache$|/run/npuops(/driver-loading)?$|/var/lib/(dbus|private)\b|/etc/npusim\b|/etc/machine-id$"
 )
 
+# What MindCluster's device plugin writes on a Node, by itself and for good.
+PLUGINS = re.compile(
+    r"node\.kubernetes\.io/npu\.chip\.name|servertype|mind-cluster/|infer-card-type|huawei\.com/driver\.version|baseDeviceInfos|superPodID"
+    r"|serverIndex|serverType|volumes\.kubernetes\.io/|node\.alpha\.kubernetes\.io/"
+)
+
 
 def record(lab: Lab, node: str) -> pathlib.Path:
     """Where the state before install is kept: it ends with the lab."""
@@ -55,6 +61,23 @@ def remember(lab: Lab, nodes: Iterable[str] = NODES) -> None:
         if lab.ssh(node, "test -e /var/lib/npuops", check=False).returncode != 0:
             record(lab, node).parent.mkdir(exist_ok=True)
             record(lab, node).write_text(json.dumps(state(lab, node)), encoding="utf-8")
+
+
+def assert_gone(lab: Lab, node: str) -> None:
+    """By name, and by comparison with what was recorded before the first install, where it was."""
+    now = state(lab, node)
+    ours = [path for path in now["files"] if re.search(r"npuops|Ascend|ascend|npu-driver|huawei|davinci", path)]
+    assert ours == [], ours
+    labels = {key for key in {**now["labels"], **now["annotations"]} if not PLUGINS.match(key)}
+    assert not [key for key in labels if re.search(r"npu|ascend|accelerator|workerselector|host-arch", key)], labels
+    conditions = [one["type"] for one in lab.node(node)["status"]["conditions"]]
+    assert "Ready" in conditions and not [kind for kind in conditions if kind.startswith("npuops")], conditions
+    path = record(lab, node)
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        assert len(before["files"]) > 1000, "the record is empty: nothing would be proved"
+        assert now["files"] == before["files"]
+        assert labels == {key for key in {**before["labels"], **before["annotations"]} if not PLUGINS.match(key)}
 
 
 if __name__ == "__main__":
