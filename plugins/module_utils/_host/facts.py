@@ -154,11 +154,16 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
 
 def vnpu_facts(layout, npu_smi, fs=""):
     """What has to change until the host has the virtual NPUs of ``layout`` (as vnpu_layout.parse takes it), as {changed, target,
-    destroy, create, problem}; None while no driver is loaded, which could be asked.
+    destroy, create, problem}; None while no driver is loaded, or none is there, which could be asked: after an uninstall, the
+    modules stay loaded until the host reboots.
 
     problem: why it cannot be done, or None. Pods that use the chips are none.
     """
     if not device_nodes.numbers(fs):
+        return None
+    try:
+        npu_smi.program()
+    except NpuError:
         return None
     told = {"changed": False, "target": [], "destroy": [], "create": [], "problem": None}
     try:

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi impor
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.host.fake_host import add_process
 from support.host.vnpu_smi import VnpuSmi, two_310p
@@ -62,6 +63,16 @@ def test_without_a_driver_nobody_knows(host, smi):
         (host / "dev" / ("davinci%d" % number)).unlink()
     assert told(host, ONE) is None
     assert smi.state["calls"] == []
+
+
+def test_after_an_uninstall_nobody_knows(host, smi, monkeypatch):
+    """The modules are loaded still, and npu-smi is gone: install brings it."""
+
+    def program(_self):
+        raise NpuError("This host has no npu-smi")
+
+    monkeypatch.setattr(NpuSmi, "program", program)
+    assert told(host, ONE) is None
 
 
 @pytest.mark.parametrize(
