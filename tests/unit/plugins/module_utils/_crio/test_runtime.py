@@ -48,6 +48,7 @@ def test_its_facts(machine):
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,
         "ascend_docker_runtime": [],
+        "mode": "cdi",
     }
 
 

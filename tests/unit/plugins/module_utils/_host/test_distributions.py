@@ -170,7 +170,7 @@ def machine(host):
 def test_facts(machine, name):
     machine.add(name)
     expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None, control_plane=name == "rke2")
-    expected["ascend_docker_runtime"] = []
+    expected.update(ascend_docker_runtime=[], mode="cdi")
     assert host_facts.runtime_facts(machine.fs) == expected
 
 

@@ -95,7 +95,7 @@ def test_a_node_that_was_deleted_in_validation_is_validated_and_confirmed():
     assert entry.verdict == "on-trial" and any("run install afterwards" in note for note in entry.notes)
     assert bench.upgrade()[1]["outcome"] == "done"
     assert (bench.host.driver, bench.host.good, bench.host.boots) == (NEW, NEW, 1)
-    assert bench.labels == {VERSION: "25.5.0"} and not bench.cordoned
+    assert bench.labels == {VERSION: "25.5.0", "npuops.ascend/firmware-version": bench.host.firmware} and not bench.cordoned
     assert bench.upgrade() == ("up-to-date", None)
 
 
