@@ -84,9 +84,10 @@ def npu_targets(
     """See DOCUMENTATION."""
     validated = {}
     for name in done:
-        variables = hostvars[name]
-        if "__npu_validation" in variables:
-            validated[name] = variables["__npu_validation"]
+        # In check mode the task is skipped, and what it registers says nothing of the host.
+        validation = hostvars[name].get("__npu_validation") or {}
+        if "firmware_version" in validation:
+            validated[name] = validation
     components = [boolean(component) for component in (device_plugin, exporter, node_agent, noded)]
     return preflight_targets.targets(verdicts, done, validated, namespace, *components)
 
