@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 
 import pytest
 
 from support.lab.foreign import EXPORTER, PLUGIN, PLUGIN_NAMESPACE, Foreign
 from support.lab.killed import run_killed
-from support.lab.rollout import reboot
+from support.lab.own_driver import KEPT, own_driver
 from support.lab.workloads import A2, Team
-from support.patience import PATIENCE
 
 NODE = "npu-b"
 LIMIT = f"--limit={NODE}"
 BOTH = {(PLUGIN, NODE), (EXPORTER, NODE)}
-KEPT = {"npu_driver_source": "preinstalled"}
 GO = dict(KEPT, npu_adopt=True)
 
 
@@ -35,27 +32,15 @@ def ours(lab) -> set[str]:
 @pytest.fixture(scope="module", name="others")
 def fixture_others(lab):
     """The node as somebody else has set it up."""
-    lab.playbook("uninstall", npu_uninstall_force=True)
-    package = lab.driver_package("910b", str(lab.variable("npu_driver_version")))
-    copy = ["scp", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", str(package), f"{NODE}:/var/tmp/driver.run"]
-    subprocess.run(copy, check=True, timeout=PATIENCE, capture_output=True)
-    lab.ssh(NODE, "id HwHiAiUser >/dev/null 2>&1 || useradd --create-home HwHiAiUser; sh /var/tmp/driver.run --full --quiet")
-    reboot(lab, NODE)
-    lab.kubectl("label", "node", NODE, "accelerator=huawei-Ascend910", "workerselector=dls-worker-node")
-    try:
-        with Foreign(lab, NODE) as others:
-            lab.wait_for(lambda: set(others.pods()) == BOTH, 60, "theirs are there")
-            lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(A2) == "8", 120, "theirs offers the chips")
-            yield others
-    finally:
-        lab.playbook("uninstall", npu_uninstall_force=True, **KEPT)
-        lab.kubectl("label", "node", NODE, "accelerator-", "workerselector-")
-        lab.ssh(
-            NODE,
-            "sh /var/tmp/driver.run --uninstall --quiet; rm -rf /var/tmp/driver.run /usr/local/Ascend /etc/ascend_install.info",
-        )
-        reboot(lab, NODE)
-        lab.playbook("install")
+    with own_driver(lab, NODE):
+        lab.kubectl("label", "node", NODE, "accelerator=huawei-Ascend910", "workerselector=dls-worker-node")
+        try:
+            with Foreign(lab, NODE) as others:
+                lab.wait_for(lambda: set(others.pods()) == BOTH, 60, "theirs are there")
+                lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(A2) == "8", 120, "theirs offers the chips")
+                yield others
+        finally:
+            lab.kubectl("label", "node", NODE, "accelerator-", "workerselector-")
 
 
 @pytest.fixture(scope="module", name="team")

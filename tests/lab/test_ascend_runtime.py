@@ -8,18 +8,15 @@ runtime runs it."""
 from __future__ import annotations
 
 import re
-import subprocess
 
 import pytest
 
 from support.lab.ascend_runtime import BASE_LIST, PROGRAM, AscendRuntime
-from support.lab.rollout import reboot
+from support.lab.own_driver import KEPT, own_driver
 from support.lab.workloads import A2, Team
-from support.patience import PATIENCE
 
 NODE = "npu-b"
 LIMIT = f"--limit={NODE}"
-KEPT = {"npu_driver_source": "preinstalled"}
 ASCEND = dict(KEPT, npu_runtime_mode="ascend")
 MODE = "/var/lib/npuops/device-plugins/runtime-mode"
 
@@ -27,25 +24,13 @@ MODE = "/var/lib/npuops/device-plugins/runtime-mode"
 @pytest.fixture(scope="module", name="runtime")
 def fixture_runtime(lab):
     """The host as somebody else has set it up, but containerd does not know of the runtime."""
-    lab.playbook("uninstall", npu_uninstall_force=True)
-    package = lab.driver_package("910b", str(lab.variable("npu_driver_version")))
-    copy = ["scp", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", str(package), f"{NODE}:/var/tmp/driver.run"]
-    subprocess.run(copy, check=True, timeout=PATIENCE, capture_output=True)
-    lab.ssh(NODE, "id HwHiAiUser >/dev/null 2>&1 || useradd --create-home HwHiAiUser; sh /var/tmp/driver.run --full --quiet")
-    reboot(lab, NODE)
-    found = AscendRuntime(lab, NODE)
-    try:
-        found.install()
-        yield found
-    finally:
-        lab.playbook("uninstall", npu_uninstall_force=True, **KEPT)
-        found.remove()
-        lab.ssh(
-            NODE,
-            "sh /var/tmp/driver.run --uninstall --quiet; rm -rf /var/tmp/driver.run /usr/local/Ascend /etc/ascend_install.info",
-        )
-        reboot(lab, NODE)
-        lab.playbook("install")
+    with own_driver(lab, NODE):
+        found = AscendRuntime(lab, NODE)
+        try:
+            found.install()
+            yield found
+        finally:
+            found.remove()
 
 
 @pytest.fixture(scope="module", name="team")

@@ -16,9 +16,8 @@ import subprocess
 
 import pytest
 
-from support.lab import leftovers
+from support.lab import leftovers, own_driver
 from support.lab.rollout import reboot
-from support.patience import PATIENCE
 
 pytestmark = pytest.mark.last
 
@@ -201,10 +200,7 @@ def driver_files(lab) -> list[str]:
 
 
 def test_a_driver_of_the_hosts_own_serves_pods_and_is_not_touched(lab, driver_package):
-    copy = ["scp", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes", str(driver_package), f"{OWN}:/var/tmp/driver.run"]
-    subprocess.run(copy, check=True, timeout=PATIENCE, capture_output=True)
-    lab.ssh(OWN, "id HwHiAiUser >/dev/null 2>&1 || useradd --create-home HwHiAiUser; sh /var/tmp/driver.run --full --quiet")
-    reboot(lab, OWN)
+    own_driver.install(lab, OWN, driver_package)
     before = driver_files(lab)
 
     variables = {"npu_driver_source": "preinstalled"}

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import pathlib
-import subprocess
 
 from support.lab.lab import Lab
 from support.paths import CHECKOUT
-from support.patience import PATIENCE
 
 HOME = "/usr/local/Ascend/Ascend-Docker-Runtime"
 PROGRAM = f"{HOME}/ascend-docker-runtime"
@@ -65,7 +63,7 @@ class AscendRuntime:
         for name in ("runtime", "hook", "cli"):
             simulated = CHECKOUT / "lab" / "sim" / "ascend-docker-runtime"
             program = pathlib.Path(given) / f"ascend-docker-{name}" if given else simulated
-            self._copy(program, f"/var/tmp/ascend-docker-{name}")
+            self.lab.copy(program, self.node, f"/var/tmp/ascend-docker-{name}")
         self.lab.ssh(self.node, _FILES)
 
     def register(self) -> None:
@@ -81,7 +79,3 @@ class AscendRuntime:
             f"[ ! -e {KEPT} ] || mv {KEPT} {CONFIG}; rm -rf {HOME} /etc/ascend-docker-runtime.d /var/log/ascend-docker-runtime;"
             " systemctl restart containerd",
         )
-
-    def _copy(self, file: pathlib.Path, place: str) -> None:
-        options = ["-F", str(self.lab.state / "ssh_config"), "-o", "BatchMode=yes"]
-        subprocess.run(["scp", *options, str(file), f"{self.node}:{place}"], check=True, timeout=PATIENCE, capture_output=True)

@@ -93,6 +93,10 @@ class Lab:
         """Run a shell command on a host as root."""
         return self._run(["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", host, command], check=check)
 
+    def copy(self, file: pathlib.Path, host: str, place: str) -> None:
+        """Copy a file of this machine to a path on a host."""
+        self._run(["scp", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", str(file), f"{host}:{place}"])
+
     def playbook(
         self,
         name: str,

@@ -12,11 +12,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-import types
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.npuops.ascend.plugins.action.npu_mirror import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
@@ -24,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copyi
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 
 from support.host import registry_server, stored_images
+from support.host.mirrored import access, run
 
 AGENT, DRIVER, COMMON = b"the agent's own layer", b"a driver" * 1000, b"a layer of several images"
 AGENT_NAME = re.compile(r"[^\"]+/npuops/agent:1")
@@ -47,18 +45,6 @@ def images(outside):
     agent = stored_images.put_index(outside, "npuops/agent", "1", {"amd64": [COMMON, AGENT], "arm64": [b"arm64", AGENT]})
     driver = stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", COMMON, DRIVER)
     return {outside.address + "/npuops/agent:1": agent, outside.address + "/mlops/driver:25.5.0-910b": driver}
-
-
-def run(check_mode=False, **options):
-    action = ActionModule.__new__(ActionModule)
-    action._task = types.SimpleNamespace(check_mode=check_mode)
-    checked = ArgumentSpecValidator(ActionModule.ARGUMENTS).validate(options)
-    assert not checked.error_messages
-    return action.act(checked.validated_parameters)
-
-
-def access(*registries):
-    return [{"registry": one.address, "username": one.username, "password": one.password, "plain_http": True} for one in registries]
 
 
 @pytest.fixture

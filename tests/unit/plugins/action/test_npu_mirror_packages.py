@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import hashlib
-import types
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.npuops.ascend.plugins.action.npu_mirror import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store
 
 from support.host import registry_server
 from support.host.file_server import FileServer
+from support.host.mirrored import access, run
 
 NAME = "Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64"
 CONTENT = b"#!/bin/sh\n" + b"a driver package" * 5000
@@ -46,18 +44,6 @@ def inside():
 @pytest.fixture
 def bundle(tmp_path):
     return str(tmp_path / "bundle")
-
-
-def run(check_mode=False, **options):
-    action = ActionModule.__new__(ActionModule)
-    action._task = types.SimpleNamespace(check_mode=check_mode)
-    checked = ArgumentSpecValidator(ActionModule.ARGUMENTS).validate(options)
-    assert not checked.error_messages
-    return action.act(checked.validated_parameters)
-
-
-def access(*registries):
-    return [{"registry": one.address, "username": one.username, "password": one.password, "plain_http": True} for one in registries]
 
 
 def package(place, sha256=SHA256, **more):
