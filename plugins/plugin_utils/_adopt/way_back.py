@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, GIVE_BACK, LABEL_ADOPTED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
-_COMMAND = "npuops.ascend.adopt -e npu_adopt=true -e npu_adopt_state=returned"
-ADVICE = "Give it back with %s, or delete the DaemonSet if nobody wants to go back" % _COMMAND
+_ADVICE = "Give it back with %s, or delete the DaemonSet if nobody wants to go back" % GIVE_BACK
 
 
 def held(daemonsets: Iterable[Object]) -> Objects:
@@ -36,6 +35,6 @@ def left(found: Iterable[Object]) -> list[str]:
     """Of each, that it stays as adoption has made it, as sentences."""
     return [
         "%s is kept off nodes by its node affinity, with the update strategy OnDelete, since npuops.ascend.adopt. %s"
-        % (held_daemonset.label_of(item), ADVICE)
+        % (held_daemonset.label_of(item), _ADVICE)
         for item in found
     ]

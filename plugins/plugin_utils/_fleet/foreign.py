@@ -20,6 +20,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 LABEL_ADOPTED = "npuops.ascend/adopted"
 # On a Node while it moves, and on each DaemonSet that is adopted: what was before.
 ANNOTATION_ADOPTION = "npuops.ascend/adoption"
+# What takes a node back to the components of others.
+GIVE_BACK = "npuops.ascend.adopt -e npu_adopt=true -e npu_adopt_state=returned"
 
 # The node affinity of a DaemonSet that is set aside: no node has that.
 ASIDE: Object = {"key": LABEL_ADOPTED, "operator": "In", "values": ["nowhere"]}

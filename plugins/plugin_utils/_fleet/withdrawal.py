@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign as fleet_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -96,9 +97,9 @@ class Leaving:
             reasons.append("the node %s is in maintenance; wait until that ends" % self.node_name)
         if self.adopted_from:
             reasons.append(
-                "the node %s was adopted from %s. Give it back first, with npuops.ascend.adopt -e npu_adopt=true -e"
-                " npu_adopt_state=returned, or delete the DaemonSet if nobody wants to go back; npu_uninstall_force: true continues"
-                " anyway, and leaves the DaemonSet as it is" % (self.node_name, " and ".join(self.adopted_from))
+                "the node %s was adopted from %s. Give it back first, with %s, or delete the DaemonSet if nobody wants to go back;"
+                " npu_uninstall_force: true continues anyway, and leaves the DaemonSet as it is"
+                % (self.node_name, " and ".join(self.adopted_from), fleet_foreign.GIVE_BACK)
             )
         if self.pods:
             reasons.append(
