@@ -1,7 +1,8 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""First the checks that need no lab; if all of them passed, the tests on labs; at the end, the labs that this run started go."""
+"""First the checks that need no lab; if all of them passed, the tests on labs, and the unit tests beside them; at the end, the labs
+that this run started go."""
 
 from __future__ import annotations
 
@@ -48,15 +49,17 @@ def run(checkout: Path, env: dict[str, str], runner: Runner, labs: Labs) -> int:
     newest, oldest = plan.lab_tests(checkout, results)
 
     runner.say("Checks:")
-    checks = Queue(plan.checks(checkout, env))
+    before, beside = plan.checks(checkout, env)
+    checks = Queue(before)
     for _ in range(WORKERS):
         runner.work(checks, lambda last: env)
     if not runner.workers_done():
         runner.say("The checks above failed; the labs were not used.")
         return 1
 
-    runner.say("On the labs:")
+    runner.say(f"On the labs, and beside them {plan.BESIDE}:")
     runner.tail = LAB_TAIL
+    runner.work(Queue(beside), lambda last: env)
     if labs.oldest is None:
         newest += [check for check in oldest if check.name not in plan.AGAIN]
     queue, queue_of_oldest = Queue(newest), Queue(oldest)

@@ -35,6 +35,10 @@ OLDEST_SCENARIOS = {
 }
 # Too long for each change: only `make molecule` runs these. CI runs the core of each as tests in tests/lab.
 LONG_SCENARIOS = {"adopt", "airgap", "firmware", "package", "runtime", "stack", "vnpu"}
+# The check that takes longest by far runs beside the tests on labs, with the processor time that they leave: they often wait.
+BESIDE = "unit"
+# It leaves the processor to the labs, which have limits of time, and still gets on when they are busy.
+NICENESS = "10"
 # Of those on the oldest releases, what runs on the newest as well.
 AGAIN = {"molecule-oldest", "lab-test-oldest"}
 
@@ -43,12 +47,14 @@ class PlanError(Exception):
     """The plan does not fit the tests that there are; shown without a traceback."""
 
 
-def checks(checkout: Path, env: dict[str, str]) -> list[Check]:
-    """What needs no lab: each session of noxfile.py, in its order."""
+def checks(checkout: Path, env: dict[str, str]) -> tuple[list[Check], list[Check]]:
+    """What needs no lab, each session of noxfile.py in its order: what comes before the labs, and what runs beside them."""
     nox = str(checkout / ".venv" / "bin" / "nox")
     listed = subprocess.run([nox, "--list", "--json"], cwd=checkout, env=env, stdout=subprocess.PIPE, check=True, text=True).stdout
     names = [session["session"] for session in json.loads(listed)]
-    return [Check(name, (nox, "--session", name)) for name in names]
+    before = [Check(name, (nox, "--session", name)) for name in names if name != BESIDE]
+    beside = [Check(name, ("nice", "-n", NICENESS, nox, "--session", name)) for name in names if name == BESIDE]
+    return before, beside
 
 
 def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:

@@ -28,7 +28,8 @@ from testrun import plan  # noqa: E402
 
 from npulab import versions  # noqa: E402
 
-CHECKS = ["unit", "sanity", "lint", "build"]
+CHECKS = ["unit", "sanity", "lint", "build", "ee"]
+FIRST = CHECKS[1:]
 SCENARIOS = ["default", "upgrade", "workload", "heal", "awx"]
 JUNIT = '<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1"/></testsuites>'
 
@@ -149,10 +150,10 @@ def test_the_whole_of_it(checkout):
     assert status == 0, output
     begun = checkout.begun()
     assert begun[0] == "venv"
-    assert sorted(begun[1:5]) == sorted(CHECKS)
-    assert begun[5] == "lab-up"  # nothing of a lab before the last check
+    assert sorted(begun[1:5]) == sorted(FIRST)
+    assert begun[5] in ("unit", "lab-up")  # nothing of a lab, nor beside it, before the last check
     assert begun[-3:] == ["lab-down"] * 3
-    lab_tests = [name for name in begun[5:] if not name.startswith("lab-up") and name != "lab-down"]
+    lab_tests = [name for name in begun[5:] if name not in ("unit", "lab-up", "lab-down")]
     assert sorted(lab_tests) == sorted(
         ["molecule-default"] * 2
         + ["molecule-workload", "molecule-heal", "molecule-awx"]
@@ -164,7 +165,12 @@ def test_the_whole_of_it(checkout):
     assert [lab for name, lab, *_rest in events if name == "lab-down"] == ["61", "62", "63"]
     # The last one of all need not restore its lab, nor the last one on the lab of the oldest releases.
     assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"] * 2
-    assert output.index("ok    venv") < output.index("Checks:") < output.index("On the labs:") < output.index("lab-down-61")
+    assert (
+        output.index("ok    venv")
+        < output.index("Checks:")
+        < output.index("On the labs, and beside them unit:")
+        < output.index("lab-down-61")
+    )
     assert output.splitlines()[-4] == "18 passed, 0 failed, 9 skipped"  # of nine files
     assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
 
@@ -212,14 +218,31 @@ def test_each_test_of_maintenance_runs_once_and_crashes_are_few(checkout):
 
 
 def test_three_checks_at_once_in_the_order_of_the_list(checkout):
-    for name in CHECKS[:3]:
+    for name in FIRST[:3]:
         # They meet, and the first three of the list do.
         checkout.does(
-            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in CHECKS[:3])
+            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in FIRST[:3])
         )
     status, output = checkout.run()
     assert status == 0, output
-    assert checkout.begun()[4] == CHECKS[3]
+    assert checkout.begun()[4] == FIRST[3]
+
+
+def test_the_unit_tests_run_beside_the_labs(checkout):
+    checkout.does("unit", "until [ -e met ]; do sleep 0.1; done; nice >priority")
+    checkout.does("molecule-heal", "touch met; nice >priority-of-labs")
+    status, output = checkout.run()
+    assert status == 0, output
+    unit, labs = (int(checkout.lines(name)[0]) for name in ("priority", "priority-of-labs"))
+    assert unit > labs
+
+
+def test_unit_tests_fail(checkout):
+    checkout.does("unit", "exit 3")
+    status, output = checkout.run()
+    assert status == 1
+    assert "FAIL  unit" in output
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 13 + 3  # all of the rest ran, and the labs are gone
 
 
 def test_a_check_fails(checkout):
@@ -229,7 +252,7 @@ def test_a_check_fails(checkout):
     )
     status, output = checkout.run()
     assert status == 1
-    assert sorted(checkout.begun()) == sorted(["venv", *CHECKS])  # the others ran, the labs did not
+    assert sorted(checkout.begun()) == sorted(["venv", *FIRST])  # the others ran, the labs and what runs beside them did not
     assert "The checks above failed; the labs were not used." in output
     assert re.search(r"FAIL  sanity +\d+ s  exit status 3, the end of .*/\.cache/logs/sanity\.log:", output)
     shown = [line.partition("| ")[2] for line in output.splitlines() if line.startswith("        | ")]
@@ -371,7 +394,7 @@ def test_ci_ends_it_with_a_signal(checkout):
         shutil.copy(CHECKOUT / name, checkout.root / name)
     shutil.copytree(CHECKOUT / "dev/testrun", checkout.root / "dev/testrun")
     shutil.copytree(CHECKOUT / "lab/npulab", checkout.root / "lab/npulab")
-    checkout.does("unit", HANGS)
+    checkout.does("lint", HANGS)
     env = {name: value for name, value in os.environ.items() if not name.startswith("NPU_")}
     command = [checkout.root / ".ci/run"]
     with subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -380,7 +403,7 @@ def test_ci_ends_it_with_a_signal(checkout):
         output, _unused = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, output
     assert checkout.left() == []
-    assert "asked unit" in checkout.lines()
+    assert "asked lint" in checkout.lines()
     assert checkout.begun()[:3] == checkout.begun()[-3:] == ["lab-down"] * 3  # of an earlier run, and its own
 
 
