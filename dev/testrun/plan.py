@@ -37,8 +37,8 @@ OLDEST_SCENARIOS = {
 LONG_SCENARIOS = {"adopt", "airgap", "firmware", "package", "runtime", "stack", "vnpu"}
 # The check that takes longest by far runs beside the tests on labs, with the processor time that they leave: they often wait.
 BESIDE = "unit"
-# It leaves the processor to the labs, which have limits of time, and still gets on when they are busy.
-NICENESS = "10"
+# It leaves the processor to the labs, which have limits of time, and to what they compile, and still gets on when they are busy.
+NICENESS = "15"
 # Of those on the oldest releases, what runs on the newest as well.
 AGAIN = {"molecule-oldest", "lab-test-oldest"}
 

