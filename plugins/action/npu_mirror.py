@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries i
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import OCI, PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, firmware_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PACKAGE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
@@ -104,7 +104,7 @@ def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Sou
         return bundle, bundle.verify(params["checksum"])
     if not params["images"] and not params["packages"]:
         raise NpuError(
-            "There is nothing to copy: name images (npu_mirror_images), driver packages (npu_mirror_packages) or a bundle"
+            "There is nothing to copy: name images (npu_mirror_images), packages (npu_mirror_packages) or a bundle"
             " (npu_mirror_from)"
         )
     references = dict.fromkeys(parse_reference(text.strip()) for text in params["images"])
@@ -116,7 +116,7 @@ def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Sou
 
 
 def _packages(copy: copying.Copy) -> list[str]:
-    """The values of npu_driver_package for what is in a registry now."""
+    """The values of npu_driver_package and npu_firmware_package for what is in a registry now."""
     return [OCI + step.name for step in copy.steps if is_package(step.image)]
 
 
@@ -132,17 +132,19 @@ def _package(entry: dict[str, Any], params: dict[str, Any]) -> PackageSource:
     if found.username or found.password:
         return found
     # As the host has it: with its account, and with what its URL has that no list names.
-    return next((own for own in map(_package_of, params["hosts"]) if own and own.is_same(found)), found)
+    known = (own for host in params["hosts"] for own in _packages_of(host))
+    return next((own for own in known if own.is_same(found)), found)
 
 
-def _package_of(host: dict[str, Any]) -> PackageSource | None:
+def _packages_of(host: dict[str, Any]) -> list[PackageSource]:
+    """The packages of driver and firmware that the host has."""
     config = host_config.complete(host["config"])
     if config["driver_source"] != PACKAGE:
-        return None
+        return []
     try:
-        return driver_package.source_of(config)
+        return [found for found in (driver_package.source_of(config), firmware_package.source_of(config)) if found]
     except NpuError:
-        return None  # npu_images tells
+        return []  # npu_images tells
 
 
 def _destination(params: dict[str, Any], registries: Registries) -> Bundle | RegistryDestination:

@@ -101,7 +101,19 @@ options:
             description: Whether upgrades change the firmware of the chips, V(keep) or V(match).
             type: str
           firmware_version:
-            description: Version of the firmware that the driver image must have.
+            description: Version of the firmware that the driver image or the firmware package must have.
+            type: str
+          firmware_package:
+            description: The firmware package for hosts with a driver package, as O(hosts[].config.driver_package).
+            type: str
+          firmware_package_sha256:
+            description: SHA-256 checksum of the firmware package.
+            type: str
+          firmware_package_username:
+            description: User name for the web server of the firmware package.
+            type: str
+          firmware_package_password:
+            description: Password for the web server of the firmware package.
             type: str
           registry_mirror:
             description: Where images are pulled from instead of their own registries, a prefix or a dictionary of prefixes.

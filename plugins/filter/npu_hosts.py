@@ -60,7 +60,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given, is_empty
 
-_SECRET = ("registry_username", "registry_password", "driver_package_username", "driver_package_password")
+_SECRET = (
+    "registry_username",
+    "registry_password",
+    "driver_package_username",
+    "driver_package_password",
+    "firmware_package_username",
+    "firmware_package_password",
+)
 
 
 def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:

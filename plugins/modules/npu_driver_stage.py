@@ -72,6 +72,28 @@ options:
     description:
       - Where the package is on the host. Set by the module itself.
     type: path
+  firmware_package:
+    description:
+      - The firmware package (C(.run) file) that the release is to have as well, so that M(npuops.ascend.npu_firmware) can write it.
+        It is named as O(package), and counts only with it. A release that is staged without it, or with another one, gets it.
+      - By default, a release keeps the firmware package that it has, and a new one gets none.
+    type: str
+  firmware_package_sha256:
+    description:
+      - The SHA-256 checksum of O(firmware_package), as 64 hexadecimal digits. Required with it.
+    type: str
+  firmware_package_username:
+    description:
+      - User name for the web server of O(firmware_package). For a registry, it is O(registry_username).
+    type: str
+  firmware_package_password:
+    description:
+      - Password for the web server of O(firmware_package). It stays on the controller.
+    type: str
+  firmware_package_file:
+    description:
+      - Where the firmware package is on the host. Set by the module itself.
+    type: path
   release:
     description:
       - Name of a release on the host, instead of O(image) or O(package). If it must be staged again, it is staged from the image
@@ -203,6 +225,10 @@ needs_package:
   description: Whether the package must be sent to the host first. The module does so by itself.
   type: bool
   returned: O(source=package)
+needs_firmware_package:
+  description: Whether the firmware package must be sent to the host first. The module does so by itself.
+  type: bool
+  returned: O(source=package)
 removed:
   description: Names of the releases that were removed, or would be in check mode.
   type: list
@@ -217,6 +243,8 @@ msg:
 import signal
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware_staging import FirmwarePackage
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_staging import PackageStager
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
@@ -240,6 +268,8 @@ def of_release(options):
     found = dict(options, **{key: manifest[key] for key in needed})
     if of_package:
         found.update(source="package", package_sha256=manifest["digest"].rpartition(":")[2], package_file=None)
+        # What it has stays.
+        found.update(firmware_package=None)
     else:
         found["source"] = "image"
     return found
@@ -248,7 +278,10 @@ def of_release(options):
 def stager_of(options):
     common = {name: options[name] for name in ("version", "root", "kernel", "timeout", "verify")}
     if options["source"] == "package":
-        return PackageStager(options["package"], options["package_sha256"], options["package_file"], **common)
+        wanted = None
+        if options["firmware_package"]:
+            wanted = FirmwarePackage(*(options["firmware_package" + part] for part in ("", "_sha256", "_file")))
+        return PackageStager(options["package"], options["package_sha256"], options["package_file"], wanted, **common)
     return Stager(
         mirrored(options["image"], options["registry_mirror"]),
         digest=options["digest"],
@@ -266,11 +299,13 @@ def present(module):
     options = of_release(module.params) if module.params["release"] else module.params
     stager = stager_of(options)
     layout = stager.layout
-    before = layout.releases()
+    before = listed(layout)
     reasons = []
     reason = stager.reason()
     name = stager.release
-    lacks_package = bool(reason) and options["source"] == "package" and options["package_file"] is None
+    of_package = options["source"] == "package"
+    lacks_package, lacks_firmware = of_package and stager.lacks_file, of_package and stager.lacks_firmware_file
+    lacks_any = lacks_package or lacks_firmware
     if lacks_package and module.params["release"]:
         raise NpuError(
             "%s. It is from the package %s (SHA-256 %s). Set npu_driver_source to package, npu_driver_package to that package, and"
@@ -281,11 +316,11 @@ def present(module):
     if reason:
         reasons.append(reason)
         stager.check()
-        name = stager.expected_release
-        if not module.check_mode and not lacks_package:
+        name = stager.release or stager.expected_release
+        if not module.check_mode and not lacks_any:
             name = stager.stage()
     removed = []
-    if options["prune"] and not lacks_package:
+    if options["prune"] and not lacks_any:
         removed = prune(layout, module, keep=[name])
         if removed:
             reasons.append("%s is no longer in use" % ", ".join(removed))
@@ -301,15 +336,18 @@ def present(module):
         "size": stager.size,
         "removed": removed,
     }
-    if options["source"] == "package":
-        result["needs_package"] = lacks_package
-    after = sorted((set(before) | {name or "the release of %s" % stager.digest}) - set(removed))
-    return result, before, after
+    if of_package:
+        result.update(needs_package=lacks_package, needs_firmware_package=lacks_firmware)
+    after = dict(before)
+    after.setdefault(name or "the release of %s" % stager.digest, None)
+    if of_package and stager.needs_firmware:
+        after[name or "the release of %s" % stager.digest] = stager.firmware.digest
+    return result, before, {name: after[name] for name in after if name not in removed}
 
 
 def absent(module):
     layout = Layout(module.params["root"])
-    before = layout.releases()
+    before = listed(layout)
     digest = module.params["digest"]
     keep = [name for name in before if digest and layout.manifest(name).get("digest") != digest]
     removed = prune(layout, module, keep)
@@ -318,7 +356,18 @@ def absent(module):
         "msg": "%s is not in use" % ", ".join(removed) if removed else "There is no unused release",
         "removed": removed,
     }
-    return result, before, [name for name in before if name not in removed]
+    return result, before, {name: before[name] for name in before if name not in removed}
+
+
+def listed(layout):
+    """The complete releases, each with the digest of its firmware package, or None."""
+    found = {name: firmware.of_manifest(layout.manifest(name) or {}).get("sha256") for name in layout.releases()}
+    return {name: "sha256:%s" % found[name] if found[name] else None for name in found}
+
+
+def lines(releases):
+    """Releases for people, as of ``listed``."""
+    return "".join("%s%s\n" % (name, ", firmware %s" % releases[name][:19] if releases[name] else "") for name in sorted(releases))
 
 
 def prune(layout, module, keep):
@@ -345,6 +394,11 @@ def main():
             "package_username": {"type": "str"},
             "package_password": {"type": "str", "no_log": True},
             "package_file": {"type": "path"},
+            "firmware_package": {"type": "str"},
+            "firmware_package_sha256": {"type": "str"},
+            "firmware_package_username": {"type": "str"},
+            "firmware_package_password": {"type": "str", "no_log": True},
+            "firmware_package_file": {"type": "path"},
             "release": {"type": "str"},
             "verify": {"type": "bool", "default": False},
             "digest": {"type": "str"},
@@ -378,8 +432,8 @@ def main():
         result["diff"] = {
             "before_header": "releases in %s" % module.params["root"],
             "after_header": "releases in %s" % module.params["root"],
-            "before": "".join(name + "\n" for name in before),
-            "after": "".join(name + "\n" for name in after),
+            "before": lines(before),
+            "after": lines(after),
         }
     module.exit_json(**result)
 

@@ -336,8 +336,8 @@ npu:
         staged:
           description:
             - The complete releases on the host by name, each with C(version), C(kernel), C(digest), the range of firmware that it
-              declares (C(firmware)), and the firmware package with it (C(brings)), with C(version) and the C(drivers) which that
-              declares.
+              declares (C(firmware)), and the firmware package with it (C(brings)), with C(version), the C(drivers) which that
+              declares, and the C(sha256) of its file.
           type: dict
         flash:
           description:

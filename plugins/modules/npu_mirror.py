@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_mirror
-short_description: Copy images and driver packages to another registry, or to a bundle and from it
+short_description: Copy images and packages to another registry, or to a bundle and from it
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
@@ -207,8 +207,8 @@ checksum:
   returned: success
 packages:
   description:
-    - The driver packages at the destination, as values of C(npu_driver_package), also those that were there already. Empty if the
-      destination is a bundle.
+    - The packages at the destination, as values of C(npu_driver_package) and C(npu_firmware_package), also those that were there
+      already. Empty if the destination is a bundle.
   type: list
   elements: str
   returned: success

@@ -16,13 +16,12 @@ import yaml
 
 from support.host.file_server import FileServer
 from support.lab import leftovers
-from support.lab.packages import settings
+from support.lab.packages import FIND_PACKAGES, settings
 from support.lab.rollout import TAKEOVER, proof, reboot, run, upgrade, watch
 from support.patience import PATIENCE
 
 # Its /usr is read-only.
 NODE, CHIP = "npu-c", "310p"
-FIND_PACKAGES = "find /root/.ansible /var/lib/npuops* -name '*.run' 2>/dev/null; true"
 
 
 def manifest(lab, root="/var/lib/Ascend/driver/.."):

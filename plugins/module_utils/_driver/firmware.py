@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The firmware package of a driver image: Huawei's .run file in the directory ``firmware``, beside it its version.info.
+"""Firmware packages: Huawei's .run file in the directory ``firmware``, beside it its version.info.
 
-<image>/firmware/{version.info,<package>.run}
-<root>/releases/<release>/firmware/{version.info,<package>.run}     the same, on the host
+<image>/firmware/{version.info,<package>.run}                       of a driver image
+<root>/releases/<release>/firmware/{version.info,<package>.run}     of a release on the host, from its image or from a package
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import other_chip
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
@@ -30,6 +30,8 @@ _PACKAGE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,200}\.run\Z")
 # What a version may begin with, as compatible_version_drv lists it.
 _PREFIX = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,31}\Z")
 _MAX_PREFIXES = 64
+# Where it is in a package, the first one that is there.
+_VERSION_INFOS = (DIRECTORY + "/" + VERSION_INFO, VERSION_INFO)
 
 
 class Firmware:
@@ -55,8 +57,8 @@ def check_chip(package, key):
     chip = other_chip(package, key)
     if chip is not None:
         raise NpuError(
-            "The firmware package %s is for %s chips, not for %s. Build the driver image with the firmware package for %s"
-            % (package, chip, key, key)
+            "The firmware package %s is for %s chips, not for %s. Build the driver image with the firmware package for %s, or set "
+            "npu_firmware_package to it" % (package, chip, key, key)
         )
 
 
@@ -119,6 +121,41 @@ def of_manifest(manifest):
         return {}
     drivers = [prefix for prefix in found["drivers"] if is_version(prefix)]
     return {"version": found["version"], "drivers": drivers, "package": found.get("package"), "sha256": found.get("sha256")}
+
+
+def read_package(path, name):
+    """(Firmware, content of its version.info) of the .run file ``path``, which messages call ``name``. Nothing of it is run.
+
+    ``Firmware.package`` is the name that the file gets on a host. Raises NpuError for what is no firmware package.
+    """
+    found, unpacked = {}, 0
+    for member, info, stream in makeself.Package(path, name, "firmware package").members():
+        unpacked += info.size
+        if unpacked > image_files.MAX_BYTES:
+            raise NpuError("The content of %s has more than %d GiB" % (name, image_files.MAX_BYTES // 2**30))
+        if (member + "/").startswith(("driver/", "lib64/")):
+            raise NpuError("%s is a driver package, not a firmware package" % name)
+        if member in _VERSION_INFOS and stream is not None:
+            found[member] = stream.read(image_files.MAX_TEXT + 1)
+    content = next((found[member] for member in _VERSION_INFOS if member in found), None)
+    if content is None:
+        raise NpuError("%s has no version.info: it is not a firmware package" % name)
+    if len(content) > image_files.MAX_TEXT:
+        raise NpuError("version.info in %s has more than %d KiB" % (name, image_files.MAX_TEXT // 1024))
+    info = version_info.parse(content.decode("utf-8", "replace"))
+    version = info.get("Version")
+    if not is_version(version):
+        raise NpuError("version.info in %s has no valid version: %s" % (name, printable(str(version), 80)))
+    return Firmware(version, drivers_of(info), file_name(name, version)), content
+
+
+def file_name(origin, version):
+    """The name on a host of the package ``origin``: a URL, a path, or a reference whose tag may be the name of the file."""
+    named = origin.partition("@")[0].rpartition("/")[2].rpartition(":")[2]
+    for name in (named, named + ".run"):
+        if _PACKAGE.match(name):
+            return name
+    return "npu-firmware_%s.run" % version
 
 
 def arrange(package, extracted, target):

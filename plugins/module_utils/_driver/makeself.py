@@ -46,11 +46,12 @@ _DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, 
 class Package:
     """The .run file at ``path``. Raises NpuError if it is not an archive that can be read here.
 
-    ``size``: of the file, in bytes; ``name``: for messages.
+    ``size``: of the file, in bytes; ``name``, ``what``: for messages, the latter what it is meant to be.
     """
 
-    def __init__(self, path, name=None):
+    def __init__(self, path, name=None, what="driver package"):
         self.path = path
+        self.what = what
         self.name = name or os.path.basename(path)
         self.size = os.path.getsize(path)
         with image_files.opened(path) as stream:
@@ -174,8 +175,8 @@ class Package:
 
     def _unreadable(self, why):
         return NpuError(
-            "%s cannot be read without running it: %s. Check that it is the driver package (.run); if it is, build a driver image "
-            "of it with npuops.ascend.build_driver_image" % (self.name, why)
+            "%s cannot be read without running it: %s. Check that it is the %s (.run); if it is, build a driver image "
+            "of it with npuops.ascend.build_driver_image" % (self.name, why, self.what)
         )
 
     @contextlib.contextmanager

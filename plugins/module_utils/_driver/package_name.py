@@ -14,6 +14,9 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 
+# The variables that name packages.
+DRIVER, FIRMWARE = "npu_driver_package", "npu_firmware_package"
+
 _CHIP = re.compile(r"Ascend-hdk-([0-9A-Za-z_]+)-npu-(?:driver|firmware)_", re.IGNORECASE)
 # The keys of families are the same as in Huawei's names, except for these.
 _OTHER_NAMES = {"910": "910a", "a3": "910c", "910_93": "910c"}
@@ -47,18 +50,23 @@ def check_chip(package, key):
         raise NpuError("%s is for %s chips, not for %s. Set npu_driver_package to the package for %s" % (package, chip, key, key))
 
 
-def digest(sha256):
-    """The digest of a release from a package with the checksum ``sha256``. Raises NpuError."""
+def digest(sha256, setting=DRIVER):
+    """The digest of a package with the checksum ``sha256``, which the variable ``setting`` names. Raises NpuError."""
     if not sha256:
-        raise NpuError("npu_driver_package_sha256 is not set: the SHA-256 of the package, 64 hexadecimal digits, as of sha256sum")
+        raise NpuError("%s_sha256 is not set: the SHA-256 of the package, 64 hexadecimal digits, as of sha256sum" % setting)
     if not _SHA256.match(sha256):
-        raise NpuError("npu_driver_package_sha256 is %r; it must be 64 hexadecimal digits" % printable(sha256, 80))
+        raise NpuError("%s_sha256 is %r; it must be 64 hexadecimal digits" % (setting, printable(sha256, 80)))
     return "sha256:" + sha256.lower()
 
 
 def file_on_host(digest):
     """The name of the file with a package that is on its way to a host."""
     return "npuops-package-%s.run" % digest.rpartition(":")[2][:12]
+
+
+def damaged_on_the_way(package, found, wanted):
+    """The NpuError for a ``package`` that has the digest ``found`` on the host instead of ``wanted``."""
+    return NpuError("%s arrived on this host with %s instead of %s: it is damaged. Run again" % (package, found, wanted))
 
 
 def another_version(package, found, wanted):

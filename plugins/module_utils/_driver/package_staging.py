@@ -14,7 +14,7 @@ import shutil
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, package_name, releases, run_package
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, makeself, package_name, releases, run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import ReleaseStager, full
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
@@ -31,12 +31,34 @@ class PackageStager(ReleaseStager):
     """One driver package for one host.
 
     ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None if
-    it is not there yet. Other arguments: as of ReleaseStager.
+    it is not there yet; ``firmware``: the FirmwarePackage that the release is to have as well, None if what it has stays. Other
+    arguments: as of ReleaseStager.
     """
 
-    def __init__(self, package, sha256, file=None, **more):
+    def __init__(self, package, sha256, file=None, firmware=None, **more):
         super().__init__(package, package_name.digest(sha256), **more)
         self.file = file
+        self.firmware = firmware
+        self.needs_driver = self.needs_firmware = False
+
+    def reason(self):
+        """Why something has to be staged, as a sentence, or None. Sets ``needs_driver`` and ``needs_firmware``."""
+        why = super().reason()
+        self.needs_driver = why is not None
+        if self.firmware is not None:
+            why = why or self.firmware.reason(self.layout, self.release, self.verify)
+            self.needs_firmware = why is not None
+        return why
+
+    @property
+    def lacks_file(self):
+        """Whether the driver package is to be staged, and is not on this host."""
+        return self.needs_driver and self.file is None
+
+    @property
+    def lacks_firmware_file(self):
+        """The same for the firmware package."""
+        return self.needs_firmware and self.firmware.file is None
 
     def check(self):
         """Raise NpuError for all problems that can be detected before the file is unpacked. Sets ``size``: its bytes."""
@@ -45,15 +67,42 @@ class PackageStager(ReleaseStager):
         family = pci.family_of(pci.chip_functions())
         if family is not None:
             package_name.check_chip(self.origin, family.key)
-        if self.file is None:
-            return
-        self.size = os.path.getsize(self.file)
-        free, needed = self._free(), self.size * _SPACE_FACTOR + _SPACE_MARGIN
-        if free < needed:
+            if self.firmware is not None:
+                firmware.check_chip(firmware.file_name(self.firmware.origin, ""), family.key)
+        needed = _SPACE_MARGIN
+        if self.file is not None:
+            self.size = os.path.getsize(self.file)
+            needed += self.size * _SPACE_FACTOR
+        if self.firmware is not None and self.firmware.file is not None:
+            needed += os.path.getsize(self.firmware.file)
+        free = self._free()
+        if needed > _SPACE_MARGIN and free < needed:
             raise self._no_space(free, needed)
 
+    def _damage(self):
+        if self.firmware is None:
+            return super()._damage()
+        # Its firmware is replaced by itself.
+        return self.layout.driver_damage(self.release, self.verify)
+
+    def _complete(self):
+        if self.firmware is None or self.firmware.reason(self.layout, self.release, self.verify) is None:
+            return
+        if self.firmware.file is None:
+            raise _changed_meanwhile(self.release)
+        remove_leftovers(self.firmware.file)
+        try:
+            self.firmware.add(self.layout, self.release)
+        except OSError as exc:
+            if exc.errno in releases.NO_SPACE:
+                raise full(self.layout.root) from None
+            raise
+
     def _stage(self):
-        remove_leftovers(self.file)
+        if self.file is None or (self.firmware is not None and self.firmware.file is None):
+            raise _changed_meanwhile(self.expected_release or self.origin)
+        for file in [self.file] + ([self.firmware.file] if self.firmware is not None else []):
+            remove_leftovers(file)
         self._check_digest()
         work = self.layout.new_directory()
         try:
@@ -68,9 +117,7 @@ class PackageStager(ReleaseStager):
     def _check_digest(self):
         found = "sha256:" + releases.file_digest(self.file)
         if found != self.digest:
-            raise NpuError(
-                "%s arrived on this host with %s instead of %s: it is damaged. Run again" % (self.origin, found, self.digest)
-            )
+            raise package_name.damaged_on_the_way(self.origin, found, self.digest)
 
     def _from(self, work):
         extracted, tree = os.path.join(work, "package"), os.path.join(work, "driver")
@@ -91,7 +138,8 @@ class PackageStager(ReleaseStager):
             raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
         if self.version and found.version != self.version:
             raise package_name.another_version(self.origin, found.version, self.version)
-        return self._commit(tree, tree, found, {"package": self.origin})
+        put_firmware = self.firmware.put if self.firmware is not None else _no_firmware
+        return self._commit(tree, found, {"package": self.origin}, put_firmware)
 
     def _free(self):
         place = os.statvfs(host_mounts.nearest(os.path.realpath(self.layout.root)))
@@ -104,6 +152,14 @@ class PackageStager(ReleaseStager):
             free_bytes=free,
             needed_bytes=needed,
         )
+
+
+def _no_firmware(directory):
+    """What ``ReleaseStager._commit`` puts into a release without firmware."""
+
+
+def _changed_meanwhile(release):
+    return NpuError("Another run has changed release %s while its package was on the way. Run again" % release)
 
 
 def remove_leftovers(file):

@@ -127,6 +127,14 @@ class Layout:
         manifest = self.manifest(name)
         if manifest is None:
             return "release %s is not complete" % name
+        return self._driver_damage(name, manifest, thorough) or self.firmware_damage(name, thorough)
+
+    def driver_damage(self, name, thorough=False):
+        """The same for its driver alone."""
+        manifest = self.manifest(name)
+        return "release %s is not complete" % name if manifest is None else self._driver_damage(name, manifest, thorough)
+
+    def _driver_damage(self, name, manifest, thorough):
         sizes = manifest.get("sizes", {})
         for path in manifest.get("files", {}):
             try:
@@ -135,17 +143,14 @@ class Layout:
                 return "%s of release %s is missing" % (path, name)
             if not stat.S_ISREG(info.st_mode) or info.st_size != sizes.get(path, info.st_size):
                 return "%s of release %s was changed" % (path, name)
-        package = self._firmware_damage(name, manifest, thorough)
-        if package:
-            return package
         if thorough:
             found = (self._content_damage(name, manifest, path) for path in manifest.get("files", {}))
             return next((text for text in found if text), None)
         return None
 
-    def _firmware_damage(self, name, manifest, thorough):
-        """Why the firmware package of the release differs from what was committed, or None."""
-        committed = manifest.get("firmware")
+    def firmware_damage(self, name, thorough=False):
+        """Why the firmware package of the complete release differs from what was committed, or None."""
+        committed = (self.manifest(name) or {}).get("firmware")
         if not isinstance(committed, dict):
             return None
         inside = os.path.join("firmware", os.path.basename(str(committed.get("package"))))
@@ -298,7 +303,7 @@ class Layout:
         if not os.path.isdir(os.path.join(tmpdir, "driver")):
             raise ValueError("%s has no driver directory" % tmpdir)
         fsync_tree(tmpdir)
-        write_atomic(os.path.join(tmpdir, MANIFEST), json.dumps(manifest, indent=1, sort_keys=True) + "\n", 0o444)
+        _write_manifest(os.path.join(tmpdir, MANIFEST), manifest)
         if os.path.lexists(target):
             if self.is_complete(name):
                 self._remove(os.path.basename(tmpdir))
@@ -306,6 +311,23 @@ class Layout:
             self._remove(name)
         os.rename(tmpdir, target)
         fsync_directory(self.releases_dir)
+
+    def put_firmware(self, name, built, entry):
+        """Turn the directory ``built`` (in one from ``new_directory``) into the firmware of the complete release ``name``, in place
+        of what it has; requires the lock. ``entry``: what the manifest says of it.
+
+        The manifest names it last, and nothing of it before: after any interruption, the release has all of it or none.
+        """
+        manifest = self.manifest(name)
+        path, target = os.path.join(self.release_path(name), MANIFEST), os.path.join(self.release_path(name), "firmware")
+        fsync_tree(built)
+        if manifest.get("firmware") is not None:
+            _write_manifest(path, dict(manifest, firmware=None))
+        if os.path.lexists(target):
+            os.rename(target, os.path.join(os.path.dirname(built), "replaced"))
+        os.rename(built, target)
+        fsync_directory(self.release_path(name))
+        _write_manifest(path, dict(manifest, firmware=entry))
 
     def clean(self):
         """Remove what interrupted runs left; requires the lock. Returns the names removed."""
@@ -395,6 +417,10 @@ class Layout:
             shutil.rmtree(path)
         else:
             os.unlink(path)
+
+
+def _write_manifest(path, manifest):
+    write_atomic(path, json.dumps(manifest, indent=1, sort_keys=True) + "\n", 0o444)
 
 
 def _are_tables(manifest, *names):

@@ -57,7 +57,7 @@ class ReleaseStager:
         self.release = self._find()
         if self.release is None:
             return "%s (%s) is not staged for kernel %s" % (self.origin, self.digest, self.kernel)
-        damage = self.layout.damage(self.release, self.verify)
+        damage = self._damage()
         if damage is None:
             return None
         if self.release in self.layout.running():
@@ -81,7 +81,8 @@ class ReleaseStager:
             # Another run may have staged it in the meantime.
             self.release = self._find()
             if self.release is not None:
-                if self.layout.damage(self.release, self.verify) is None:
+                if self._damage() is None:
+                    self._complete()
                     return self.release
                 self.layout.discard(self.release)
             self.release = self._stage()
@@ -90,6 +91,13 @@ class ReleaseStager:
     def _stage(self):
         """Create the release, with the lock held; returns its name."""
         raise NotImplementedError
+
+    def _damage(self):
+        """Why the release cannot stay as it is, or None."""
+        return self.layout.damage(self.release, self.verify)
+
+    def _complete(self):
+        """Add what a release that stays lacks, with the lock held."""
 
     def _find(self):
         """The complete release with this digest and kernel, or None; raises NpuError if it has another version."""
@@ -101,11 +109,11 @@ class ReleaseStager:
                 return name
         return None
 
-    def _commit(self, top, tree, found, source, package=None):
+    def _commit(self, tree, found, source, put_firmware):
         """Copy ``tree`` (``found`` is what ``driver_tree.inspect`` says of it) into a new release and commit it; returns its name.
 
-        ``source``: what the manifest says of where the driver is from, as a dict; ``package``: the ``Firmware`` in ``top``, if it
-        has one.
+        ``source``: what the manifest says of where the driver is from, as a dict; ``put_firmware(directory)``: puts the firmware
+        of the release, if it has one, into its directory, and returns what the manifest says of it, or None.
         """
         name = self.layout.release_name(found.version, self.kernel, self.digest)
         directory = self.layout.new_directory()
@@ -114,13 +122,13 @@ class ReleaseStager:
             copy_tree(tree, target)
             for inside, file in sorted(found.extra.items()):
                 os.makedirs(os.path.dirname(os.path.join(target, inside)), mode=0o755, exist_ok=True)
-                _copy_file(file, os.path.join(target, inside))
+                copy_file(file, os.path.join(target, inside))
             with open(os.path.join(target, driver_tree.LOAD_PLAN), "w", encoding="utf-8") as stream:
                 stream.write("".join(line + "\n" for line in found.plan))
                 os.fchmod(stream.fileno(), 0o444)
             label(target, found.modules)
             files, sizes = digests(target)
-            brings = _copy_firmware(package, top, directory)
+            brings = put_firmware(directory)
         except BaseException as exc:
             shutil.rmtree(directory, ignore_errors=True)
             if isinstance(exc, OSError) and exc.errno in releases.NO_SPACE:
@@ -235,7 +243,8 @@ class Stager(ReleaseStager):
         family = pci.family_of(pci.chip_functions())
         if package is not None and family is not None:
             package.check_chip(family.key)
-        return self._commit(top, tree, found, {"image": str(self.upstream)}, package)
+        source = {"image": str(self.upstream)}
+        return self._commit(tree, found, source, lambda directory: _copy_firmware(package, top, directory))
 
 
 def _check_declared(reference, annotations, package):
@@ -266,8 +275,12 @@ def _copy_firmware(package, top, directory):
     os.mkdir(target)
     os.chmod(target, 0o755)
     for name in (firmware.VERSION_INFO, package.package):
-        _copy_file(os.path.join(top, firmware.DIRECTORY, name), os.path.join(target, name))
-    path = os.path.join(target, package.package)
+        copy_file(os.path.join(top, firmware.DIRECTORY, name), os.path.join(target, name))
+    return firmware_entry(package, os.path.join(target, package.package))
+
+
+def firmware_entry(package, path):
+    """What the manifest of a release says of the ``Firmware`` whose .run file is at ``path``."""
     return {
         "version": package.version,
         "drivers": package.drivers,
@@ -339,12 +352,13 @@ def _copy_entry(entry, top, directory, target, links):
         for child in sorted(os.scandir(entry.path), key=lambda one: one.name):
             _copy_entry(child, top, entry.path, path, links)
     elif entry.is_file():
-        _copy_file(entry.path, path)
+        copy_file(entry.path, path)
     else:
         raise NpuError("%s in the image is not a file, directory or link" % printable(inside))
 
 
-def _copy_file(source, target):
+def copy_file(source, target):
+    """Copy one file to ``target`` (new), readable by root and writable by nobody else. Raises NpuError for what is no file."""
     with image_files.opened(source) as reader, open(target, "xb") as writer:
         while True:
             block = reader.read(1024 * 1024)

@@ -126,7 +126,7 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
 
     previous: the release that was confirmed before good, or None. trial: the release that this boot tries, if it is not confirmed
     yet, or None. staged: {release: {version, kernel, digest, firmware, brings}} of the complete releases; firmware: the range
-    [lowest, highest] that it declares, or None; brings: {version, drivers} of the firmware package with it, or None. holders: the
+    [lowest, highest] that it declares, or None; brings: {version, drivers, sha256} of its firmware package, or None. holders: the
     processes that have a chip open, as {pid, command, device, pod}; pod: whether the process belongs to a pod. flash: the last
     write of firmware into the chips, or None.
     """
@@ -141,7 +141,7 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
         staged[name] = {key: manifest.get(key) for key in ("version", "kernel", "digest")}
         staged[name]["firmware"] = list(bounds) if bounds else None
         brings = firmware.of_manifest(manifest)
-        staged[name]["brings"] = {key: brings[key] for key in ("version", "drivers")} if brings else None
+        staged[name]["brings"] = {key: brings[key] for key in ("version", "drivers", "sha256")} if brings else None
     found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
     return {
         "previous": layout.target("previous"),

@@ -145,6 +145,12 @@ class Brings(TypedDict):
     drivers: Annotated[list[Word], listing(schema.of(Word), 64)]  # what the drivers' versions that it works with begin with
 
 
+class StagedFirmware(Brings, total=False):
+    """A firmware package in a release on the host."""
+
+    sha256: Word | None  # of the file
+
+
 class Flash(TypedDict, total=False):
     """The last write of firmware into the chips of a host."""
 
@@ -164,7 +170,7 @@ class Staged(TypedDict, total=False):
     kernel: Word | None  # as of uname -r
     digest: Word | None  # of the image that it is from
     firmware: Annotated[list[str], _pair] | None  # lowest and highest that it declares to work with
-    brings: Brings | None  # the firmware package with it
+    brings: StagedFirmware | None  # the firmware package with it
 
 
 class Holder(TypedDict):

@@ -15,7 +15,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import REGISTRY, WEB, PackageSource
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_package, other_kernels
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
+    driver_image,
+    driver_package,
+    firmware_package,
+    other_kernels,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PREINSTALLED, CheckedHost
 
 # The components of MindCluster that every fleet has, by their roles without npu_, and what people call them.
@@ -66,18 +71,21 @@ class ImageList:
             )
 
     def _add_package(self, checked: CheckedHost) -> None:
-        """An artifact of a registry is copied like an image. A file on the controller is where it is needed."""
+        """Driver and firmware. An artifact is copied like an image. A file on the controller is where it is needed."""
         try:
-            # By its name upstream, whatever mirror there is.
-            source = driver_package.source_of(dict(checked.config, registry_mirror=None))
+            # By their names upstream, whatever mirror there is.
+            config = dict(checked.config, registry_mirror=None)
+            sources = [driver_package.source_of(config), firmware_package.source_of(config)]
         except NpuError as exc:
             self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
             return
-        if source.kind == REGISTRY:
-            self.add(source.place, "driver package of " + checked.name)
-        elif source.kind == WEB:
-            listed = next((one for one in self._packages if one.is_same(source)), source)
-            self._packages.setdefault(listed, []).append("driver package of " + checked.name)
+        for source in filter(None, sources):
+            needed_by = "%s of %s" % (source.what, checked.name)
+            if source.kind == REGISTRY:
+                self.add(source.place, needed_by)
+            elif source.kind == WEB:
+                listed = next((one for one in self._packages if one.is_same(source)), source)
+                self._packages.setdefault(listed, []).append(needed_by)
 
     def _add_driver(self, checked: CheckedHost, version: str) -> None:
         digest = checked.config["driver_digest"] if version == checked.config["driver_version"] else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Driver packages from web servers and from the controller as the source of a copy.
+"""Packages of drivers and firmware from web servers and from the controller as the source of a copy.
 
 Each becomes an artifact, as ``oras push`` makes it. Its name follows from the package's file name and checksum, not from where the
 file is: ``localhost/ascend-driver-packages:Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64-0123456789ab``. In a registry, the

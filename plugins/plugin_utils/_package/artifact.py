@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A driver package that is an artifact in a registry, as ``oras push`` makes it: a manifest with one file."""
+"""A package that is an artifact in a registry, as ``oras push`` makes it: a manifest with one file."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Artifact:
         layers = document["layers"]
         if len(layers) != 1:
             raise NpuError(
-                "%s has %d files; an artifact with a driver package has one, the .run file: %s"
-                % (self._source.name, len(layers), "oras push REFERENCE FILE:application/octet-stream")
+                "%s has %d files; an artifact with a %s has one, the .run file: %s"
+                % (self._source.name, len(layers), self._source.what, "oras push REFERENCE FILE:application/octet-stream")
             )
         layer = layers[0]
         if layer["digest"] != self._source.digest:
             raise NpuError(
-                "The file in %s has the checksum %s instead of %s: npu_driver_package or npu_driver_package_sha256 is wrong"
-                % (self._source.name, layer["digest"], self._source.digest)
+                "The file in %s has the checksum %s instead of %s: %s or %s_sha256 is wrong"
+                % (self._source.name, layer["digest"], self._source.digest, self._source.setting, self._source.setting)
             )
         if layer["size"] > MAX_BYTES:
-            raise NpuError("%s has more than %d GiB, which no driver package has" % (self._source.name, MAX_BYTES // 2**30))
+            raise NpuError("%s has more than %d GiB, which no %s has" % (self._source.name, MAX_BYTES // 2**30, self._source.what))
         return int(layer["size"])
 
     def signed(self) -> tuple[RegistryClient, str, str]:

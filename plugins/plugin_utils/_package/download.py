@@ -87,10 +87,10 @@ def _continue(
     with response:
         if target.tell() and (response.status != 206 or not _continues(response, target.tell())):
             _restart(target)
-        _receive(response, target)
+        _receive(source, response, target)
 
 
-def _receive(response: http.client.HTTPResponse, target: IO[bytes]) -> None:
+def _receive(source: PackageSource, response: http.client.HTTPResponse, target: IO[bytes]) -> None:
     while True:
         try:
             content = response.read1(_CHUNK)
@@ -104,7 +104,7 @@ def _receive(response: http.client.HTTPResponse, target: IO[bytes]) -> None:
             target.flush()
             return
         if target.tell() + len(content) > MAX_BYTES:
-            raise NpuError("The file has more than %d GiB, which no driver package has" % (MAX_BYTES // 2**30))
+            raise NpuError("%s has more than %d GiB, which no %s has" % (source.name, MAX_BYTES // 2**30, source.what))
         target.write(content)
 
 
@@ -121,10 +121,10 @@ def _restart(target: IO[bytes]) -> None:
 def _refused(source: PackageSource, status: int) -> NpuError:
     if status in (401, 403):
         who = "user %r" % printable(source.username, 80) if source.username else "anybody"
-        advice = "Check npu_driver_package_username and npu_driver_package_password, or the validity of a signed URL"
+        advice = "Check %s_username and %s_password, or the validity of a signed URL" % (source.setting, source.setting)
         return NpuError("The server does not let %s download %s (HTTP status %d). %s" % (who, source.name, status, advice))
     if status in (404, 410):
-        return NpuError("%s does not exist on its server (HTTP status %d): check npu_driver_package" % (source.name, status))
+        return NpuError("%s does not exist on its server (HTTP status %d): check %s" % (source.name, status, source.setting))
     return NpuError("The server did not send %s (HTTP status %d)" % (source.name, status))
 
 

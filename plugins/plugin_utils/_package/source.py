@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a driver package comes from: a web server, a path on the controller, or an artifact in a registry."""
+"""Where a package comes from, of a driver or of firmware: a web server, a path on the controller, or an artifact in a registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import digest
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import DRIVER, FIRMWARE, digest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
@@ -28,7 +28,7 @@ _EXAMPLES = (
 class PackageSource:
     """``place``: URL, path or reference, with what is secret in a URL; ``name``: the same for people and for records, without that.
 
-    ``digest``: ``sha256:`` and the checksum that the file must have.
+    ``digest``: ``sha256:`` and the checksum that the file must have; ``setting``: the variable that names it.
     """
 
     kind: str
@@ -39,21 +39,28 @@ class PackageSource:
     password: str | None = dataclasses.field(default=None, repr=False)
     plain_http: bool = False
     ca_file: str | None = None
+    setting: str = DRIVER
+
+    @property
+    def what(self) -> str:
+        """What it is, for messages."""
+        return "firmware package" if self.setting == FIRMWARE else "driver package"
 
     def is_same(self, other: PackageSource) -> bool:
         """Whether both name one file, whatever gives access to it."""
         return (self.kind, self.name, self.digest) == (other.kind, other.name, other.digest)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> PackageSource:
+    def of(cls, options: Mapping[str, Any], setting: str = DRIVER) -> PackageSource:
         """From the options ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` ones.
 
-        Raises NpuError.
+        The first four begin with ``firmware_`` if ``setting`` is FIRMWARE. Raises NpuError.
         """
-        text = str(options.get("package") or "").strip()
+        own = "firmware_package" if setting == FIRMWARE else "package"
+        text = str(options.get(own) or "").strip()
         if not text:
-            raise NpuError("npu_driver_package is not set: with npu_driver_source: package, it must be %s" % _EXAMPLES)
-        wanted = digest(str(options.get("package_sha256") or ""))
+            raise NpuError("%s is not set: with npu_driver_source: package, it must be %s" % (setting, _EXAMPLES))
+        wanted = digest(str(options.get(own + "_sha256") or ""), setting)
         ca_file = options.get("registry_ca_file") or None
         if text.startswith(OCI):
             reference = mirrored(str(parse_reference(text[len(OCI) :])), options.get("registry_mirror"))
@@ -66,33 +73,32 @@ class PackageSource:
                 options.get("registry_password") or None,
                 bool(options.get("registry_plain_http")),
                 ca_file,
+                setting,
             )
         if "://" in text:
-            name = _check_url(text)
-            username, password = options.get("package_username") or None, options.get("package_password") or None
-            return cls(WEB, text, name, wanted, username, password, text.startswith("http://"), ca_file)
+            name = _check_url(text, setting)
+            username, password = options.get(own + "_username") or None, options.get(own + "_password") or None
+            return cls(WEB, text, name, wanted, username, password, text.startswith("http://"), ca_file, setting)
         path = os.path.expanduser(text)
         if not os.path.isabs(path):
-            raise NpuError("npu_driver_package is %r; it must be %s" % (printable(text), _EXAMPLES))
-        return cls(FILE, path, path, wanted)
+            raise NpuError("%s is %r; it must be %s" % (setting, printable(text), _EXAMPLES))
+        return cls(FILE, path, path, wanted, setting=setting)
 
 
-def _check_url(text: str) -> str:
+def _check_url(text: str, setting: str) -> str:
     """The URL without query and fragment. Raises NpuError, without what may be secret in the URL."""
     try:
         parts = urllib.parse.urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise NpuError("npu_driver_package is not a valid URL; it must be %s" % _EXAMPLES) from None
+        raise NpuError("%s is not a valid URL; it must be %s" % (setting, _EXAMPLES)) from None
     if parts.username is not None or parts.password is not None:
         raise NpuError(
-            "npu_driver_package has a user name or password in the URL, where logs and records would show it. Set "
-            "npu_driver_package_username and npu_driver_package_password instead"
+            "%s has a user name or password in the URL, where logs and records would show it. Set %s_username and "
+            "%s_password instead" % (setting, setting, setting)
         )
     if not usable:
-        raise NpuError(
-            "npu_driver_package begins with %s://; it must be %s" % (printable(parts.scheme, 40) or "nothing and", _EXAMPLES)
-        )
+        raise NpuError("%s begins with %s://; it must be %s" % (setting, printable(parts.scheme, 40) or "nothing and", _EXAMPLES))
     if not text.isprintable() or " " in text:
-        raise NpuError("npu_driver_package has a space or a control character in its URL: encode it")
+        raise NpuError("%s has a space or a control character in its URL: encode it" % setting)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))

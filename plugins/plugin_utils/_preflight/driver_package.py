@@ -34,15 +34,23 @@ def look(source: PackageSource, config: dict[str, Any]) -> PackageContents:
 
     ``config``: complete as _settings.host_config makes it.
     """
+    return package_contents.read(fetch(source, config), source.name)
+
+
+def fetch(source: PackageSource, config: dict[str, Any]) -> str:
+    """The package as a file on the controller, with its checksum and, where signatures are required, its signature verified.
+
+    Raises NpuError.
+    """
     if _must_be_signed(config):
         if source.kind != REGISTRY:
             raise NpuError(
-                "npu_driver_signature_policy is %s, and only packages in a registry (npu_driver_package: oci://...) can be signed. "
+                "npu_driver_signature_policy is %s, and only packages in a registry (%s: oci://...) can be signed. "
                 "Push %s to a registry and sign it with cosign, or set npu_driver_signature_policy: %s for these hosts"
-                % (signature.REQUIRE, source.name, signature.OFF)
+                % (signature.REQUIRE, source.setting, source.name, signature.OFF)
             )
         signature.verify(*Artifact(source).signed(), config.get("driver_signature_keys"))
-    return package_contents.read(Store().file(source), source.name)
+    return Store().file(source)
 
 
 class Packages:

@@ -8,50 +8,87 @@ Firmware does not return with the driver: what a failed upgrade returns to must 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Validation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, StagedFirmware, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import ON_TRIAL
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import firmware_package
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.firmware_package import FirmwareContents
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.settings import Lookups, RolloutSettings
 
 KEEP, MATCH = "keep", "match"
 
+_T = TypeVar("_T")
 
-class Images:
-    """The firmware that driver images bring, each asked for once."""
+
+class Firmware:
+    """The firmware of driver images and of firmware packages, each asked for once."""
 
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
-        self._known: dict[tuple[Any, ...], Brings | NpuError | None] = {}
+        self._images: dict[tuple[Any, ...], Brings | NpuError | None] = {}
+        self._packages: dict[tuple[Any, ...], FirmwareContents | NpuError] = {}
 
     def of(self, entry: PlannedNode, release: str) -> Brings | None:
-        """What the image of the node, staged as ``release`` if it is, brings; None for nothing. Raises NpuError."""
-        checked, staged = entry.checked, ((entry.facts.get("upgrade") or {}).get("staged") or {}).get(release)
-        if staged:
-            return staged.get("brings")
-        # A package brings none.
-        if self._lookups.firmware is None or not checked.image:
+        """What the node gets with its driver, staged as ``release`` if it is; None for nothing. Raises NpuError."""
+        staged = ((entry.facts.get("upgrade") or {}).get("staged") or {}).get(release)
+        if entry.checked.package:
+            # What an earlier run has staged does not count by itself: the settings say what is to be there.
+            return self._of_package(entry, (staged or {}).get("brings"))
+        return staged.get("brings") if staged else self._of_image(entry)
+
+    def _of_image(self, entry: PlannedNode) -> Brings | None:
+        checked, lookup = entry.checked, self._lookups.firmware
+        if lookup is None or not checked.image:
             return None
         key = (checked.image, checked.digest, entry.facts.get("machine"))
-        if key not in self._known:
-            try:
-                self._known[key] = self._lookups.firmware(checked.image or "", checked.digest or "", checked.config, key[2])
-            except NpuError as exc:
-                self._known[key] = exc
-        found = self._known[key]
-        if isinstance(found, NpuError):
-            raise found
-        return found
+        return _once(self._images, key, lambda: lookup(checked.image or "", checked.digest or "", checked.config, key[2]))
+
+    def _of_package(self, entry: PlannedNode, staged: StagedFirmware | None) -> Brings | None:
+        config = entry.checked.config
+        source = firmware_package.source_of(config)
+        if source is None:
+            return None
+        entry.firmware_package = source.name
+        family = (entry.facts.get("family") or {}).get("key")
+        driver_firmware.check_chip(driver_firmware.file_name(source.name, ""), family)
+        if staged and "sha256:%s" % staged.get("sha256") == source.digest:
+            return staged
+        key = (source, config["driver_signature_policy"], str(config["driver_signature_keys"]))
+        found = _once(self._packages, key, lambda: self._lookups.firmware_package(source, config))
+        # It is on the host twice while it is staged.
+        entry.firmware_space = 2 * found.size
+        return {"version": found.version, "drivers": list(found.drivers)}
 
 
-def look(entry: PlannedNode, validation: Validation, images: Images) -> None:
-    """Sets what the image of the node brings and its chips run, if they are to have it. Adds problems of the settings."""
+def _once(known: dict[tuple[Any, ...], _T | NpuError], key: tuple[Any, ...], ask: Callable[[], _T]) -> _T:
+    """What ``ask`` says, asked for once. Raises NpuError."""
+    if key not in known:
+        try:
+            known[key] = ask()
+        except NpuError as exc:
+            known[key] = exc
+    found = known[key]
+    if isinstance(found, NpuError):
+        raise found
+    return found
+
+
+def look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> None:
+    """Sets what the node gets with its driver and what its chips run, if they are to have it. Adds problems of the settings."""
+    before = len(entry.checked.reasons)
+    _look(entry, validation, firmware)
+    entry.firmware_problem = len(entry.checked.reasons) > before
+
+
+def _look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> None:
     config, problems = entry.checked.config, entry.checked.reasons
     wanted, policy = config["firmware_version"], config["firmware_policy"]
     if policy not in (KEEP, MATCH):
@@ -63,23 +100,27 @@ def look(entry: PlannedNode, validation: Validation, images: Images) -> None:
         return
     try:
         release = Layout.release_name(config["driver_version"], entry.facts["kernel"], entry.checked.digest)
-        brings = images.of(entry, release)
+        brings = firmware.of(entry, release)
     except NpuError as exc:
         problems.append(one_line(exc.message))
         return
     if brings is None and wanted:
-        advice = "build the image with the option firmware" if entry.checked.image else "only driver images bring firmware"
-        problems.append(
-            "npu_firmware_version is %s, but %s declares no firmware: %s"
-            % (wanted, entry.checked.image or entry.checked.package, advice)
-        )
+        problems.append("npu_firmware_version is %s, but %s" % (wanted, _without(entry)))
     elif brings is None:
-        what = "image declares" if entry.checked.image else "package has"
-        entry.notes.append("its %s no firmware; that of the chips stays" % what)
+        entry.notes.append("npu_firmware_policy is %s, but %s. The firmware of its chips stays" % (MATCH, _without(entry)))
     elif wanted and wanted != brings["version"]:
-        problems.append("npu_firmware_version is %s, but %s has the firmware %s" % (wanted, entry.checked.image, brings["version"]))
+        origin = entry.firmware_package or entry.checked.image
+        problems.append("npu_firmware_version is %s, but %s has the firmware %s" % (wanted, origin, brings["version"]))
     else:
         entry.brings, entry.running_firmware = brings, validation.get("firmware_version")
+
+
+def _without(entry: PlannedNode) -> str:
+    """Why the node gets no firmware with its driver, and what to do, as a clause."""
+    if entry.checked.package:
+        return "npu_firmware_package, which brings firmware to hosts with a driver package, is not set"
+    also = ". npu_firmware_package is for driver packages only" if entry.checked.config["firmware_package"] else ""
+    return "%s declares no firmware: build the image with the option firmware%s" % (entry.checked.image, also)
 
 
 def check(entry: PlannedNode, target: dict[str, Any], settings: RolloutSettings) -> None:
@@ -96,8 +137,14 @@ def check(entry: PlannedNode, target: dict[str, Any], settings: RolloutSettings)
         return
     if not driver_firmware.supports(change["drivers"], target["version"]):
         entry.reasons.append(
-            "its image has the firmware %s, which works with drivers %s, not with %s: build the image with matching packages"
-            % (new, ", ".join(change["drivers"]), target["version"])
+            "its %s the firmware %s, which works with drivers %s, not with %s: %s"
+            % (
+                "firmware package has" if entry.firmware_package else "image has",
+                new,
+                ", ".join(change["drivers"]),
+                target["version"],
+                "set npu_firmware_package to one that does" if entry.firmware_package else "build the image with matching packages",
+            )
         )
     _check_way_back(entry, target, new, change["drivers"])
     flash = (entry.facts.get("upgrade") or {}).get("flash") or {}

@@ -94,12 +94,14 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) 
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     # Of other kernels, images are about as large.
     images = sum(release not in staged for release in [target["release"]] + [one["release"] for one in entry.checked.other_kernels])
-    if not images:
+    if not images and not entry.firmware_space:
         return
     what = "the image" if images == 1 else "%d images" % images
     if target.get("package"):
         # None where nothing of it had to be looked into: then all of it is there.
-        needed, what = (entry.checked.package_space or 0) * images, "the package"
+        needed, what = (entry.checked.package_space or 0) * images + entry.firmware_space, "the package"
+        if entry.firmware_space:
+            what = "the packages" if images else "the firmware package"
     elif target["image"]:
         size = sizes.of(entry)
         if isinstance(size, NpuError):

@@ -46,7 +46,7 @@ def judge(
     sizes: ImageSizes,
     wave: Wave | None,
     holders: Collection[str],
-    images: rollout_firmware.Images,
+    firmware: rollout_firmware.Firmware,
     answers: Answers | None,
 ) -> None:
     """Sets the verdict, with reasons, notes and target. ``validation``: of the driver that the host has now; ``wave``: what the
@@ -57,7 +57,7 @@ def judge(
         entry.notes.append("the firmware %s is in its chips already: they run it after the next boot" % entry.waiting_firmware)
     rollout_vnpus.look(entry, settings)
     if settings.reason == maintenance_record.UPGRADE_REASON and entry.facts and entry.checked.digest:
-        rollout_firmware.look(entry, validation, images)
+        rollout_firmware.look(entry, validation, firmware)
     settled = _settled(entry, settings, lookups.now, wave, holders)
     if settled is not None:
         entry.verdict = settled
@@ -79,7 +79,9 @@ def judge(
         rollout_target.configure(entry)
     reasons = list(entry.checked.reasons)
     # What a host says about its driver says nothing about a node that is another machine.
-    if entry.target and not entry.requested and entry.same_machine and rollout_target.is_there(entry, settings):
+    # Nor is it known whether the chips have what they are to have, where that is not known.
+    known = entry.same_machine and not entry.firmware_problem
+    if entry.target and not entry.requested and known and rollout_target.is_there(entry, settings):
         entry.verdict = UP_TO_DATE
         rollout_vnpus.tell(entry)
         entry.notes += reasons + node_checks.trouble(entry, validation)

@@ -32,7 +32,10 @@ class PlannedNode:
         self.blocker_text: str | None = None
         self.notes: list[str] = []
         self.target: dict[str, Any] | None = None  # {version, release, digest, image, package, firmware}
-        self.brings: Brings | None = None  # the firmware of its image, if the chips are to have that
+        self.brings: Brings | None = None  # the firmware of its image or package, if the chips are to have that
+        self.firmware_package: str | None = None  # the name of that package, where it is one of its own
+        self.firmware_problem = False  # it is to have firmware, and which one is not known
+        self.firmware_space = 0  # bytes that this needs on the host, if it is to be staged
         self.running_firmware: str | None = None  # what they have now, if that is known
         self.requested = False
         self.registry: str | None = None  # what tells that a registry runs on it

@@ -63,11 +63,11 @@ def make(
     if component_plan.order == component_order.BEFORE and component_plan.train:
         snapshot = snapshot.with_trains(snapshot.trains.replaced_by(component_plan.train))
     validations = {host["name"]: host.get("validation") or {} for host in hosts}
-    sizes, images = ImageSizes(lookups), rollout_firmware.Images(lookups)
+    sizes, firmware = ImageSizes(lookups), rollout_firmware.Firmware(lookups)
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
     for entry in entries:
         node_verdict.judge(
-            entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], images, answers
+            entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], firmware, answers
         )
     device_plugin = (components or {}).get("device_plugin")
     if device_plugin and settings.reason == maintenance_record.UPGRADE_REASON:

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Po
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, firmware_package
 
 REASONS = (maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON)
 
@@ -51,7 +51,8 @@ class Lookups:
 
     ``resolve(reference, config, machine)`` -> digest; ``size(reference, digest, config, machine)`` -> bytes;
     ``support(version, facts, node_info, firmware, declared)`` -> (reasons, notes); ``confirm(pods)`` -> Blockers;
-    ``firmware(reference, digest, config, machine)`` -> what the image brings, or None; ``now``: seconds since 1970;
+    ``firmware(reference, digest, config, machine)`` -> what the image brings, or None;
+    ``firmware_package(source, config)`` -> what is in the firmware package; ``now``: seconds since 1970;
     ``own_boot_id``: of the controller; ``own_pod``: its pod's name or None;
     ``white_list``: None where the cluster has none, else ``white_list(image)`` -> why it may not run, or None.
     """
@@ -66,3 +67,4 @@ class Lookups:
     white_list: Callable[[str], str | None] | None = None
     firmware: Callable[[str, str, dict[str, Any], str | None], Brings | None] | None = None
     package: driver_package.Look = driver_package.look
+    firmware_package: firmware_package.Look = firmware_package.look

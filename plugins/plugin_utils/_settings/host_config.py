@@ -32,6 +32,10 @@ NAMES = (
     "device_plugin_share_count",
     "firmware_policy",
     "firmware_version",
+    "firmware_package",
+    "firmware_package_sha256",
+    "firmware_package_username",
+    "firmware_package_password",
     "registry_mirror",
     "registry_username",
     "registry_password",
@@ -56,6 +60,7 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     spec["device_plugin_share_count"] = {"type": "raw"}
     spec["registry_password"]["no_log"] = True
     spec["driver_package_password"]["no_log"] = True
+    spec["firmware_package_password"]["no_log"] = True
     # Of the controller, where ~ is somebody's home.
     spec["registry_ca_file"] = {"type": "path"}
     return spec

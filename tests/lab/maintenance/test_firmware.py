@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import pytest
 
+from support.host.file_server import FileServer
 from support.lab.observer import LAST, STATE
-from support.lab.rollout import TAKEOVER, make_driver, proof, reset, run, upgrade, version_of, watch
+from support.lab.packages import FIND_PACKAGES, firmware_settings, settings
+from support.lab.rollout import ROOT, TAKEOVER, make_driver, proof, reset, run, upgrade, version_of, watch
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
@@ -135,6 +138,40 @@ def test_firmware_alone(node):
         text = upgrade(node, f"--limit={NODE}", **WANTED)
         assert proof(node, observer, {NODE: 1}, DRIVER, only=NODE) == []
     assert f"firmware {FACTORY} -> {FIRMWARE}" in text
+    assert (running(node), writes(node)) == ([FIRMWARE] * CHIPS, [1] * CHIPS)
+
+
+def test_firmware_and_driver_from_packages(node, tmp_path):
+    """One reboot for both, and nothing is left to do then. What does not fit is told by the plan."""
+    wanted = {**settings(node, "910b", "25.5.1"), **firmware_settings(node, "910b", FIRMWARE)}
+    release = f"{ROOT}/releases/*-{wanted['npu_driver_package_sha256'][:12]}"
+    upgrade(node, f"--limit={NODE}", npu_driver_version="25.5.0")
+    node.ssh(NODE, f"rm -rf {release}")
+    path = pathlib.Path(wanted["npu_firmware_package"])
+    with FileServer({"/" + path.name: path.read_bytes()}) as server, watch(node) as observer:
+        wanted["npu_firmware_package"] = server.url(f"/{path.name}?token=t0ken-of-this-test")
+        environment = {"XDG_CACHE_HOME": str(tmp_path)}
+        bad = {**wanted, "npu_firmware_package_sha256": "0" * 64}
+        text = " ".join(upgrade(node, f"--limit={NODE}", expect=1, environment=environment, **bad).split())
+        assert "it is another file, or npu_firmware_package_sha256 is wrong. The download was removed" in text
+        assert proof(node, observer, {NODE: 0}, "25.5.0", only=NODE) == []
+        text = upgrade(node, f"--limit={NODE}", "-vvv", environment=environment, **wanted)
+        assert proof(node, observer, {NODE: 1}, "25.5.1", only=NODE) == []
+        assert "t0ken-of-this-test" not in text and f"firmware {FACTORY} -> {FIRMWARE}" in text
+    assert (running(node), writes(node)) == ([FIRMWARE] * CHIPS, [1] * CHIPS)
+    brought = json.loads(node.ssh(NODE, f"cat {ROOT}/driver/../manifest.json").stdout)["firmware"]
+    assert (brought["package"], brought["sha256"]) == (path.name, wanted["npu_firmware_package_sha256"])
+    # With no web server any more.
+    with watch(node) as observer:
+        text = upgrade(node, f"--limit={NODE}", environment={"XDG_CACHE_HOME": str(tmp_path / "empty")}, **wanted)
+        assert proof(node, observer, {NODE: 0}, "25.5.1", only=NODE) == []
+    assert writes(node) == [1] * CHIPS and node.ssh(NODE, FIND_PACKAGES).stdout == ""
+    # Below a driver that is in use, the firmware alone is staged again.
+    as_new(node)
+    node.ssh(NODE, f"rm {release}/firmware/{path.name}")
+    with watch(node) as observer:
+        upgrade(node, f"--limit={NODE}", environment=environment, **wanted)
+        assert proof(node, observer, {NODE: 1}, "25.5.1", only=NODE) == []
     assert (running(node), writes(node)) == ([FIRMWARE] * CHIPS, [1] * CHIPS)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Driver packages (.run) for tests: with makeself, as the real ones, and by hand, as makeself would never make them."""
+"""Driver and firmware packages (.run) for tests: with makeself, as the real ones, and by hand, as makeself would never make them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from support.host import driver_images
 
 MACHINE = os.uname().machine
 NAME = "Ascend-hdk-910b-npu-driver_25.5.0_linux-%s.run" % MACHINE.replace("_", "-")
+FIRMWARE_NAME = "Ascend-hdk-910b-npu-firmware_7.8.0.7.220.run"
+FIRMWARE_INFO = "Version=7.8.0.7.220\ncompatible_version_drv=[25.0,25.0.],[25.5,25.5.]\n"
 # Whoever runs the package leaves this file.
 RAN = Path("/npuops-package-was-run")
 SCRIPT = b'#!/bin/sh\ntouch %s\nfilesizes="%d"\nskip="%d"\nexit 0\n'
@@ -28,7 +30,6 @@ def makeself(directory, version="25.5.0", name=NAME, kernels=(), options=(), **m
 
     ``more``: as for driver_images.write_tree.
     """
-    assert shutil.which("makeself"), "makeself is not installed: dev/packages does that"
     top = Path(directory) / ("content-" + name)
     tree = driver_images.write_tree(top / "driver", version=version, **more)
     (tree / "version.info").rename(top / "version.info")
@@ -36,9 +37,23 @@ def makeself(directory, version="25.5.0", name=NAME, kernels=(), options=(), **m
         for module in driver_images.MODULES:
             content = driver_images.module(kernel, depends=driver_images.MODULES[module])
             driver_images.write(tree / "binary" / kernel / (module + ".ko"), content)
+    return _packed(top, Path(directory) / name, "DRIVER", options)
+
+
+def firmware(directory, info=FIRMWARE_INFO, name=FIRMWARE_NAME, members=()):
+    """A firmware package as Huawei makes it, as a Path; ``members``: (path, content) besides its version.info and install.sh."""
+    top = Path(directory) / ("content-" + name)
+    driver_images.write(top / "firmware" / "version.info", info.encode())
+    driver_images.write(top / "firmware" / "image" / "ascend_910b_nve.img", os.urandom(5000))
+    for member, content in members:
+        driver_images.write(top / member, content)
+    return _packed(top, Path(directory) / name, "FIRMWARE")
+
+
+def _packed(top, path, what, options=()):
+    assert shutil.which("makeself"), "makeself is not installed: dev/packages does that"
     driver_images.write(top / "install.sh", b"#!/bin/sh\ntouch %s\n" % bytes(RAN), 0o755)
-    path = Path(directory) / name
-    command = ["makeself", "--quiet", "--nomd5", "--sha256", *options, str(top), str(path), "DRIVER", "./install.sh"]
+    command = ["makeself", "--quiet", "--nomd5", "--sha256", *options, str(top), str(path), what, "./install.sh"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(top)
     return path

@@ -12,13 +12,30 @@ from typing import Any
 
 from support.lab.lab import Lab
 
+# On a host: those that are on their way, or were left there.
+FIND_PACKAGES = "find /root/.ansible /var/lib/npuops* -name '*.run' 2>/dev/null; true"
+
+
+def firmware_settings(lab: Lab, chip: str, version: str) -> dict[str, Any]:
+    """The variables that add the firmware of that version, one of lab/sim/README.md, to those of `settings`."""
+    name = f"Ascend-hdk-{chip}-npu-firmware_{version}.run"
+    package = pathlib.Path(_builds(lab)[0]["package"]).with_name(name)
+    return {
+        "npu_firmware_policy": "match",
+        "npu_firmware_package": str(package),
+        "npu_firmware_package_sha256": hashlib.sha256(package.read_bytes()).hexdigest(),
+    }
+
+
+def _builds(lab: Lab, version: str = "") -> list[dict[str, Any]]:
+    paths = [lab.state / "driver-images.json", lab.state / f"driver-images-{version}.json"]
+    return [build for path in paths if path.exists() for build in json.loads(path.read_text())["npu_driver_image_build"]]
+
 
 def settings(lab: Lab, chip: str, version: str) -> dict[str, Any]:
     """The variables of a host with that chip, for that version: one of every lab, or one of `lab/driver-image`."""
-    paths = [lab.state / "driver-images.json", lab.state / f"driver-images-{version}.json"]
-    builds = [build for path in paths if path.exists() for build in json.loads(path.read_text())["npu_driver_image_build"]]
     name = f"Ascend-hdk-{chip}-npu-driver_{version}_"
-    package = next(build["package"] for build in builds if pathlib.Path(build["package"]).name.startswith(name))
+    package = next(build["package"] for build in _builds(lab, version) if pathlib.Path(build["package"]).name.startswith(name))
     return {
         "npu_driver_source": "package",
         "npu_driver_version": version,

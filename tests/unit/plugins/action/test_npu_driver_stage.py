@@ -27,8 +27,13 @@ def package(tmp_path):
 
 
 @pytest.fixture
-def server(package):
-    with FileServer({"/" + package.name: package.read_bytes()}, login="reader:" + PASSWORD) as started:
+def firmware(tmp_path):
+    return driver_packages.firmware(tmp_path)
+
+
+@pytest.fixture
+def server(package, firmware):
+    with FileServer({"/" + path.name: path.read_bytes() for path in (package, firmware)}, login="reader:" + PASSWORD) as started:
         yield started
 
 
@@ -73,6 +78,36 @@ def left(tmp_path):
     return sorted(set(os.listdir(releases)) - {".lock"} if releases.exists() else []) + packages
 
 
+def of_firmware(server, firmware, **more):
+    return {
+        "firmware_package": server.url("/%s?token=%s" % (firmware.name, TOKEN)),
+        "firmware_package_sha256": driver_packages.sha256(firmware),
+        "firmware_package_username": "reader",
+        "firmware_package_password": PASSWORD,
+        **more,
+    }
+
+
+def test_firmware_is_added_to_a_release_that_lacks_it(tmp_path, firmware, server, stage):
+    wanted = of_firmware(server, firmware)
+    of_image = {"source": "image", "image": None, **wanted}
+    results, printed = stage({}, wanted, dict(wanted, verify=True), of_image, arguments=["-vvv", "--diff"])
+    assert [result["changed"] for result in results] == [True, True, False, False]
+    assert [result["needs_firmware_package"] for result in results[:3]] == [False] * 3
+    release = results[0]["release"]
+    assert left(tmp_path) == [release] and [path for path, *_more in server.requests][1:] == [
+        "/%s?token=%s" % (firmware.name, TOKEN)
+    ]
+    manifest = (tmp_path / "Ascend" / "releases" / release / "manifest.json").read_text()
+    assert json.loads(manifest)["firmware"]["sha256"] == wanted["firmware_package_sha256"]
+    assert results[1]["diff"]["before"] == release + "\n"
+    assert results[1]["diff"]["after"] == "%s, firmware sha256:%s\n" % (release, wanted["firmware_package_sha256"][:12])
+    for secret in (PASSWORD, TOKEN):
+        assert secret not in printed and secret not in json.dumps(results) and secret not in manifest
+    # Of an image, it is ignored.
+    assert results[3]["failed"] and "any of the following are missing: image" in results[3]["msg"]
+
+
 def test_a_package_is_staged_once(tmp_path, package, server, stage):
     (result,), _printed = stage(arguments=["--check", "--diff"])
     assert result["changed"] and result["release"] is None and server.requests == [] and left(tmp_path) == []
@@ -104,9 +139,22 @@ FAILURES = [
 ]
 
 
-def test_what_fails_leaves_nothing(tmp_path, server, stage):
-    # The wrong password comes first: what was downloaded once needs none.
-    order = sorted(FAILURES, key=lambda one: "package_password" not in one[0])
+def test_what_fails_leaves_nothing(tmp_path, package, firmware, server, stage):
+    failures = [
+        (
+            of_firmware(server, firmware, firmware_package_password="wr0ng"),
+            "npu_firmware_package_username and npu_firmware_package_pass",
+        ),
+        (of_firmware(server, firmware, firmware_package_sha256="0" * 64), "another file, or npu_firmware_package_sha256 is wrong"),
+        (of_firmware(server, firmware, firmware_package_sha256=None), "npu_firmware_package_sha256 is not set"),
+        (of_firmware(server, firmware, firmware_package="/nowhere.run"), "/nowhere.run cannot be read on the controller"),
+        (
+            {"firmware_package": str(package), "firmware_package_sha256": driver_packages.sha256(package)},
+            "is a driver package, not a firmware package",
+        ),
+    ]
+    # The wrong passwords come first: what was downloaded once needs none.
+    order = sorted([*FAILURES, *failures], key=lambda one: "wr0ng" not in one[0].values())
     results, printed = stage(*[changes for changes, _text in order], arguments=["-vvv"])
     for result, (_changes, text) in zip(results, order, strict=True):
         assert result["failed"] and text in result["msg"], result["msg"]

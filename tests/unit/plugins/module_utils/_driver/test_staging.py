@@ -223,7 +223,8 @@ def test_firmware_becomes_part_of_the_release(host, basic, tmp_path):
     assert sorted(os.listdir(str(staged))) == [PACKAGE, "version.info"]
     assert stat.S_IMODE((staged / PACKAGE).stat().st_mode) == 0o755
     facts = host_facts.upgrade_facts(str(host.root))["staged"][name]
-    assert facts["brings"] == {"version": "7.8.0.7.220", "drivers": ["25.0", "25.5"]}
+    sha256 = layout.manifest(name)["firmware"]["sha256"]
+    assert facts["brings"] == {"version": "7.8.0.7.220", "drivers": ["25.0", "25.5"], "sha256": sha256}
     # A damaged package is found like a damaged driver, and staged again.
     (staged / PACKAGE).write_bytes(b"#!/bin/sh\nexit 1\n")
     assert layout.damage(name) is None and "was changed" in layout.damage(name, thorough=True)
@@ -756,7 +757,7 @@ class PowerCut(BaseException):
         "image_ctr.Containerd.mounted",
         "driver_tree.inspect",
         "copy_tree",
-        "_copy_file",
+        "copy_file",
         "label",
         "digests",
         "releases.Layout.commit",

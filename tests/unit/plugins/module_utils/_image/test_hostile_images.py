@@ -214,7 +214,7 @@ def test_the_copy_opens_no_pipe_either(tmp_path):
     driver_images.write(tmp_path / "source" / "file", b"x")
     os.mkfifo(str(tmp_path / "pipe"))
     with pytest.raises(NpuError, match="is a named pipe, not a regular file"):
-        staging._copy_file(str(tmp_path / "pipe"), str(tmp_path / "copy"))
+        staging.copy_file(str(tmp_path / "pipe"), str(tmp_path / "copy"))
 
 
 # --- what is packed ---

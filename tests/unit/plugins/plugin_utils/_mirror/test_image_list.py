@@ -84,6 +84,21 @@ def test_packages():
         drivers(host("a", driver_source="package", driver_package=url))
 
 
+def test_firmware_packages():
+    """As driver packages, for hosts that have one of these."""
+    url, sha256 = "https://files.example/Ascend-hdk-910b-npu-firmware_7.8.0.7.220.run", "ab" * 32
+    of_firmware = {"firmware_package": url + "?signature=s3cret", "firmware_package_sha256": sha256}
+    common = {"driver_source": "package", "driver_package": "/srv/x.run", "driver_package_sha256": "cd" * 32}
+    artifact = dict(of_firmware, firmware_package="oci://r.example/packages:fw", registry_mirror="site.example/x")
+    found = ImageList()
+    found.add_drivers([host("a", **common, **of_firmware), host("b", **common), host("c", **common, **artifact)])
+    assert found.packages == [{"package": url, "sha256": sha256}]
+    assert found.result() == [{"image": "r.example/packages:fw", "needed_by": ["firmware package of c"]}]
+    assert f"{url}  firmware package of a" in "\n".join(found.table())
+    with pytest.raises(NpuError, match="a: npu_firmware_package_sha256 is not set"):
+        drivers(host("a", **common, firmware_package=url))
+
+
 def test_an_image_of_its_own():
     assert list(drivers(host("a", driver_image="r.example/x:1"), versions=["1", "2"])) == ["r.example/x:1"]
 
