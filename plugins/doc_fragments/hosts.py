@@ -94,6 +94,15 @@ options:
           driver_root:
             description: Directory on the host that contains C(driver).
             type: str
+          runtime_mode:
+            description: How containers get their chips, V(cdi) or V(ascend).
+            type: str
+          runtime_package:
+            description: The package of the Ascend Docker Runtime, as a URL, as a path on the controller, or as an artifact in a registry.
+            type: str
+          runtime_package_sha256:
+            description: SHA-256 checksum of that package.
+            type: str
           device_plugin_share_count:
             description: How often each chip is to be offered. Must be the same for all hosts.
             type: raw

@@ -94,11 +94,18 @@ runtime_mode:
   description: How containers get their chips, see RV(npuops.ascend.npu_facts#module:npu.runtime.mode).
   returned: success
   type: str
+installed_runtime:
+  description:
+    - Version of the Ascend Docker Runtime that M(npuops.ascend.ascend_docker_runtime_package) has installed on the host, V(none) if there
+      is none.
+  returned: success
+  type: str
 """
 
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
@@ -129,6 +136,7 @@ def run(module):
     if params["source"] == "preinstalled":
         root = host_facts.preinstalled_root(root) or root
     host = cdi_spec.look()
+    installed = installation.find()
     wanted = None
     if params["state"] == "present" and host.chips:
         wanted = cdi_spec.spec(host, root, params["library_path"])
@@ -164,6 +172,7 @@ def run(module):
         missing_nodes=missing,
         root=root,
         runtime_mode=runtime_mode.of_host(),
+        installed_runtime=installed.version if installed else None,
         diff={
             "before_header": cdi_spec.PATH,
             "after_header": cdi_spec.PATH,

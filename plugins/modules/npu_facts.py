@@ -58,6 +58,11 @@ options:
     type: str
     choices: [cdi, ascend]
     default: cdi
+  runtime_package:
+    description:
+      - With O(runtime_mode=ascend), whether that runtime is to be installed from its package, and so need not be on the host.
+    type: bool
+    default: false
   vnpu_layout:
     description:
       - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu). With it, RV(npu.vnpu_plan) says what would
@@ -362,6 +367,7 @@ validation:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import engine as ascend_install
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
@@ -381,6 +387,7 @@ def main():
             "validate": {"type": "bool", "default": False},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "runtime_mode": {"type": "str", "choices": ["cdi", "ascend"], "default": "cdi"},
+            "runtime_package": {"type": "bool", "default": False},
             "vnpu_layout": {"type": "raw"},
         },
         supports_check_mode=True,
@@ -395,7 +402,7 @@ def main():
         if params["vnpu_layout"] not in (None, "") and facts["family"]:
             facts["vnpu_plan"] = host_facts.vnpu_facts(params["vnpu_layout"], NpuSmi(facts["driver"]["root"] + "/driver"))
         if params["runtime_mode"] == "ascend" and facts["family"]:
-            facts["problems"].extend(ascend_runtime.problems(source))
+            facts["problems"].extend((ascend_install if params["runtime_package"] else ascend_runtime).problems(source))
             if params["vnpu_layout"]:
                 facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:

@@ -39,6 +39,8 @@ _COMPRESSIONS = (
 )
 _TAR_MAGIC = (257, b"ustar")
 _BLOCK = 1024 * 1024
+# What to do about a package of a driver or of firmware that cannot be read.
+_ADVICE = "Check that it is the %s (.run); if it is, build a driver image of it with npuops.ascend.build_driver_image"
 # What a tar file that is not one, or no longer one, makes of tarfile and the decompressors.
 _DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError)
 
@@ -46,12 +48,13 @@ _DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, 
 class Package:
     """The .run file at ``path``. Raises NpuError if it is not an archive that can be read here.
 
-    ``size``: of the file, in bytes; ``name``, ``what``: for messages, the latter what it is meant to be.
+    ``size``: of the file, in bytes; ``name``, ``what``: for messages, the latter what it is meant to be; ``advice``: what to do if it
+    cannot be read.
     """
 
-    def __init__(self, path, name=None, what="driver package"):
+    def __init__(self, path, name=None, what="driver package", advice=None):
         self.path = path
-        self.what = what
+        self._advice = advice or _ADVICE % what
         self.name = name or os.path.basename(path)
         self.size = os.path.getsize(path)
         with image_files.opened(path) as stream:
@@ -174,10 +177,7 @@ class Package:
         raise self._unreadable("its content is not compressed with gzip, bzip2 or xz")
 
     def _unreadable(self, why):
-        return NpuError(
-            "%s cannot be read without running it: %s. Check that it is the %s (.run); if it is, build a driver image "
-            "of it with npuops.ascend.build_driver_image" % (self.name, why, self.what)
-        )
+        return NpuError("%s cannot be read without running it: %s. %s" % (self.name, why, self._advice))
 
     @contextlib.contextmanager
     def _damage(self):

@@ -14,8 +14,10 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 
-# The variables that name packages.
-DRIVER, FIRMWARE = "npu_driver_package", "npu_firmware_package"
+# The variables that name packages, and the beginning of the names of those that belong to them.
+DRIVER, FIRMWARE, RUNTIME = "npu_driver_package", "npu_firmware_package", "npu_runtime_package"
+# What each of them names, for messages.
+WHAT = {DRIVER: "driver package", FIRMWARE: "firmware package", RUNTIME: "package of the Ascend Docker Runtime"}
 
 _CHIP = re.compile(r"Ascend-hdk-([0-9A-Za-z_]+)-npu-(?:driver|firmware)_", re.IGNORECASE)
 # The keys of families are the same as in Huawei's names, except for these.

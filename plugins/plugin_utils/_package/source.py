@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a package comes from, of a driver or of firmware: a web server, a path on the controller, or an artifact in a registry."""
+"""Where one of Huawei's packages comes from: a web server, a path on the controller, or an artifact in a registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import DRIVER, FIRMWARE, digest
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import DRIVER, FIRMWARE, RUNTIME, WHAT, digest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
@@ -44,7 +44,7 @@ class PackageSource:
     @property
     def what(self) -> str:
         """What it is, for messages."""
-        return "firmware package" if self.setting == FIRMWARE else "driver package"
+        return WHAT[self.setting]
 
     def is_same(self, other: PackageSource) -> bool:
         """Whether both name one file, whatever gives access to it."""
@@ -59,7 +59,8 @@ class PackageSource:
         own = "firmware_package" if setting == FIRMWARE else "package"
         text = str(options.get(own) or "").strip()
         if not text:
-            raise NpuError("%s is not set: with npu_driver_source: package, it must be %s" % (setting, _EXAMPLES))
+            when = "it" if setting == RUNTIME else "with npu_driver_source: package, it"
+            raise NpuError("%s is not set: %s must be %s" % (setting, when, _EXAMPLES))
         wanted = digest(str(options.get(own + "_sha256") or ""), setting)
         ca_file = options.get("registry_ca_file") or None
         if text.startswith(OCI):

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
     host_checks,
     node_checks,
     other_kernels,
+    runtime_package,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import vnpus as preflight_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
@@ -58,6 +59,7 @@ def judge(
             verdict.reasons += found.reasons
             verdict.notes += found.notes
         host_checks.check_train(verdict, train)
+        runtime_package.check(verdict, train)
         if train:
             host_checks.check_share_count(verdict, share_count, daemonsets)
         preflight_vnpus.look(verdict, nodes.get(verdict.node_name))

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The containers of this host that a runtime has started: containerd calls its program again when they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+STATE = "/run/containerd"
+_TASKS = "io.containerd.runtime.v2.task"
+_LARGEST = 4 << 20
+_VISIBLE = "ASCEND_VISIBLE_DEVICES="
+
+
+class Users(NamedTuple):
+    """Names of containers: ``all`` that the runtime has started, and those of them ``with_chips``."""
+
+    all: list
+    with_chips: list
+
+
+def of(program, state=STATE):
+    """The Users of the runtime ``program``, by what containerd keeps of its containers below ``state``."""
+    found = Users([], [])
+    top = os.path.join(state, _TASKS)
+    for namespace in _listed(top):
+        for name in _listed(os.path.join(top, namespace)):
+            bundle = os.path.join(top, namespace, name)
+            if program.encode() not in _read(os.path.join(bundle, "options.json")) + _read(os.path.join(bundle, "runtime")):
+                continue
+            found.all.append(name)
+            if _has_chips(_read(os.path.join(bundle, "config.json"))):
+                found.with_chips.append(name)
+    return found
+
+
+def _has_chips(config):
+    try:
+        environment = json.loads(config.decode("utf-8"))["process"]["env"]
+        given = [line[len(_VISIBLE) :] for line in environment if line.startswith(_VISIBLE)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return True  # unknown: as if
+    return bool(given) and given[-1] not in ("", "void")
+
+
+def _listed(path):
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
+def _read(path):
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            return stream.read(_LARGEST)
+    except OSError:
+        return b""

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Create a container with a chip by the runtime, before containerd uses it: what fails there would fail for each pod of the host.
+
+The container is created, with its devices and the driver's files, and removed again. Nothing in it is ever started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
+_CREATE_SECONDS = 60
+_DELETE_SECONDS = 30
+_MAX_TEXT = 600
+_LOG = "/var/log/ascend-docker-runtime"
+
+
+def problem(program, chip):
+    """Why the runtime ``program`` cannot create a container with the chip of that number, as a sentence; None if it can."""
+    # Below /run, which is in memory. The runtime refuses unusual characters in paths.
+    top = tempfile.mkdtemp(prefix="npuops-trial-", dir="/run")
+    try:
+        return _create(program, chip, top)
+    finally:
+        if not any(point.startswith(top + "/") for point in host_mounts.points()):
+            shutil.rmtree(top, ignore_errors=True)
+
+
+def _create(program, chip, top):
+    bundle, state, name = os.path.join(top, "bundle"), os.path.join(top, "state"), os.path.basename(top)
+    rootfs = os.path.join(bundle, "rootfs")
+    os.makedirs(rootfs)
+    for directory in ("proc", "dev"):
+        os.mkdir(os.path.join(rootfs, directory))
+    command = os.path.join(rootfs, "never-started")
+    with open(command, "w", encoding="ascii") as stream:
+        stream.write("#!/never-started\n")
+        os.fchmod(stream.fileno(), 0o755)
+    with open(os.path.join(bundle, "config.json"), "w", encoding="utf-8") as stream:
+        json.dump(_config(chip), stream)
+        os.fchmod(stream.fileno(), 0o600)
+    base = [program, "--root", state]
+    try:
+        result = host_command.run(base + ["create", "--bundle", bundle, name], _CREATE_SECONDS, die_with_us=True)
+    except OSError as exc:
+        return "%s cannot be run: %s" % (program, exc.strerror or exc)
+    try:
+        if result.timed_out:
+            return "it did not create one within %d seconds" % _CREATE_SECONDS
+        if result.rc != 0:
+            return "it fails (exit status %s): %s" % (result.rc, " ".join(result.text.split())[-_MAX_TEXT:] or "see " + _LOG)
+        return None
+    finally:
+        host_command.run(base + ["delete", "--force", name], _DELETE_SECONDS)
+
+
+def check(program, chip, version):
+    """Raise NpuError if it cannot. ``version``: of the runtime."""
+    why = problem(program, chip)
+    if why:
+        raise NpuError(
+            "The Ascend Docker Runtime %s does not create a container with a chip on this host: %s. Nothing was changed, and containerd "
+            "does not use it. Look into %s" % (version, why, _LOG)
+        )
+
+
+def _config(chip):
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": ["/never-started"],
+            "cwd": "/",
+            "env": ["PATH=/usr/bin:/bin", "ASCEND_VISIBLE_DEVICES=%d" % chip],
+            "noNewPrivileges": True,
+        },
+        "root": {"path": "rootfs"},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc", "options": ["nosuid", "noexec", "nodev"]},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=1024k"]},
+        ],
+        "linux": {
+            "namespaces": [{"type": kind} for kind in ("pid", "ipc", "uts", "mount", "network")],
+            "resources": {"devices": [{"allow": False, "access": "rwm"}]},
+        },
+    }

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The package of the Ascend Docker Runtime that a host is to get: whether its settings fit together."""
+
+from __future__ import annotations
+
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import RUNTIME, PackageSource
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+
+_ASCEND = "ascend"
+
+
+def check(verdict: CheckedHost, train: str | None) -> None:
+    """Add to the reasons of the host. ``train``: of MindCluster that is to be deployed; None if none is."""
+    config = verdict.config
+    if not config["runtime_package"]:
+        return
+    if config["runtime_mode"] != _ASCEND:
+        verdict.reasons.append(
+            "npu_runtime_package is set, and npu_runtime_mode is %s: set npu_runtime_mode: ascend, or unset npu_runtime_package"
+            % config["runtime_mode"]
+        )
+        return
+    try:
+        options = {name: config[name] for name in config if name.startswith("registry_")}
+        options.update(package=config["runtime_package"], package_sha256=config["runtime_package_sha256"])
+        source = PackageSource.of(options, RUNTIME)
+        version = runtime_package.version_in(source.name)
+        if version and train:
+            runtime_package.check_train(source.name, version, train)
+    except NpuError as exc:
+        verdict.reasons.append(one_line(exc.message))
