@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A host with a driver package and Huawei's ascend-docker-runtime gives its chips to containers by that runtime: what is refused, a
-second run, to CDI and back beside a pod that does not notice, and uninstall. One story in the order of its tests. The molecule scenario
-runtime runs it."""
+second run, to CDI and back beside a pod that does not notice, and uninstall. Then the same with a runtime that install has installed from
+its package. One story in the order of its tests. The molecule scenario runtime runs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from support.lab.ascend_runtime import BASE_LIST, PROGRAM, AscendRuntime
+from support.lab.ascend_runtime import BASE_LIST, CONFIG, HOME, PROGRAM, AscendRuntime, Package
 from support.lab.own_driver import KEPT, own_driver
 from support.lab.workloads import A2, Team
 
@@ -154,3 +154,118 @@ def test_uninstall_leaves_the_runtime(lab, runtime, team):
     lab.playbook("uninstall", LIMIT, **ASCEND)
     assert not lab.ssh(NODE, "ls -d /var/lib/npuops /etc/cdi/huawei.com-npu.json", check=False).stdout
     assert lab.ssh(NODE, f"ls {PROGRAM}; grep -c BinaryName /etc/containerd/config.toml").stdout == f"{PROGRAM}\n1\n"
+
+
+# --- from its package ---
+
+CONTAINERD = f"cat {CONFIG}; systemctl show -p ActiveEnterTimestamp containerd"
+# What an installation leaves on the host.
+TRACES = f"ls -d {HOME} {BASE_LIST} /usr/local/Ascend/.npuops* {CONFIG}.npuops* /run/npuops-trial-*; grep npuops {CONFIG}"
+
+
+@pytest.fixture(scope="module", name="package")
+def fixture_package(lab, runtime, tmp_path_factory):
+    """Call it with a version, and perhaps with another program: the variables of a host that is to get it."""
+    try:
+        yield Package(tmp_path_factory.mktemp("packages"), ASCEND)
+    finally:
+        # A test that failed may have left containerd with a runtime that is taken away next.
+        lab.module(NODE, "ascend_docker_runtime_package", state="absent", force=True)
+
+
+@pytest.fixture(scope="module", name="crew")
+def fixture_crew(lab, package):
+    with Team(lab, "ascend-package") as team:
+        yield team
+
+
+def failed(lab, **variables: object) -> str:
+    result = lab.playbook("install", LIMIT, check=False, **variables)
+    assert result.returncode != 0, result.stdout
+    return " ".join(result.stdout.split())
+
+
+def traces(lab) -> str:
+    return lab.ssh(NODE, TRACES, check=False).stdout
+
+
+def version(lab) -> str:
+    return lab.ssh(NODE, f"sed -n s/^version=v//p {HOME}/ascend_docker_runtime_install.info").stdout.strip()
+
+
+def test_a_runtime_of_somebody_else_is_not_replaced(lab, runtime, package):
+    assert "npuops.ascend has not installed it. Unset npu_runtime_package" in refused(lab, **package("26.1.0"))
+    runtime.remove()
+    assert "set npu_runtime_mode: ascend, or unset npu_runtime_package" in refused(
+        lab, **dict(package("26.1.0"), npu_runtime_mode="cdi")
+    )
+    assert "npu_mindcluster_train is 26.1. It is a part of MindCluster" in refused(lab, **package("7.3.0"))
+    lab.ssh(NODE, f"sed -i 's/default_runtime_name = .*/default_runtime_name = \"other\"/' {CONFIG}")
+    lab.ssh(NODE, f"sed -i 's/runtimes.runc\\b/runtimes.other/' {CONFIG}")
+    assert "Make runc the default runtime" in refused(lab, **package("26.1.0"))
+    lab.ssh(
+        NODE, f"sed -i 's/runtimes.other\\b/runtimes.runc/; s/default_runtime_name = .*/default_runtime_name = \"runc\"/' {CONFIG}"
+    )
+
+
+def test_nothing_of_a_package_that_cannot_be_used_stays(lab, package):
+    before = lab.ssh(NODE, CONTAINERD).stdout
+    wrong = dict(package("26.1.0"), npu_runtime_package_sha256="0" * 64)
+    assert "it is another file, or npu_runtime_package_sha256 is wrong" in failed(lab, **wrong)
+    broken = failed(lab, **package("26.1.9", b"#!/bin/sh\necho broken >&2\nexit 3\n"))
+    assert "does not create a container with a chip on this host: it fails (exit status 3): broken" in broken
+    assert install(lab, "--check", "--diff", **package("26.1.0")) != ["0"]
+    assert traces(lab) == "" and lab.ssh(NODE, CONTAINERD).stdout == before
+
+
+def test_installed_from_its_package(lab, package, crew):
+    install(lab, **package("26.1.0"))
+    assert install(lab, **package("26.1.0")) == ["0"]
+    assert version(lab) == "26.1.0" and lab.ssh(NODE, f"cat {MODE}").stdout == "ascend\n"
+    crew.deploy("train", node=NODE, chips={A2: 2})
+    _uid, _restarts, chips, variable = seen(lab, crew, "train")
+    assert len(chips) == 2 and variable == ",".join(map(str, chips))
+
+
+def test_another_version_beside_a_pod(lab, package, crew):
+    """One that starts no container changes nothing. A good one takes the place of the old one, and containerd does not restart."""
+    before, containerd = seen(lab, crew, "train"), lab.ssh(NODE, CONTAINERD).stdout
+    assert "exit status 3" in failed(lab, **package("26.1.9", b"#!/bin/sh\nexit 3\n"))
+    assert version(lab) == "26.1.0" and install(lab, **package("26.1.0")) == ["0"]
+    install(lab, **package("26.1.1"))
+    assert install(lab, **package("26.1.1")) == ["0"]
+    assert version(lab) == "26.1.1" and lab.ssh(NODE, CONTAINERD).stdout == containerd
+    crew.deploy("later", node=NODE, chips={A2: 1})
+    assert len(seen(lab, crew, "later")[2]) == 1 and seen(lab, crew, "train") == before
+    # What the old version has started ends by the new one.
+    lab.kubectl("delete", "deployment", "-n", crew.name, "later", "train", "--wait")
+    lab.wait_for(lambda: not lab.pods(crew.name), 120, "the pods have ended")
+
+
+def test_a_file_that_somebody_changed(lab, package):
+    lab.ssh(NODE, f"echo '# changed' >>{HOME}/ascend-docker-cli")
+    result = lab.playbook("validate", LIMIT, check=False, **package("26.1.1"))
+    assert result.returncode != 0 and f"{HOME}/ascend-docker-cli is not as npuops.ascend installed it" in " ".join(
+        result.stdout.split()
+    )
+    assert install(lab, **package("26.1.1")) != ["0"]
+    lab.playbook("validate", LIMIT, **package("26.1.1"))
+
+
+def test_to_cdi_only_when_no_pod_needs_the_runtime(lab, package, crew):
+    crew.deploy("long", node=NODE, chips={A2: 1})
+    before = seen(lab, crew, "long")
+    shown = " ".join(lab.playbook("install", LIMIT, **KEPT).stdout.split())
+    assert "stays containerd's default runtime, because 1 containers have chips by it" in shown
+    assert seen(lab, crew, "long") == before and "npuops.ascend: was" in traces(lab)
+    crew.remove()
+    install(lab, **KEPT)
+    assert install(lab, **KEPT) == ["0"]
+    assert lab.ssh(NODE, f"grep default_runtime_name {CONFIG}").stdout.split() == ["default_runtime_name", "=", '"runc"']
+
+
+def test_uninstall_removes_what_install_installed(lab, runtime, package):
+    install(lab, **package("26.1.1"))
+    lab.playbook("uninstall", LIMIT, **package("26.1.1"))
+    assert traces(lab) == ""
+    assert not lab.ssh(NODE, "ls -d /var/lib/npuops /etc/cdi/huawei.com-npu.json", check=False).stdout

@@ -22,10 +22,10 @@ class Users(NamedTuple):
     with_chips: list
 
 
-def of(program, state=STATE):
-    """The Users of the runtime ``program``, by what containerd keeps of its containers below ``state``."""
+def of(program, state=None):
+    """The Users of the runtime ``program``, by what containerd keeps of its containers below ``state`` (default: STATE)."""
     found = Users([], [])
-    top = os.path.join(state, _TASKS)
+    top = os.path.join(state or STATE, _TASKS)
     for namespace in _listed(top):
         for name in _listed(os.path.join(top, namespace)):
             bundle = os.path.join(top, namespace, name)

@@ -18,9 +18,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import a
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
 
-_LOCK = "/run/npuops-ascend-docker-runtime.lock"
+_LOCK = "/run/npuops/ascend-docker-runtime.lock"
 _LOCK_SECONDS = 300
 
 
@@ -92,12 +92,9 @@ class Install:
             return "the Ascend Docker Runtime is not installed"
         if self.before.digest != self.digest:
             return "the Ascend Docker Runtime %s of another package is installed" % self.before.version
-        changed = installation.changed_files(self.before)
-        if changed:
-            return "%s is not as it was installed" % changed[0]
         if installation.list_is_missing():
             return "%s is missing" % installation.BASE_LIST
-        return None
+        return installation.damage(self.before)
 
     def would_change(self, restart=True):
         """Whether ``apply`` would change anything; ``restart``: whether it may restart containerd."""
@@ -133,7 +130,7 @@ class Install:
 
     def apply(self, restart=True):
         """Install and register it. If that fails, everything is as before, and NpuError says why."""
-        with exclusive(_LOCK, _LOCK_SECONDS, "changing the Ascend Docker Runtime"):
+        with _alone():
             try:
                 with self._files() if self.files_differ else contextlib.nullcontext():
                     self._registration.apply(restart)
@@ -262,7 +259,7 @@ class Removal:
 
     def apply(self, restart=True):
         """Take the runtime away from containerd, then remove its files."""
-        with exclusive(_LOCK, _LOCK_SECONDS, "changing the Ascend Docker Runtime"):
+        with _alone():
             change = self._registration
             if change.edit or change.restart_required:
                 change.apply_removal(restart)
@@ -271,5 +268,20 @@ class Removal:
                 installation.remove(self.installed)
 
 
+@contextlib.contextmanager
+def _alone():
+    make_directory(os.path.dirname(_LOCK))
+    with exclusive(_LOCK, _LOCK_SECONDS, "changing the Ascend Docker Runtime"):
+        yield
+
+
 def _chip():
-    return cdi_spec.look().numbers[0]
+    """The number of a chip whose device node is there."""
+    host = cdi_spec.look()
+    present = [number for number in host.numbers if number not in host.missing]
+    if not present:
+        raise NpuError(
+            "There is no /dev/davinci%d: the driver is not loaded, so nobody can try whether the Ascend Docker Runtime starts a container "
+            "with a chip. Check dmesg, then run again" % host.numbers[0]
+        )
+    return present[0]

@@ -109,6 +109,12 @@ def changed_files(installed, fs=""):
     return found
 
 
+def damage(installed, fs=""):
+    """What is no longer as it was installed, as a sentence; None if all is."""
+    changed = changed_files(installed, fs)
+    return "%s is not as npuops.ascend installed it" % changed[0] if changed else None
+
+
 def list_is_changed(installed, fs=""):
     """Whether somebody has changed base.list since."""
     return _digest(fs + BASE_LIST) not in installed.lists
@@ -134,7 +140,7 @@ def workspace(fs=""):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def prepare(unpacked, digest, place, before=None):
+def prepare(unpacked, digest, place, before=None, fs=""):
     """Make a complete installation of ``unpacked`` (an Unpacked) in the directory ``place`` (new); returns its Installed.
 
     ``digest``: of the package; ``before``: the Installed whose place it is to take, or None.
@@ -144,7 +150,7 @@ def prepare(unpacked, digest, place, before=None):
     for name in runtime_package.PROGRAMS:
         os.rename(unpacked.path(name), os.path.join(place, name))
         _finish(os.path.join(place, name), 0o550)
-    make_log_directory()
+    make_log_directory(fs)
     info = "version=v%s\narch=%s\nos=linux\npath=%s\ninstall-scene=containerd\n" % (unpacked.version, os.uname().machine, HOME)
     write_atomic(os.path.join(place, INFO), info, 0o640)
     listed = hashlib.sha256(unpacked.base_list).hexdigest()

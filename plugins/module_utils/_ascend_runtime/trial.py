@@ -17,6 +17,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
+# In memory. The runtime refuses unusual characters in paths.
+_PLACE = "/run"
 _CREATE_SECONDS = 60
 _DELETE_SECONDS = 30
 _MAX_TEXT = 600
@@ -25,8 +27,7 @@ _LOG = "/var/log/ascend-docker-runtime"
 
 def problem(program, chip):
     """Why the runtime ``program`` cannot create a container with the chip of that number, as a sentence; None if it can."""
-    # Below /run, which is in memory. The runtime refuses unusual characters in paths.
-    top = tempfile.mkdtemp(prefix="npuops-trial-", dir="/run")
+    top = tempfile.mkdtemp(prefix="npuops-trial-", dir=_PLACE)
     try:
         return _create(program, chip, top)
     finally:

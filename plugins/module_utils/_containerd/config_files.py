@@ -17,16 +17,16 @@ BACKUP_SUFFIX = ".npuops-backup"
 BACKUPS = "/var/lib/npuops/containerd"
 
 
-def backup_path(main, path, files):
+def backup_path(main, path, files, suffix=BACKUP_SUFFIX):
     """The path of the backup of the file ``path``: never one that containerd, started with ``main``, would import.
 
-    ``files``: the whole configuration, as a list of _containerd.config.ConfigFile.
+    ``files``: the whole configuration, as a list of _containerd.config.ConfigFile. ``suffix``: different for each kind of edit.
     """
-    beside = path + BACKUP_SUFFIX
+    beside = path + suffix
     if os.path.dirname(path) == os.path.dirname(main) and not any(file.names(beside) for file in files):
         return beside
     # Files in different directories may have the same name, so the whole path is encoded unambiguously.
-    return os.path.join(BACKUPS, path.strip("/").replace("%", "%25").replace("/", "%2F") + BACKUP_SUFFIX)
+    return os.path.join(BACKUPS, path.strip("/").replace("%", "%25").replace("/", "%2F") + suffix)
 
 
 def private_place():
@@ -34,18 +34,18 @@ def private_place():
     return "/run" if os.access("/run", os.W_OK) else None
 
 
-def unwritable(path):
-    """Why the file ``path`` (possibly a link) cannot be replaced, as a sentence; None if it probably can."""
+def unwritable(path, wanted="enable_cdi = true"):
+    """Why the file ``path`` (possibly a link) cannot be replaced, as a sentence; None if it probably can. ``wanted``: what is to be set."""
     path = os.path.realpath(path)
     if path in host_mounts.points():
         return (
-            "%s is a mount point (it is bind-mounted), so it cannot be replaced. Set enable_cdi = true in the file that is mounted "
-            "there, then run again" % path
+            "%s is a mount point (it is bind-mounted), so it cannot be replaced. Set %s in the file that is mounted "
+            "there, then run again" % (path, wanted)
         )
     if "ro" in host_mounts.options(os.path.dirname(path)):
         return (
-            "%s is on a file system mounted read-only. Set enable_cdi = true in the source of this file, for example in the OS "
-            "image, then run again" % path
+            "%s is on a file system mounted read-only. Set %s in the source of this file, for example in the OS image, "
+            "then run again" % (path, wanted)
         )
     return None
 

@@ -114,15 +114,15 @@ class Registration:
     def _check_fit(self, configured):
         for why in unfit(self.daemon, self._files, self._before, self.program):
             raise NpuError(why)
-        problem = config_files.unwritable(self.daemon.config)
-        if problem:
-            raise NpuError(problem.replace("enable_cdi = true", "the default runtime"))
 
     def _choose(self):
         """The first edit that, according to containerd, makes the program the default runtime, and changes nothing else."""
         complaints = []
         for edit in self._proposals():
             try:
+                problem = config_files.unwritable(edit.path, "the default runtime")
+                if problem:
+                    raise NpuError(problem)
                 self._check(edit, lambda dump: self._is_ours(dump.default_runtime) and self._is_like_runc(dump))
                 return edit
             except NpuError as exc:
@@ -151,7 +151,9 @@ class Registration:
         if systemd:
             like.setdefault(_CGROUPS, systemd)
         for file, section in best + present + [(main, fallback)]:
-            yield containerd_config.Edit(file.path, file.text, registration_text.register(file.text, section, self.program, like))
+            # Of an earlier edit that somebody has changed, nothing stays.
+            text = registration_text.unregister(file.text)
+            yield containerd_config.Edit(file.path, file.text, registration_text.register(text, section, self.program, like))
 
     def _check(self, edit, reached):
         """Raise NpuError unless containerd accepts a copy of its configuration with the edit, in which nothing else has changed."""
@@ -222,8 +224,7 @@ class Registration:
         return None
 
     def _backup(self):
-        path = config_files.backup_path(self.daemon.config, self.edit.path, self._files)
-        return path[: -len(config_files.BACKUP_SUFFIX)] + BACKUP_SUFFIX
+        return config_files.backup_path(self.daemon.config, self.edit.path, self._files, BACKUP_SUFFIX)
 
 
 def unfit(daemon, files, dump, program):
@@ -237,9 +238,11 @@ def unfit(daemon, files, dump, program):
     if not files:
         yield ("containerd has no configuration file. Create it, then run again: containerd config default >%s" % daemon.config)
         return
-    told = next((reason for reason in (generated.reason(daemon, file.path, file.text) for file in files) if reason), None)
-    if told:
-        yield "%s. It is that ascend-docker-runtime is the default runtime that is to be set" % told.split(". Set", 1)[0]
+    for file in files:
+        told = generated.reason(daemon, file.path, file.text)
+        if told:
+            yield "%s. Set npu_runtime_mode: cdi for this host" % told.split(". ", 1)[0]
+            return
     name, path = dump.default_runtime or ("unknown", "")
     if os.path.basename(path) == os.path.basename(program):
         yield (
@@ -251,10 +254,9 @@ def unfit(daemon, files, dump, program):
             "containerd's default runtime is %s (%s), and ascend-docker-runtime would take its place, but starts containers by runc. "
             "Make runc the default runtime, or set npu_runtime_mode: cdi" % (name, path or name)
         )
-    section = next((s for s in containerd_config.SECTIONS if s[0] in dump.values or any(k[:2] == s[0] for k in dump.values)), None)
-    if section and any(
-        key[: len(section[0]) + 3] == section[0] + ("containerd", "runtimes", registration_text.NAME) for key in dump.values
-    ):
+    places = [section[0] + ("containerd", "runtimes", registration_text.NAME) for section in containerd_config.SECTIONS]
+    ours = any(registration_text.is_registered(file.text) for file in files)
+    if not ours and any(key[: len(place)] == place for key in dump.values for place in places):
         yield (
             "containerd already has a runtime %s, which npuops.ascend has not registered. Remove that section from %s, then run again"
             % (registration_text.NAME, daemon.config)

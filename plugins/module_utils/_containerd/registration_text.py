@@ -27,7 +27,8 @@ _SET = '"%s" # npuops.ascend: was ' % NAME
 _UNSET = "unset"
 _BLOCK = re.compile(r"(?:\r?\n)?^%s\r?\n.*?^%s(?:\r?\n|\Z)" % (_BEGIN, _END), re.MULTILINE | re.DOTALL)
 _ADDED = re.compile(r"^[ \t]*default_runtime_name = %s%s\r?\n" % (re.escape(_SET), _UNSET), re.MULTILINE)
-_CHANGED = re.compile(r"""%s("(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*')""" % re.escape(_SET))
+_STRING = r"""("(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*')"""
+_CHANGED = re.compile(re.escape(_SET) + _STRING)
 
 
 def is_registered(text):
@@ -46,7 +47,7 @@ def register(text, section, program, like):
     values = toml_edit.flatten(text)
     lines = []
     if key in values:
-        text = toml_edit.replace_value(text, key, _SET + toml_edit.quote(toml_edit.unquote(values[key])))
+        text = toml_edit.replace_value(text, key, _SET + _on_one_line(values[key]))
     elif _has_header(text, table):
         text = toml_edit.set_key(text, table, key[-1], _SET + _UNSET)
     else:
@@ -73,6 +74,11 @@ def settings_of(values, section, runtime):
     table = section[0] + ("containerd", "runtimes", runtime)
     found = {path[len(table) :]: value for path, value in values.items() if path[: len(table)] == table and value != "{}"}
     return {path: value for path, value in found.items() if len(path) == 1 or (len(path) == 2 and path[0] == "options")}
+
+
+def _on_one_line(value):
+    """A string as written, which a comment is to hold."""
+    return value if re.fullmatch(_STRING, value) else toml_edit.quote(toml_edit.unquote(value))
 
 
 def _header(text, section):

@@ -13,6 +13,7 @@ import grp
 import os
 import stat
 
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
@@ -392,12 +393,24 @@ class Validation:
         problem = ascend_runtime.config_problem(seen)
         self._add("ascend_runtime_config", problem is None, expected, str(seen.configured or "unknown"), problem)
         if seen.program:
-            problem = ascend_runtime.file_problem(seen.program, self.fs)
-            told = "its programs, %s, and what that lists" % ascend_runtime.BASE_LIST
-            self._add("ascend_runtime_files", problem is None, told, problem or "as expected", ascend_runtime.INSTALLER)
+            self._ascend_runtime_files(seen.program)
         problem = ascend_runtime.running_problem(seen)
         told = "no response" if seen.problem else str(seen.running or "unknown")
         self._add("ascend_runtime_running", problem is None, "the same in the running containerd", told, problem)
+
+    def _ascend_runtime_files(self, program):
+        told = "its programs, %s, and what that lists" % ascend_runtime.BASE_LIST
+        advice = ascend_runtime.INSTALLER
+        try:
+            installed = installation.find(self.fs)
+            problem = installed and installation.damage(installed, self.fs)
+        except NpuError as exc:
+            installed, problem = None, exc.message
+        if installed:
+            told = "those of version %s; %s" % (installed.version, told)
+            advice = "Run npuops.ascend.install, which installs %s again" % installed.package
+        problem = ascend_runtime.file_problem(program, self.fs) or problem
+        self._add("ascend_runtime_files", problem is None, told, problem or "as expected", advice)
 
     def _crio(self, daemon):
         expected = "%s in cdi_spec_dirs" % crio_runtime.SPEC_DIR

@@ -1,13 +1,17 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Huawei's ascend-docker-runtime on a node of the lab, as its own installer sets it up there: simulated, or upstream's."""
+"""Huawei's ascend-docker-runtime on a node of the lab, simulated or upstream's: as its own installer sets it up, and its package."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
+from support.host import runtime_packages
 from support.lab.lab import Lab
 from support.paths import CHECKOUT
 
@@ -51,6 +55,39 @@ END
 """
 
 
+def program_of(name: str) -> pathlib.Path:
+    """The program: one and the same for all names if it is simulated."""
+    given = os.environ.get("NPU_ASCEND_DOCKER_RUNTIME")
+    simulated = CHECKOUT / "lab" / "sim" / "ascend-docker-runtime"
+    upstream = pathlib.Path(given or "/") / name
+    return upstream if given and upstream.exists() else simulated
+
+
+class Package:
+    """Makes packages (.run) in a directory. ``variables``: those of each host that is to get one."""
+
+    def __init__(self, directory: pathlib.Path, variables: Mapping[str, Any]) -> None:
+        self._directory, self._variables = directory, variables
+        self._made: dict[tuple[str, bytes | None], dict[str, Any]] = {}
+
+    def __call__(self, version: str, program: bytes | None = None) -> dict[str, Any]:
+        """The variables of a host; ``program``: instead of each of the runtime's."""
+        key = (version, program)
+        if key not in self._made:
+            self._made[key] = self._make(version, program)
+        return self._made[key]
+
+    def _make(self, version: str, program: bytes | None) -> dict[str, Any]:
+        directory = self._directory / str(len(self._made))
+        directory.mkdir()
+        files = runtime_packages.members(version)
+        for name in runtime_packages.PROGRAMS:
+            files[name] = program_of(name).read_bytes() if program is None else program
+        path = runtime_packages.write(directory, version, files)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return dict(self._variables, npu_runtime_package=str(path), npu_runtime_package_sha256=digest)
+
+
 class AscendRuntime:
     """The runtime on one node. NPU_ASCEND_DOCKER_RUNTIME names a directory with upstream's three programs."""
 
@@ -59,11 +96,8 @@ class AscendRuntime:
 
     def install(self) -> None:
         """Its programs and its list; containerd does not know of it."""
-        given = os.environ.get("NPU_ASCEND_DOCKER_RUNTIME")
         for name in ("runtime", "hook", "cli"):
-            simulated = CHECKOUT / "lab" / "sim" / "ascend-docker-runtime"
-            program = pathlib.Path(given) / f"ascend-docker-{name}" if given else simulated
-            self.lab.copy(program, self.node, f"/var/tmp/ascend-docker-{name}")
+            self.lab.copy(program_of(f"ascend-docker-{name}"), self.node, f"/var/tmp/ascend-docker-{name}")
         self.lab.ssh(self.node, _FILES)
 
     def register(self) -> None:
