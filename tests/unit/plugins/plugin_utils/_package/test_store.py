@@ -155,7 +155,7 @@ def test_a_silent_server(server, tmp_path):
 
 def test_a_file_without_end(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "MAX_BYTES", 100_000)
-    with pytest.raises(NpuError, match="which no package has"):
+    with pytest.raises(NpuError, match="which no driver package has"):
         download.download(source(server.url("/a.run")), str(tmp_path / "x"), 60)
     assert (tmp_path / "x").stat().st_size <= 100_000
 
