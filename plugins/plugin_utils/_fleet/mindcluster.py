@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs as settings_specs
 
 # As upstream names its releases: v26.1.0, v26.1.0.beta.2, v7.0.RC1. A tag may have more after that.
 _RELEASE = re.compile(r"v?([0-9]{1,2}\.[0-9])\.(?:[0-9]+|RC[0-9]+)(?![0-9])")
+# A release becomes part of tags, and of the name of Volcano's plugin.
+_TAG = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}\Z")
 # Tags of images with Volcano begin with its release, and may have no other: v1.12.0-v26.1.0-alpinelatest.
 _VOLCANO = re.compile(r"v?1\.[0-9]{1,2}\.[0-9]{1,2}(?:-|$)")
 # What ascend-for-volcano calls itself, with its release.
@@ -190,7 +192,7 @@ def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> st
 
 def train_of(version: str) -> str | None:
     """The name of the train that a release or the tag of an image belongs to, also of one that is not in the table; or None."""
-    match = _RELEASE.match(_VOLCANO.sub("", version, count=1))
+    match = _RELEASE.match(_VOLCANO.sub("", version, count=1)) if _TAG.match(version) else None
     return match.group(1) if match else None
 
 
@@ -215,7 +217,12 @@ def mismatches(name: str | None, component: str, version: str | None, image: str
         if found is None:
             return [
                 "%s_version is %s, which names no release of MindCluster, such as %s. For an image with another tag, set %s"
-                % (component, version, row["version"], " and ".join("%s_%s" % (component, setting) for setting in images))
+                % (
+                    component,
+                    printable(version, 80),
+                    row["version"],
+                    " and ".join("%s_%s" % (component, setting) for setting in images),
+                )
             ]
         if found != row["name"]:
             return ["%s_version is %s, %s" % (component, version, _other(row, found, component + "_version"))]

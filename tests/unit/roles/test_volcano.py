@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -88,20 +90,29 @@ def test_upgrades_leave_no_gap_and_no_two_that_work(name, train):
     workload, _spec, container = pod_of(name, train)
     assert workload["spec"]["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     assert workload["spec"]["minReadySeconds"] > 0
-    (command,) = container["args"]
+    command = container["args"][0]
     assert "--leader-elect=true" in command and "--leader-elect=false" not in command
     assert "--enable-healthz=true --healthz-address=:11251" in command
     assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {11251}
 
 
 @TRAINS
-def test_the_configuration_fits_the_image(train):
+def test_the_configuration_fits_the_image(train, tmp_path):
     release = fleet_mindcluster.train(train)["version"]
     plugin = "volcano-npu_" + release
     names = [one["name"] for tier in configuration(train)["tiers"] for one in tier["plugins"]]
     assert names.count(plugin) == 1 and {"gang", "predicates", "proportion", "nodeorder"} <= set(names)
     workload, spec, container = pod_of(SCHEDULER, train)
-    assert container["args"][0].startswith("[ -e plugins/%s.so ] || {" % plugin), "it would go on without"
+    for place, status in ((tmp_path / "plugins" / (plugin + ".so"), 127), (tmp_path / "plugins" / "other.so", 1)):
+        place.parent.mkdir(exist_ok=True)
+        place.touch()
+        done = subprocess.run(
+            [*container["command"], *container["args"]], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        place.unlink()
+        # There is no scheduler here.
+        assert done.returncode == status, "it would go on without"
+    assert done.stderr.startswith("the image has no plugins/%s.so: npu_volcano_version must" % plugin)
     (item,) = [item for volume in spec["volumes"] for item in volume.get("downwardAPI", {}).get("items", [])]
     assert item["path"] == "volcano-scheduler.conf" and "npuops.ascend/scheduler-conf" in item["fieldRef"]["fieldPath"]
     assert "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf" in container["args"][0]
