@@ -33,6 +33,8 @@ class ActionModule(HostAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         options = self._task.args
         if options.get("state", "present") != "present":
+            # What is secret of a package that is not asked for stays here.
+            self._task.args = {name: value for name, value in options.items() if name not in (*_OF_CONTROLLER, "package")}
             return super().run(tmp, task_vars)
         result = ActionBase.run(self, tmp, task_vars)
         try:

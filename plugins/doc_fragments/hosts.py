@@ -98,7 +98,7 @@ options:
             description: How containers get their chips, V(cdi) or V(ascend).
             type: str
           runtime_package:
-            description: The package of the Ascend Docker Runtime, as a URL, as a path on the controller, or as an artifact in a registry.
+            description: The package of the Ascend Docker Runtime, as a URL, a path on the controller, or an artifact in a registry.
             type: str
           runtime_package_sha256:
             description: SHA-256 checksum of that package.

@@ -12,11 +12,11 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Installs C(ascend-docker-runtime) of one of Huawei's packages (C(.run)) in C(/usr/local/Ascend/Ascend-Docker-Runtime), and makes it the
-    default runtime of the host's containerd. The package is never run, only read.
-  - The controller downloads the package, verifies its checksum, and sends it to hosts that lack it. The host verifies the checksum again.
-  - Before containerd uses the runtime, it must create a container with a chip. After the restart of containerd, its CRI must respond
-    with the runtime as the default one. Otherwise everything is as before, and the module fails.
+  - Installs C(ascend-docker-runtime) of one of Huawei's packages (C(.run)) in C(/usr/local/Ascend/Ascend-Docker-Runtime), and makes
+    it the default runtime of the host's containerd. The package is never run, only read.
+  - The controller downloads the package, verifies its checksum, and sends it to hosts that lack it. The host verifies it again.
+  - Before containerd uses the runtime, it must create a container with a chip. After the restart of containerd, its CRI must
+    respond with the runtime as the default one. Otherwise everything is as before, and the module fails.
   - Another package takes the place of the installed one in one step, and containerd is not restarted. Containers go on running.
   - Fails, and changes nothing, if somebody else has installed the runtime, if containerd's default runtime is not runc, or if the
     configuration of containerd is generated, as with k3s, RKE2, k0s and MicroK8s.
@@ -45,8 +45,8 @@ options:
     default: present
   package:
     description:
-      - The package, C(Ascend-docker-runtime_<version>_linux-<arch>.run), as the URL of a web server (C(https://) or C(http://)), as an
-        absolute path on the controller, or as an artifact with exactly one file in a registry (C(oci://)). Required with
+      - The package, C(Ascend-docker-runtime_<version>_linux-<arch>.run), as the URL of a web server (C(https://) or C(http://)), as
+        an absolute path on the controller, or as an artifact with exactly one file in a registry (C(oci://)). Required with
         O(state=present).
     type: str
   package_sha256:
@@ -71,13 +71,13 @@ options:
     type: str
   force:
     description:
-      - With O(state=absent), whether to give containerd its former default runtime back even though containers with chips need this one
-        when they start again.
+      - With O(state=absent), whether to give containerd its former default runtime back even though containers with chips need this
+        one when they start again.
     type: bool
     default: false
   restart:
     description:
-      - Whether to restart containerd if its default runtime changes. With V(false), the change is not in effect until somebody does.
+      - Whether to restart containerd if its default runtime changes. With V(false), the change is in effect when somebody does.
     type: bool
     default: true
   timeout:

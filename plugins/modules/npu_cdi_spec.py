@@ -96,8 +96,8 @@ runtime_mode:
   type: str
 installed_runtime:
   description:
-    - Version of the Ascend Docker Runtime that M(npuops.ascend.ascend_docker_runtime_package) has installed on the host, V(none) if there
-      is none.
+    - Version of the Ascend Docker Runtime that M(npuops.ascend.ascend_docker_runtime_package) has installed on the host, V(none) if
+      there is none.
   returned: success
   type: str
 """

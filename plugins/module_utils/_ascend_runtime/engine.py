@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Install, upgrade and remove the Ascend Docker Runtime of a host. Afterwards it is whole and used, or everything is as before.
 
-First ``examine``, then ``apply``. A killed run is completed by the next one: the directory with its record is complete or absent, the
-edit of containerd's configuration is marked as such, and the status of the running containerd decides.
+First ``examine``, then ``apply``. A killed run is completed by the next one: the directory with its record is complete or absent,
+the edit of containerd's configuration is marked as such, and the status of the running containerd decides.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _list_problem(fs):
 class Install:
     """One package for this host.
 
-    ``package``: its name, for messages; ``digest``: ``sha256:`` and its checksum; ``file``: the file on this host, None if it is not
-    there yet; ``train``: of MindCluster, that it must be of (empty: any); ``timeout``: seconds for a restart of containerd.
+    ``package``: its name, for messages; ``digest``: ``sha256:`` and its checksum; ``file``: the file on this host, None if it is
+    not there yet; ``train``: of MindCluster, that it must be of (empty: any); ``timeout``: seconds for a restart of containerd.
 
     After ``examine``: ``files_differ``, ``before`` (an Installed or None), ``reason``.
     """
@@ -203,16 +203,16 @@ class Removal:
         users = containers.of(installation.PROGRAM)
         if users.with_chips and not force:
             self.kept = (
-                "The Ascend Docker Runtime stays containerd's default runtime, because %d containers have chips by it, which they would "
-                "lose when they start again. Run again when their pods have ended" % len(users.with_chips)
+                "The Ascend Docker Runtime stays containerd's default runtime, because containers have chips by it (%d), which "
+                "they would lose when they start again. Run again when their pods have ended" % len(users.with_chips)
             )
             return None
         self._registration = registration.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
         reason = self._registration.examine_removal()
         if users.all:
             self.kept = (
-                "The files of the Ascend Docker Runtime stay in %s, because %d containers that it has started need them when they end. "
-                "Run again after a reboot of the host" % (installation.HOME, len(users.all))
+                "The files of the Ascend Docker Runtime stay in %s, because containers that it has started (%d) need them when "
+                "they end. Run again after a reboot of the host" % (installation.HOME, len(users.all))
             )
         else:
             self._files_go = True
@@ -281,7 +281,7 @@ def _chip():
     present = [number for number in host.numbers if number not in host.missing]
     if not present:
         raise NpuError(
-            "There is no /dev/davinci%d: the driver is not loaded, so nobody can try whether the Ascend Docker Runtime starts a container "
-            "with a chip. Check dmesg, then run again" % host.numbers[0]
+            "There is no /dev/davinci%d: the driver is not loaded, so nobody can try whether the Ascend Docker Runtime starts a "
+            "container with a chip. Check dmesg, then run again" % host.numbers[0]
         )
     return present[0]

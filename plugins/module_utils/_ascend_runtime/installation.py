@@ -9,8 +9,8 @@
         npuops.json                             the record: whoever finds the directory with it knows whose it is
     /etc/ascend-docker-runtime.d/base.list      what containers get; the record has its checksum
 
-No path is a link, because the runtime refuses links. Another version takes the place of the directory in one step: containers that run
-call the program by its path when they end.
+No path is a link, because the runtime refuses links. Another version takes the place of the directory in one step: containers that
+run call the program by its path when they end.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 class Installed:
-    """What the record says: ``version``, ``package``, ``digest``, ``files`` (name -> SHA-256), ``lists`` (SHA-256 of the versions of
-    base.list that were ours, the current one first)."""
+    """What the record says: ``version``, ``package``, ``digest``, ``files`` (name -> SHA-256), ``lists`` (SHA-256 of the versions
+    of base.list that were ours, the current one first)."""
 
     def __init__(self, record):
         self.version = str(record["version"])
@@ -74,8 +74,8 @@ def foreign(fs=""):
     """Why a runtime that somebody else has installed is in the way, as a sentence; None if there is none."""
     if os.path.lexists(fs + HOME) and find(fs) is None:
         return (
-            "%s is on this host, and npuops.ascend has not installed it. Unset npu_runtime_package to use it as it is, or uninstall it "
-            "with its own package (--uninstall --install-scene=containerd), then run again" % HOME
+            "%s is on this host, and npuops.ascend has not installed it. Unset npu_runtime_package to use it as it is, or "
+            "uninstall it with its own package (--uninstall --install-scene=containerd), then run again" % HOME
         )
     return None
 
@@ -90,8 +90,8 @@ def unfit_place(fs=""):
         info = os.stat(place)
         if info.st_uid not in (0, os.geteuid()) or info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
             return (
-                "Users other than root can change %s (owner ID %d, mode %04o), and the runtime then refuses to start containers. Run "
-                "chown root and chmod go-w on it, then run again" % (place, info.st_uid, stat.S_IMODE(info.st_mode))
+                "Users other than root can change %s (owner ID %d, mode %04o), and the runtime then refuses to start containers. "
+                "Run chown root and chmod go-w on it, then run again" % (place, info.st_uid, stat.S_IMODE(info.st_mode))
             )
         if place == top:
             break
@@ -167,9 +167,9 @@ def prepare(unpacked, digest, place, before=None, fs=""):
 
 
 def write_base_list(content, before, fs=""):
-    """Write base.list, unless somebody has changed it since (``before``: Installed or None) or put it there; returns whether it is so.
+    """Write base.list, unless somebody has changed it since (``before``: Installed or None) or put it there.
 
-    Without an installation, a list that is there must be the same, because nobody knows whose it is.
+    Returns whether it is there. Without an installation, nobody knows whose a list is, so another one stays.
     """
     path = fs + BASE_LIST
     found = _digest(path)

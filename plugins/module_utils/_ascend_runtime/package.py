@@ -56,7 +56,7 @@ def check_train(package, version, train):
 class Unpacked:
     """The package ``file``, unpacked to the directory ``place`` (new). ``name``: for messages. Raises NpuError.
 
-    ``version``, ``base_list`` (its bytes), ``machine`` (of its programs; None if they are scripts); the programs are below ``place``.
+    ``version``, ``base_list`` (its bytes), ``machine`` (of its programs; None if they are scripts); programs are in ``place``.
     """
 
     def __init__(self, file, place, name):

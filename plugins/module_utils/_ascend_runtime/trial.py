@@ -68,8 +68,8 @@ def check(program, chip, version):
     why = problem(program, chip)
     if why:
         raise NpuError(
-            "The Ascend Docker Runtime %s does not create a container with a chip on this host: %s. Nothing was changed, and containerd "
-            "does not use it. Look into %s" % (version, why, _LOG)
+            "The Ascend Docker Runtime %s does not create a container with a chip on this host: %s. Nothing was changed, and "
+            "containerd does not use it. Look into %s" % (version, why, _LOG)
         )
 
 

@@ -35,7 +35,10 @@ def private_place():
 
 
 def unwritable(path, wanted="enable_cdi = true"):
-    """Why the file ``path`` (possibly a link) cannot be replaced, as a sentence; None if it probably can. ``wanted``: what is to be set."""
+    """Why the file ``path`` (possibly a link) cannot be replaced, as a sentence; None if it probably can.
+
+    ``wanted``: what is to be set.
+    """
     path = os.path.realpath(path)
     if path in host_mounts.points():
         return (

@@ -13,8 +13,14 @@ import os
 import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, config_secrets, cri, generated
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import registration_text, toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    config_files,
+    config_secrets,
+    cri,
+    generated,
+    registration_text,
+    toml_edit,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -30,8 +36,8 @@ _SHOWN = ("default_runtime_name", "runtime_type", "BinaryName", "SystemdCgroup")
 class Registration:
     """The default runtime of one ``daemon`` (a _containerd.runtime.Daemon).
 
-    ``program``: of the runtime; ``timeout``: seconds from a restart until the CRI must be ready. After ``examine``: ``edit`` (an Edit
-    or None), ``restart_required``.
+    ``program``: of the runtime; ``timeout``: seconds from a restart until the CRI must be ready. After ``examine``: ``edit`` (an
+    Edit or None), ``restart_required``.
     """
 
     def __init__(self, daemon, program, timeout=30):
@@ -45,7 +51,7 @@ class Registration:
         self._address = None
 
     def examine(self):
-        """Why a change is necessary, as a sentence; None if the program is the default runtime. Changes nothing. Raises NpuError."""
+        """Why a change is necessary, as a sentence; None if the program is the default runtime. Changes nothing."""
         self._look()
         running = self._running()
         configured = self._before.default_runtime
@@ -246,26 +252,24 @@ def unfit(daemon, files, dump, program):
     name, path = dump.default_runtime or ("unknown", "")
     if os.path.basename(path) == os.path.basename(program):
         yield (
-            "containerd's default runtime is another %s, %s, which npuops.ascend has not installed. Unset npu_runtime_package to use "
-            "it as it is, or uninstall it with its own package (--uninstall), then run again" % (os.path.basename(program), path)
+            "containerd's default runtime is another %s, %s, which npuops.ascend has not installed. Unset npu_runtime_package to "
+            "use it as it is, or uninstall it with its own package (--uninstall), then run again"
+            % (os.path.basename(program), path)
         )
     elif os.path.basename(path or name) != _RUNC:
         yield (
-            "containerd's default runtime is %s (%s), and ascend-docker-runtime would take its place, but starts containers by runc. "
-            "Make runc the default runtime, or set npu_runtime_mode: cdi" % (name, path or name)
+            "containerd's default runtime is %s (%s), and ascend-docker-runtime would take its place, but starts containers by "
+            "runc. Make runc the default runtime, or set npu_runtime_mode: cdi" % (name, path or name)
         )
     places = [section[0] + ("containerd", "runtimes", registration_text.NAME) for section in containerd_config.SECTIONS]
     ours = any(registration_text.is_registered(file.text) for file in files)
     if not ours and any(key[: len(place)] == place for key in dump.values for place in places):
         yield (
-            "containerd already has a runtime %s, which npuops.ascend has not registered. Remove that section from %s, then run again"
-            % (registration_text.NAME, daemon.config)
+            "containerd already has a runtime %s, which npuops.ascend has not registered. Remove that section from %s, then run "
+            "again" % (registration_text.NAME, daemon.config)
         )
 
 
 def _concerns_runtime(place):
-    return (
-        place.endswith(".containerd.default_runtime_name")
-        or ".containerd.runtimes.%s" % registration_text.NAME in place
-        or place.endswith((".containerd", ".containerd.runtimes"))
-    )
+    ends = (".containerd", ".containerd.runtimes", ".containerd.default_runtime_name")
+    return place.endswith(ends) or ".containerd.runtimes.%s" % registration_text.NAME in place

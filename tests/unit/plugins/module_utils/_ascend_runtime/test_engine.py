@@ -197,10 +197,10 @@ def test_what_containers_need_stays(host, monkeypatch):
     users = containers.Users(["a", "b"], ["a"])
     monkeypatch.setattr(containers, "of", lambda _program: users)
     removal = engine.Removal()
-    assert removal.examine() is None and not removal.would_change() and "1 containers have chips by it" in removal.kept
+    assert removal.examine() is None and not removal.would_change() and "containers have chips by it (1)" in removal.kept
     users.with_chips.clear()
     removal = engine.Removal()
-    assert removal.examine() and "2 containers that it has started need them" in removal.kept
+    assert removal.examine() and "containers that it has started (2) need them" in removal.kept
     removal.apply()
     assert host.running == ("runc", "") and os.path.exists(installation.PROGRAM)
     again = engine.Removal()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
