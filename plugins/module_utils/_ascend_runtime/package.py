@@ -27,6 +27,7 @@ BASE_LIST = "base.list"
 # Real ones have about 30 MiB. The runtime refuses programs of more than 100 MiB.
 MAX_BYTES = 512 * 2**20
 _MAX_TEXT = 2**20
+_ADVICE = "Check that it is Ascend-docker-runtime_<version>_linux-<arch>.run"
 _NAME = re.compile(r"Ascend-docker-runtime_([0-9][0-9A-Za-z.]{0,40})_linux-([0-9a-z_]+)\.run\Z", re.IGNORECASE)
 _VERSION = re.compile(r"^readonly PACKAGE_VERSION=v?([0-9][0-9A-Za-z.]{0,40})$", re.MULTILINE)
 _TRAIN = re.compile(r"([0-9]+\.[0-9]+)(?![0-9])")
@@ -62,7 +63,7 @@ class Unpacked:
     def __init__(self, file, place, name):
         self.place = place
         self.name = name
-        makeself.Package(file, name, advice="Check that it is Ascend-docker-runtime_<version>_linux-<arch>.run").extract(place, MAX_BYTES)
+        makeself.Package(file, name, advice=_ADVICE).extract(place, MAX_BYTES)
         for program in PROGRAMS:
             self._check(program)
         self.base_list = self._read(BASE_LIST)

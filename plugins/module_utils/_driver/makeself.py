@@ -48,8 +48,8 @@ _DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, 
 class Package:
     """The .run file at ``path``. Raises NpuError if it is not an archive that can be read here.
 
-    ``size``: of the file, in bytes; ``name``, ``what``: for messages, the latter what it is meant to be; ``advice``: what to do if it
-    cannot be read.
+    ``size``: of the file, in bytes; ``name``, ``what``: for messages, the latter what it is meant to be; ``advice``: what to do if
+    it cannot be read.
     """
 
     def __init__(self, path, name=None, what="driver package", advice=None):
