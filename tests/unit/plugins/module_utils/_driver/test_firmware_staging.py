@@ -146,6 +146,18 @@ class _Killed(BaseException):
     pass
 
 
+def ending(real, left):
+    """``real``, which ends the run after ``left[0]`` calls of all such functions."""
+
+    def run(*args, **kwargs):
+        if left[0] == 0:
+            raise _Killed
+        left[0] -= 1
+        return real(*args, **kwargs)
+
+    return run
+
+
 @pytest.mark.parametrize("before", ["other", None])
 def test_a_run_that_ends_anywhere_leaves_all_of_it_or_none(host, monkeypatch, before):
     """At every change of the file system, and the next run completes it."""
@@ -154,19 +166,9 @@ def test_a_run_that_ends_anywhere_leaves_all_of_it_or_none(host, monkeypatch, be
     count, seen = 0, set()
     while True:
         left = [count]
-
-        def step(real, left=left):
-            def run(*args, **kwargs):
-                if left[0] == 0:
-                    raise _Killed
-                left[0] -= 1
-                return real(*args, **kwargs)
-
-            return run
-
         with monkeypatch.context() as patch:
             for owner, name in steps:
-                patch.setattr(owner, name, step(getattr(owner, name)))
+                patch.setattr(owner, name, ending(getattr(owner, name), left))
             try:
                 host.stage(host.firmware)
             except _Killed:
