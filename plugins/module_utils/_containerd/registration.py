@@ -92,7 +92,7 @@ class Registration:
             if text and registration_text.is_registered(text):
                 config_files.write(backup, registration_text.unregister(text), like=backup)
         if self.edit:
-            config_files.remove(self._backup())
+            config_files.remove(self._backup(self.edit.path))
 
     def diff(self):
         """The changed lines, or None."""
@@ -191,7 +191,7 @@ class Registration:
         if restart and self.restart_required:
             containerd_runtime.check_restartable(self.daemon)
         if self.edit:
-            config_files.write(self._backup(), self.edit.before, like=self.edit.path)
+            config_files.write(self._backup(self.edit.path), self.edit.before, like=self.edit.path)
             config_files.write(self.edit.path, self.edit.after, like=self.edit.path, files=self._files)
         if not (restart and self.restart_required):
             return
@@ -211,6 +211,7 @@ class Registration:
                 "reports:\n%s" % (self.daemon.unit, said)
             )
         config_files.write(undo.path, undo.before, like=undo.path, files=self._files)
+        config_files.remove(self._backup(undo.path))
         try:
             containerd_runtime.restart(self.daemon, self._address, self.timeout)
             outcome = "With that, it responds again"
@@ -229,8 +230,8 @@ class Registration:
                 return containerd_config.Edit(file.path, registration_text.unregister(file.text), file.text)
         return None
 
-    def _backup(self):
-        return config_files.backup_path(self.daemon.config, self.edit.path, self._files, BACKUP_SUFFIX)
+    def _backup(self, path):
+        return config_files.backup_path(self.daemon.config, path, self._files, BACKUP_SUFFIX)
 
 
 def unfit(daemon, files, dump, program):
