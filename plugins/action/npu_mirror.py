@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, places, table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, host_packages, places, table
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.package_files import JoinedSource, PackageFiles, is_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
@@ -24,8 +24,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries i
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import OCI, PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, firmware_package
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PACKAGE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 _display = Display()
@@ -116,7 +114,7 @@ def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Sou
 
 
 def _packages(copy: copying.Copy) -> list[str]:
-    """The values of npu_driver_package and npu_firmware_package for what is in a registry now."""
+    """The values of npu_driver_package and the like for what is in a registry now."""
     return [OCI + step.name for step in copy.steps if is_package(step.image)]
 
 
@@ -137,12 +135,8 @@ def _package(entry: dict[str, Any], params: dict[str, Any]) -> PackageSource:
 
 
 def _packages_of(host: dict[str, Any]) -> list[PackageSource]:
-    """The packages of driver and firmware that the host has."""
-    config = host_config.complete(host["config"])
-    if config["driver_source"] != PACKAGE:
-        return []
     try:
-        return [found for found in (driver_package.source_of(config), firmware_package.source_of(config)) if found]
+        return host_packages.sources_of(host_config.complete(host["config"]))
     except NpuError:
         return []  # npu_images tells
 

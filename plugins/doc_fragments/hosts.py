@@ -103,6 +103,12 @@ options:
           runtime_package_sha256:
             description: SHA-256 checksum of that package.
             type: str
+          runtime_package_username:
+            description: User name for the web server of that package.
+            type: str
+          runtime_package_password:
+            description: Password for the web server of that package.
+            type: str
           device_plugin_share_count:
             description: How often each chip is to be offered. Must be the same for all hosts.
             type: raw

@@ -67,6 +67,8 @@ _SECRET = (
     "driver_package_password",
     "firmware_package_username",
     "firmware_package_password",
+    "runtime_package_username",
+    "runtime_package_password",
 )
 
 

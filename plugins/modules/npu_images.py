@@ -130,8 +130,8 @@ images:
   returned: success
 packages:
   description:
-    - The packages of drivers and firmware on web servers, each once. Those that are artifacts in a registry are among RV(images);
-      files on the controller are not listed.
+    - The packages of drivers, firmware and the Ascend Docker Runtime on web servers, each once. Those that are artifacts in a
+      registry are among RV(images); files on the controller are not listed.
   type: list
   elements: dict
   returned: success

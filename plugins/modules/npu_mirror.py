@@ -207,8 +207,8 @@ checksum:
   returned: success
 packages:
   description:
-    - The packages at the destination, as values of C(npu_driver_package) and C(npu_firmware_package), also those that were there
-      already. Empty if the destination is a bundle.
+    - The packages at the destination, as values of C(npu_driver_package), C(npu_firmware_package) and C(npu_runtime_package), also
+      those that were there already. Empty if the destination is a bundle.
   type: list
   elements: str
   returned: success

@@ -149,8 +149,9 @@ class Flash:
     def _check_package(self):
         if not self.sha256 or releases.file_digest(self.path) != self.sha256:
             raise NpuError(
-                "%s is not the file that was staged, so the firmware was not written. Build the driver image again with another "
-                "digest, or move %s away while another driver is in use, and run npuops.ascend.upgrade"
+                "%s is not the file that was staged, so the firmware was not written. With npu_firmware_package, run "
+                "npuops.ascend.upgrade again, which stages it again. With a driver image, build it again with another digest, or "
+                "move %s away while another driver is in use, and run npuops.ascend.upgrade"
                 % (self.path, os.path.dirname(os.path.dirname(self.path)))
             )
 

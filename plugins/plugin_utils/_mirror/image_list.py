@@ -14,13 +14,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import host_packages
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import REGISTRY, WEB, PackageSource
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
-    driver_image,
-    driver_package,
-    firmware_package,
-    other_kernels,
-)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_package, other_kernels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PREINSTALLED, CheckedHost
 
 # The components of MindCluster that every fleet has, by their roles without npu_, and what people call them.
@@ -44,7 +40,7 @@ class ImageList:
         self._needed_by.setdefault(str(parse_reference(image)), []).append(needed_by)
 
     def add_drivers(self, hosts: Iterable[AskedHost], versions: Sequence[str] = ()) -> None:
-        """The driver of each host: its image, in its version or in all of ``versions``, or its package.
+        """The driver of each host, its image in its version or in all of ``versions``, and its packages.
 
         Raises NpuError if it cannot be told of one.
         """
@@ -56,10 +52,10 @@ class ImageList:
                 self._reasons.append("%s: %s" % (host["name"], one_line(problem)))
                 continue
             checked = CheckedHost(host)
-            if not checked.has_chips or checked.config["driver_source"] == PREINSTALLED:
+            if not checked.has_chips:
                 continue
-            if driver_package.wants_package(checked):
-                self._add_package(checked)
+            self._add_packages(checked)
+            if checked.config["driver_source"] == PREINSTALLED or driver_package.wants_package(checked):
                 continue
             for version in versions or [checked.config["driver_version"]]:
                 self._add_driver(checked, version)
@@ -70,16 +66,15 @@ class ImageList:
                 + "; ".join(dict.fromkeys(self._reasons))
             )
 
-    def _add_package(self, checked: CheckedHost) -> None:
-        """Driver and firmware. An artifact is copied like an image. A file on the controller is where it is needed."""
+    def _add_packages(self, checked: CheckedHost) -> None:
+        """An artifact is copied like an image. A file on the controller is where it is needed."""
         try:
             # By their names upstream, whatever mirror there is.
-            config = dict(checked.config, registry_mirror=None)
-            sources = [driver_package.source_of(config), firmware_package.source_of(config)]
+            sources = host_packages.sources_of(dict(checked.config, registry_mirror=None))
         except NpuError as exc:
             self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
             return
-        for source in filter(None, sources):
+        for source in sources:
             needed_by = "%s of %s" % (source.what, checked.name)
             if source.kind == REGISTRY:
                 self.add(source.place, needed_by)

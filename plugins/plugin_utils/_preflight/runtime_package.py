@@ -5,12 +5,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import RUNTIME, PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 
 _ASCEND = "ascend"
+_OPTIONS = ("package", "package_sha256", "package_username", "package_password")
+
+
+def source_of(config: dict[str, Any]) -> PackageSource | None:
+    """Where the host's package comes from, None if it is to have none. Raises NpuError.
+
+    ``config``: complete as _settings.host_config makes it.
+    """
+    if config["runtime_mode"] != _ASCEND or not config["runtime_package"]:
+        return None
+    options = {name: config[name] for name in config if name.startswith("registry_")}
+    options.update({name: config["runtime_" + name] for name in _OPTIONS})
+    return PackageSource.of(options, RUNTIME)
 
 
 def check(verdict: CheckedHost, train: str | None) -> None:
@@ -25,11 +40,9 @@ def check(verdict: CheckedHost, train: str | None) -> None:
         )
         return
     try:
-        options = {name: config[name] for name in config if name.startswith("registry_")}
-        options.update(package=config["runtime_package"], package_sha256=config["runtime_package_sha256"])
-        source = PackageSource.of(options, RUNTIME)
-        version = runtime_package.version_in(source.name)
-        if version and train:
+        source = source_of(config)
+        version = runtime_package.version_in(source.name) if source else None
+        if source and version and train:
             runtime_package.check_train(source.name, version, train)
     except NpuError as exc:
         verdict.reasons.append(one_line(exc.message))

@@ -31,6 +31,8 @@ NAMES = (
     "runtime_mode",
     "runtime_package",
     "runtime_package_sha256",
+    "runtime_package_username",
+    "runtime_package_password",
     "vnpu",
     "device_plugin_share_count",
     "firmware_policy",
@@ -64,6 +66,7 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     spec["registry_password"]["no_log"] = True
     spec["driver_package_password"]["no_log"] = True
     spec["firmware_package_password"]["no_log"] = True
+    spec["runtime_package_password"]["no_log"] = True
     # Of the controller, where ~ is somebody's home.
     spec["registry_ca_file"] = {"type": "path"}
     return spec

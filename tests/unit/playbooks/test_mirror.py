@@ -149,7 +149,7 @@ def test_three_commands(site, upstream, outside, inside, web, tmp_path):
     artifact = ("ascend-driver-packages", f"{PACKAGE}-{SHA256[:12]}")
     found = stored(inside, "site/")
     assert found.pop(artifact) and found == upstream
-    assert "Set npu_driver_package or npu_firmware_package to the name of each package" in loaded
+    assert "Set the variable of each package, such as npu_driver_package, to its name" in loaded
     assert f"oci://{inside.address}/site/{':'.join(artifact)}" in loaded
     assert "changed=0" in site(**load)
     assert not outside.requests

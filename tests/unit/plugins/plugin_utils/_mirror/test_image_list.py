@@ -84,6 +84,22 @@ def test_packages():
         drivers(host("a", driver_source="package", driver_package=url))
 
 
+def test_packages_of_the_runtime():
+    """Also of hosts whose driver is not ours."""
+    url, sha256 = "https://files.example/Ascend-docker-runtime_26.1.0_linux-aarch64.run", "ab" * 32
+    runtime = {"runtime_mode": "ascend", "runtime_package": url, "runtime_package_sha256": sha256}
+    common = {"driver_source": "preinstalled"}
+    artifact = dict(runtime, runtime_package="oci://r.example/packages:rt", registry_mirror="site.example/x")
+    found = ImageList()
+    found.add_drivers([host("a", **common, **runtime), host("b", **common), host("c", **common, **artifact)])
+    of_runtime = "package of the Ascend Docker Runtime of"
+    assert found.result() == [{"image": "r.example/packages:rt", "needed_by": [f"{of_runtime} c"]}]
+    assert f"{url}  {of_runtime} a" in "\n".join(found.table())
+    with pytest.raises(NpuError, match="a: npu_runtime_package_sha256 is not set"):
+        drivers(host("a", **common, **dict(runtime, runtime_package_sha256=None)))
+    assert drivers(host("a", **common, **dict(runtime, runtime_mode="cdi"))) == {}
+
+
 def test_firmware_packages():
     """As driver packages, for hosts that have one of these."""
     url, sha256 = "https://files.example/Ascend-hdk-910b-npu-firmware_7.8.0.7.220.run", "ab" * 32
