@@ -50,13 +50,13 @@ def daemonset(lab) -> dict:
 
 
 def plugins(lab) -> dict[str, tuple[str, str]]:
-    """{node: (UID, template) of the plugin's pod}."""
+    """{node: (UID, template) of the plugin's pod}, without pods that no node has been found for yet."""
     uid = daemonset(lab)["metadata"]["uid"]
     pods = [pod for pod in lab.pods(NAMESPACE) if pod["metadata"]["ownerReferences"][0]["uid"] == uid]
     return {
         pod["spec"]["nodeName"]: (pod["metadata"]["uid"], pod["metadata"]["labels"]["controller-revision-hash"])
         for pod in pods
-        if "deletionTimestamp" not in pod["metadata"]
+        if "deletionTimestamp" not in pod["metadata"] and "nodeName" in pod["spec"]
     }
 
 

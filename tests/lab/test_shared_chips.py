@@ -36,7 +36,7 @@ def plugins_of_others(lab) -> set[str]:
     """UIDs of the device plugins' pods on the nodes whose chips cannot be shared."""
     pods = [pod for pod in lab.pods(NAMESPACE) if pod["metadata"]["labels"].get("name") == "ascend-device-plugin-ds"]
     assert len(pods) == 3
-    return {pod["metadata"]["uid"] for pod in pods if pod["spec"]["nodeName"] != NODE}
+    return {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") != NODE}
 
 
 def chips_of(lab, team, name: str) -> list[str]:
