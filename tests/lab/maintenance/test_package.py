@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import pathlib
 
-import pytest
-
 from support.host.file_server import FileServer
 from support.lab.observer import STATE
 from support.lab.packages import settings
@@ -19,7 +17,6 @@ NODE, CHIP = "npu-a", "910b"
 ACCOUNT = {"npu_driver_package_username": "reader", "npu_driver_package_password": "pA55word-of-this-test"}
 
 
-@pytest.mark.core
 def test_a_bad_package_returns_and_a_good_one_stays(idle, tmp_path):
     """From an image to a package whose driver does not load: back by itself. Then a good one, from a web server with an account."""
     make_driver(idle, "25.5.3", "load-fails")
