@@ -9,8 +9,6 @@ the edit and the restart.
 
 from __future__ import annotations
 
-import tempfile
-
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, cri, generated, toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
@@ -154,14 +152,11 @@ class Switch:
             if reason:
                 left_alone.append(reason)
                 continue
-            with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
-                shown = edit.shown if edit.is_source else edit
-                candidate = containerd_config.write_candidate(directory, files, shown)
-                try:
-                    dump = self.daemon.dump(candidate)
-                except NpuError as exc:
-                    complaints.append("%s: %s" % (edit.path, exc.message))
-                    continue
+            try:
+                dump = containerd_runtime.dump_with(self.daemon, files, edit.shown if edit.is_source else edit)
+            except NpuError as exc:
+                complaints.append("%s: %s" % (edit.path, exc.message))
+                continue
             others = self.before.other_differences(dump)
             if others:
                 complaints.append("%s: it would change more than CDI: %s" % (edit.path, ", ".join(others[:5])))
@@ -235,10 +230,7 @@ class Switch:
 
     def _back_to_before(self, said):
         if self._undo is None:
-            raise NpuError(
-                "containerd's CRI does not respond after a restart of %s. This run did not change its configuration. containerd "
-                "reports:\n%s" % (self.daemon.unit, said)
-            )
+            raise containerd_runtime.broken_before(self.daemon, said)
         path = self._undo.path
         kept = self._restore()
         place = "the unchanged file" if kept else "the original file"

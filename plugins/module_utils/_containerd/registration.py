@@ -10,7 +10,6 @@ the edit and the restart.
 from __future__ import annotations
 
 import os
-import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
@@ -163,8 +162,7 @@ class Registration:
 
     def _check(self, edit, reached):
         """Raise NpuError unless containerd accepts a copy of its configuration with the edit, in which nothing else has changed."""
-        with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
-            dump = self.daemon.dump(containerd_config.write_candidate(directory, self._files, edit))
+        dump = containerd_runtime.dump_with(self.daemon, self._files, edit)
         others = self._others(dump)
         if others:
             raise NpuError("more than the default runtime would change: %s" % ", ".join(others[:5]))
@@ -206,10 +204,7 @@ class Registration:
     def _back(self, said):
         undo = self.edit or self._earlier()
         if undo is None:
-            raise NpuError(
-                "containerd's CRI does not respond after a restart of %s. This run did not change its configuration. containerd "
-                "reports:\n%s" % (self.daemon.unit, said)
-            )
+            raise containerd_runtime.broken_before(self.daemon, said)
         config_files.write(undo.path, undo.before, like=undo.path, files=self._files)
         config_files.remove(self._backup(undo.path))
         try:

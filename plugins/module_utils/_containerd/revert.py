@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, generated
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -87,10 +86,7 @@ class Revert(containerd_enable.Switch):
 
     def _forward_again(self, said):
         if not self.edit:
-            raise NpuError(
-                "containerd's CRI does not respond after a restart of %s. This run did not change its configuration. containerd "
-                "reports:\n%s" % (self.daemon.unit, said)
-            )
+            raise containerd_runtime.broken_before(self.daemon, said)
         try:
             self._write(self._ours.after)
             place = "%s with CDI enabled was restored" % self.edit.path
@@ -155,12 +151,10 @@ class Revert(containerd_enable.Switch):
         """Why the revert would change more than CDI, according to containerd; None if it would not."""
         if self._ours.before is None or self._ours.is_source:
             return None  # without the file, what remains are defaults, from which it differs only in CDI
-        with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
-            candidate = containerd_config.write_candidate(directory, self.files, self.edit)
-            try:
-                dump = self.daemon.dump(candidate)
-            except NpuError as exc:
-                return "containerd does not accept the original file: %s" % exc.message
+        try:
+            dump = containerd_runtime.dump_with(self.daemon, self.files, self.edit)
+        except NpuError as exc:
+            return "containerd does not accept the original file: %s" % exc.message
         others = self.before.other_differences(dump)
         return "more than CDI would change: %s" % ", ".join(others[:5]) if others else None
 

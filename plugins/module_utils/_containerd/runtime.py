@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, config_secrets, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
@@ -179,6 +180,20 @@ def check_restartable(daemon):
             "npu_runtime_restart=false and restart it manually when the host is drained"
             % (daemon.unit, mode or "unknown", daemon.unit)
         )
+
+
+def dump_with(daemon, files, edit):
+    """The Dump that the ``daemon`` makes of a copy of its ``files`` with ``edit``; raises NpuError with its errors."""
+    with tempfile.TemporaryDirectory(prefix="npuops-", dir=config_files.private_place()) as directory:
+        return daemon.dump(containerd_config.write_candidate(directory, files, edit))
+
+
+def broken_before(daemon, said):
+    """The NpuError for a ``daemon`` that does not come back although nothing was changed; ``said``: what it reports."""
+    return NpuError(
+        "containerd's CRI does not respond after a restart of %s. This run did not change its configuration. containerd "
+        "reports:\n%s" % (daemon.unit, said)
+    )
 
 
 def restart(daemon, address, timeout):
