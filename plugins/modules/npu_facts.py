@@ -366,7 +366,7 @@ validation:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import engine as ascend_install
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import preconditions
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
@@ -402,7 +402,7 @@ def main():
         if params["vnpu_layout"] not in (None, "") and facts["family"]:
             facts["vnpu_plan"] = host_facts.vnpu_facts(params["vnpu_layout"], NpuSmi(facts["driver"]["root"] + "/driver"))
         if params["runtime_mode"] == "ascend" and facts["family"]:
-            facts["problems"].extend((ascend_install if params["runtime_package"] else ascend_runtime).problems(source))
+            facts["problems"].extend((preconditions if params["runtime_package"] else ascend_runtime).problems(source))
             if params["vnpu_layout"]:
                 facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:

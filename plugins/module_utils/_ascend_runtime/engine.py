@@ -12,39 +12,22 @@ from __future__ import annotations
 import contextlib
 import os
 
-from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import containers, installation, trial
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import (
+    containers,
+    installation,
+    placing,
+    preconditions,
+    trial,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, registration
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_name, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
 
 _LOCK = "/run/npuops/ascend-docker-runtime.lock"
 _LOCK_SECONDS = 300
-
-
-def problems(source, fs="", find_daemon=containerd_runtime.find):
-    """Why the runtime cannot be installed on this host, as sentences, before anything is changed; ``source``: of the driver."""
-    if source != "preinstalled":
-        yield from ascend_runtime.problems(source)
-        return
-    try:
-        found = installation.foreign(fs) or installation.unfit_place(fs) or _list_problem(fs)
-        if found is None:
-            daemon = find_daemon()
-            change = registration.Registration(daemon, installation.PROGRAM)
-            change.examine()
-    except NpuError as exc:
-        found = exc.message
-    if found:
-        yield "npu_runtime_package: %s" % found
-
-
-def _list_problem(fs):
-    if not os.path.isdir(fs + ascend_runtime.LIBRARIES):
-        return "there is no driver in %s, from where containers get it" % ascend_runtime.LIBRARIES
-    return None
 
 
 class Install:
@@ -70,7 +53,7 @@ class Install:
 
     def examine(self):
         """Why a change is necessary, as a sentence; None if the runtime of the package is installed and used. Raises NpuError."""
-        for why in (installation.foreign(), installation.unfit_place(), _list_problem("")):
+        for why in (installation.foreign(), installation.unfit_place(), preconditions.no_driver()):
             if why:
                 raise NpuError(why)
         if self.version:
@@ -142,32 +125,28 @@ class Install:
     @contextlib.contextmanager
     def _files(self):
         """Put the files of the package in place; if the block fails, what was there before comes back."""
-        found = "sha256:" + releases.file_digest(self.file)
-        if found != self.digest:
-            raise NpuError(
-                "%s arrived on this host with %s instead of %s: it is damaged. Run again" % (self.package, found, self.digest)
-            )
-        with installation.workspace() as work:
+        package_name.check_digest(self.package, releases.file_digest(self.file), self.digest)
+        with placing.workspace() as work:
             unpacked = runtime_package.Unpacked(self.file, os.path.join(work, "package"), self.package)
             self._check(unpacked)
             place = os.path.join(work, "new")
-            installed = installation.prepare(unpacked, self.digest, place, self.before)
-            old_list = installation.read_base_list()
+            installed = placing.prepare(unpacked, self.digest, place, self.before)
+            old_list = placing.read_base_list()
             try:
-                if not installation.write_base_list(unpacked.base_list, self.before):
+                if not placing.write_base_list(unpacked.base_list, self.before):
                     self.notes.append("%s has other content than that of the package, and stays as it is" % installation.BASE_LIST)
                 trial.check(os.path.join(place, runtime_package.PROGRAMS[0]), _chip(), installed.version)
-                installation.put(place)
+                placing.put(place)
                 try:
                     yield
                 except BaseException:
                     if self.before:
-                        installation.put(place)
+                        placing.put(place)
                     else:
                         os.rename(installation.HOME, place)
                     raise
             except BaseException:
-                installation.restore_base_list(old_list)
+                placing.restore_base_list(old_list)
                 raise
 
     def _check(self, unpacked):
@@ -265,7 +244,7 @@ class Removal:
                 change.apply_removal(restart)
             # Without a restart, containerd still runs it.
             if self._files_go and (restart or not change.restart_required):
-                installation.remove(self.installed)
+                placing.remove(self.installed)
 
 
 @contextlib.contextmanager

@@ -17,17 +17,19 @@ import re
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 
 # containerd runs the first; it looks for the others beside itself.
-PROGRAMS = ("ascend-docker-runtime", "ascend-docker-hook", "ascend-docker-cli", "ascend-docker-destroy")
+PROGRAMS = (ascend_runtime.PROGRAM, *ascend_runtime.HELPERS, "ascend-docker-destroy")
 BASE_LIST = "base.list"
 
 # Real ones have about 30 MiB. The runtime refuses programs of more than 100 MiB.
 MAX_BYTES = 512 * 2**20
 _MAX_TEXT = 2**20
-_ADVICE = "Check that it is Ascend-docker-runtime_<version>_linux-<arch>.run"
+_FORM = "Ascend-docker-runtime_<version>_linux-<arch>.run"
+_NOT_ONE = "it is not a package of the Ascend Docker Runtime (%s)" % _FORM
 _NAME = re.compile(r"Ascend-docker-runtime_([0-9][0-9A-Za-z.]{0,40})_linux-([0-9a-z_]+)\.run\Z", re.IGNORECASE)
 _VERSION = re.compile(r"^readonly PACKAGE_VERSION=v?([0-9][0-9A-Za-z.]{0,40})$", re.MULTILINE)
 _TRAIN = re.compile(r"([0-9]+\.[0-9]+)(?![0-9])")
@@ -63,7 +65,7 @@ class Unpacked:
     def __init__(self, file, place, name):
         self.place = place
         self.name = name
-        makeself.Package(file, name, advice=_ADVICE).extract(place, MAX_BYTES)
+        makeself.Package(file, name, advice="Check that it is " + _FORM).extract(place, MAX_BYTES)
         for program in PROGRAMS:
             self._check(program)
         self.base_list = self._read(BASE_LIST)
@@ -102,6 +104,3 @@ class Unpacked:
         if len(machines) > 1:
             raise NpuError("%s has programs for %s: %s" % (self.name, printable(" and ".join(sorted(machines))), _NOT_ONE))
         return machines.pop() if machines else None
-
-
-_NOT_ONE = "it is not a package of the Ascend Docker Runtime (Ascend-docker-runtime_<version>_linux-<arch>.run)"

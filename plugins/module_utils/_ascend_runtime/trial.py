@@ -15,6 +15,7 @@ import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
+from ansible_collections.npuops.ascend.plugins.module_utils._host.ascend_docker_runtime import LOGS
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 # In memory. The runtime refuses unusual characters in paths.
@@ -22,7 +23,6 @@ _PLACE = "/run"
 _CREATE_SECONDS = 60
 _DELETE_SECONDS = 30
 _MAX_TEXT = 600
-_LOG = "/var/log/ascend-docker-runtime"
 
 
 def problem(program, chip):
@@ -57,7 +57,7 @@ def _create(program, chip, top):
         if result.timed_out:
             return "it did not create one within %d seconds" % _CREATE_SECONDS
         if result.rc != 0:
-            return "it fails (exit status %s): %s" % (result.rc, " ".join(result.text.split())[-_MAX_TEXT:] or "see " + _LOG)
+            return "it fails (exit status %s): %s" % (result.rc, " ".join(result.text.split())[-_MAX_TEXT:] or "see " + LOGS)
         return None
     finally:
         host_command.run(base + ["delete", "--force", name], _DELETE_SECONDS)
@@ -69,7 +69,7 @@ def check(program, chip, version):
     if why:
         raise NpuError(
             "The Ascend Docker Runtime %s does not create a container with a chip on this host: %s. Nothing was changed, and "
-            "containerd does not use it. Look into %s" % (version, why, _LOG)
+            "containerd does not use it. Look into %s" % (version, why, LOGS)
         )
 
 

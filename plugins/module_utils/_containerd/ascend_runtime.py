@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
-PROGRAM = "ascend-docker-runtime"
+PROGRAM = ascend_docker_runtime.NAME
 # It looks for them beside itself.
 HELPERS = ("ascend-docker-hook", "ascend-docker-cli")
-BASE_LIST = "/etc/ascend-docker-runtime.d/base.list"
+BASE_LIST = ascend_docker_runtime.BASE_LIST
 # Where programs in containers look for the driver, and so where it must be on the host.
 LIBRARIES = "/usr/local/Ascend/driver/lib64"
 

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import other_chip
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
@@ -30,8 +30,6 @@ _PACKAGE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,200}\.run\Z")
 # What a version may begin with, as compatible_version_drv lists it.
 _PREFIX = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,31}\Z")
 _MAX_PREFIXES = 64
-# Where it is in a package, the first one that is there.
-_VERSION_INFOS = (DIRECTORY + "/" + VERSION_INFO, VERSION_INFO)
 
 
 class Firmware:
@@ -121,32 +119,6 @@ def of_manifest(manifest):
         return {}
     drivers = [prefix for prefix in found["drivers"] if is_version(prefix)]
     return {"version": found["version"], "drivers": drivers, "package": found.get("package"), "sha256": found.get("sha256")}
-
-
-def read_package(path, name):
-    """(Firmware, content of its version.info) of the .run file ``path``, which messages call ``name``. Nothing of it is run.
-
-    ``Firmware.package`` is the name that the file gets on a host. Raises NpuError for what is no firmware package.
-    """
-    found, unpacked = {}, 0
-    for member, info, stream in makeself.Package(path, name, "firmware package").members():
-        unpacked += info.size
-        if unpacked > image_files.MAX_BYTES:
-            raise NpuError("The content of %s has more than %d GiB" % (name, image_files.MAX_BYTES // 2**30))
-        if (member + "/").startswith(("driver/", "lib64/")):
-            raise NpuError("%s is a driver package, not a firmware package" % name)
-        if member in _VERSION_INFOS and stream is not None:
-            found[member] = stream.read(image_files.MAX_TEXT + 1)
-    content = next((found[member] for member in _VERSION_INFOS if member in found), None)
-    if content is None:
-        raise NpuError("%s has no version.info: it is not a firmware package" % name)
-    if len(content) > image_files.MAX_TEXT:
-        raise NpuError("version.info in %s has more than %d KiB" % (name, image_files.MAX_TEXT // 1024))
-    info = version_info.parse(content.decode("utf-8", "replace"))
-    version = info.get("Version")
-    if not is_version(version):
-        raise NpuError("version.info in %s has no valid version: %s" % (name, printable(str(version), 80)))
-    return Firmware(version, drivers_of(info), file_name(name, version)), content
 
 
 def file_name(origin, version):

@@ -11,7 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, flash_state, package_name, staging, trial_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import (
+    firmware,
+    firmware_package,
+    flash_state,
+    package_name,
+    staging,
+    trial_boot,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.flash_state import WRITING
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -42,7 +49,7 @@ class FirmwarePackage:
 
     def put(self, directory):
         """Create the directory ``firmware`` in ``directory``; returns what the manifest says of it. Raises NpuError."""
-        found, info = firmware.read_package(self.file, self.origin)
+        found, info = firmware_package.read(self.file, self.origin)
         target = os.path.join(directory, firmware.DIRECTORY)
         os.mkdir(target)
         os.chmod(target, 0o755)
@@ -51,8 +58,7 @@ class FirmwarePackage:
         staging.copy_file(self.file, path)
         os.chmod(path, 0o444)
         entry = staging.firmware_entry(found, path)
-        if "sha256:" + entry["sha256"] != self.digest:
-            raise package_name.damaged_on_the_way(self.origin, "sha256:" + entry["sha256"], self.digest)
+        package_name.check_digest(self.origin, entry["sha256"], self.digest)
         return entry
 
     def add(self, layout, release):

@@ -66,9 +66,11 @@ def file_on_host(digest):
     return "npuops-package-%s.run" % digest.rpartition(":")[2][:12]
 
 
-def damaged_on_the_way(package, found, wanted):
-    """The NpuError for a ``package`` that has the digest ``found`` on the host instead of ``wanted``."""
-    return NpuError("%s arrived on this host with %s instead of %s: it is damaged. Run again" % (package, found, wanted))
+def check_digest(package, sha256, wanted):
+    """Raise NpuError if a ``package`` whose file has the checksum ``sha256`` on the host does not have the digest ``wanted``."""
+    found = "sha256:" + sha256
+    if found != wanted:
+        raise NpuError("%s arrived on this host with %s instead of %s: it is damaged. Run again" % (package, found, wanted))
 
 
 def another_version(package, found, wanted):

@@ -103,7 +103,7 @@ class PackageStager(ReleaseStager):
             raise _changed_meanwhile(self.expected_release or self.origin)
         for file in [self.file] + ([self.firmware.file] if self.firmware is not None else []):
             remove_leftovers(file)
-        self._check_digest()
+        package_name.check_digest(self.origin, releases.file_digest(self.file), self.digest)
         work = self.layout.new_directory()
         try:
             return self._from(work)
@@ -113,11 +113,6 @@ class PackageStager(ReleaseStager):
             raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
-
-    def _check_digest(self):
-        found = "sha256:" + releases.file_digest(self.file)
-        if found != self.digest:
-            raise package_name.damaged_on_the_way(self.origin, found, self.digest)
 
     def _from(self, work):
         extracted, tree = os.path.join(work, "package"), os.path.join(work, "driver")

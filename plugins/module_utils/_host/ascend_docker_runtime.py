@@ -9,7 +9,11 @@ import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
-_NAME = "ascend-docker-runtime"
+NAME = "ascend-docker-runtime"
+# What it gives to containers, and where it writes what it does.
+BASE_LIST = "/etc/ascend-docker-runtime.d/base.list"
+LOGS = "/var/log/ascend-docker-runtime"
+
 _DOCKER = "/etc/docker/daemon.json"
 _LARGEST = 1024 * 1024
 
@@ -24,4 +28,4 @@ def _names_it(path):
         small = os.path.isfile(path) and os.path.getsize(path) <= _LARGEST
     except OSError:
         return False
-    return small and _NAME in (read_text(path) or "").lower()
+    return small and NAME in (read_text(path) or "").lower()

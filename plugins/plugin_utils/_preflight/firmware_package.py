@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware_package as package_contents
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import FIRMWARE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
@@ -44,5 +44,5 @@ def source_of(config: dict[str, Any]) -> PackageSource | None:
 def look(source: PackageSource, config: dict[str, Any]) -> FirmwareContents:
     """Download the package, verify it as driver packages are verified, and read it. Raises NpuError."""
     path = driver_package.fetch(source, config)
-    found, _info = firmware.read_package(path, source.name)
+    found, _info = package_contents.read(path, source.name)
     return FirmwareContents(os.path.getsize(path), found.version, tuple(found.drivers))

@@ -41,8 +41,8 @@ def check(verdict: CheckedHost, train: str | None) -> None:
         return
     try:
         source = source_of(config)
-        version = runtime_package.version_in(source.name) if source else None
-        if source and version and train:
+        version = source and runtime_package.version_in(source.name)
+        if source and version:
             runtime_package.check_train(source.name, version, train)
     except NpuError as exc:
         verdict.reasons.append(one_line(exc.message))

@@ -56,6 +56,12 @@ def needed(names):
     return found
 
 
+@pytest.mark.parametrize("name", ["npu_facts", "npu_validate", "npu_cdi_spec", "npu_driver", "containerd_cdi"])
+def test_what_runs_on_every_host_reads_no_packages(name):
+    """Each run compiles it on each host. Packages need compressions as well, which a small Python does not have."""
+    assert "module_utils/_driver/makeself" not in needed(["modules/" + name])
+
+
 @pytest.mark.parametrize("name", HOST)
 def test_what_hosts_run_needs_python_and_nothing_else(name):
     ours, others = imports(name)

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.host import driver_packages, runtime_packages
@@ -90,12 +91,11 @@ def _host(tmp_path, monkeypatch):
         "PARENT": str(parent),
         "HOME": home,
         "PROGRAM": home + "/ascend-docker-runtime",
-        "LISTS": str(top / "etc/ascend-docker-runtime.d"),
         "BASE_LIST": str(top / "etc/ascend-docker-runtime.d/base.list"),
-        "LOGS": str(top / "logs"),
     }.items():
         monkeypatch.setattr(installation, name, value)
     monkeypatch.setattr(installation, "unfit_place", lambda: None)
+    monkeypatch.setattr(ascend_docker_runtime, "LOGS", str(top / "logs"))
     monkeypatch.setattr(ascend_runtime, "LIBRARIES", str(parent / "driver/lib64"))
     monkeypatch.setattr(engine, "_LOCK", str(top / "run/runtime.lock"))
     monkeypatch.setattr(trial, "_PLACE", str(top / "run"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
+from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation, placing
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -33,11 +33,11 @@ class Root:
         files = runtime_packages.members(version, b"#!/bin/sh\n# %s\n" % version.encode())
         files["base.list"] = list_content or files["base.list"]
         path = runtime_packages.write(directory, version, files)
-        with installation.workspace(self.fs) as work:
+        with placing.workspace(self.fs) as work:
             unpacked = runtime_package.Unpacked(str(path), work + "/package", path.name)
-            found = installation.prepare(unpacked, DIGEST, work + "/new", before, self.fs)
-            written = installation.write_base_list(unpacked.base_list, before, self.fs)
-            installation.put(work + "/new", self.fs)
+            found = placing.prepare(unpacked, DIGEST, work + "/new", before, self.fs)
+            written = placing.write_base_list(unpacked.base_list, before, self.fs)
+            placing.put(work + "/new", self.fs)
         return found, written
 
 
@@ -66,7 +66,7 @@ def test_an_installation_says_whose_it_is(root):
 @pytest.mark.parametrize("exchange", [True, False])
 def test_another_version_takes_its_place(root, monkeypatch, exchange):
     if not exchange:
-        monkeypatch.setattr(installation, "_exchange", lambda *_paths: False)
+        monkeypatch.setattr(placing, "_exchange", lambda *_paths: False)
     before = root.put("26.1.0")[0]
     root.put("26.1.1", before)
     assert installation.find(root.fs).version == "26.1.1"
@@ -112,7 +112,7 @@ def test_a_list_that_somebody_changed_stays(root):
     assert installation.list_is_changed(before, root.fs)
     after, written = root.put("26.1.1", before, b"/usr/local/Ascend/driver/lib64\n/new\n")
     assert not written and root.list.read_text() == mine
-    installation.remove(after, root.fs)
+    placing.remove(after, root.fs)
     assert root.list.read_text() == mine and not root.home.exists()
 
 
@@ -129,7 +129,7 @@ def test_an_upgrade_that_was_killed_before_its_list_was_written(root):
 
 def test_removed_with_its_list(root):
     found = root.put("26.1.0")[0]
-    installation.remove(found, root.fs)
+    placing.remove(found, root.fs)
     assert sorted(os.listdir(root.home.parent)) == ["driver"] and not root.list.parent.exists()
 
 
