@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent lab-sim python38 simulate lint build docs-lint ee ansible-newest
-.PHONY: help demo lab lab-down test venv lock settings requirements format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+.PHONY: help demo lab lab-down test test-all venv lock settings requirements format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -22,8 +22,11 @@ lab: ## start the lab, or repair it
 lab-down: ## remove the lab
 	@lab/lab down
 
-test: ## run everything that CI runs
+test: ## run what CI runs: everything without a lab, and the core on one lab
 	@dev/test
+
+test-all: ## run everything, in hours: NPU_SHARD=2/4 runs the second of four parts
+	@dev/test test-all
 
 venv: ## create .venv with Ansible and all tools
 	@dev/venv

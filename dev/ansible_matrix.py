@@ -81,6 +81,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--lab", action="store_true", help="also molecule's scenario default, on the running lab (make lab)")
     parser.add_argument("--newest", action="store_true", help="only the newest pair whose Python this machine has")
     parser.add_argument("--fetch", action="store_true", help="get a Python that is missing from Debian testing (dev/python)")
+    parser.add_argument("--list", action="store_true", help="print the names of the pairs, and leave")
     parser.add_argument("--list-kubernetes-core", action="store_true", help="print the lowest and the newest version, and leave")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="of pytest")
     return parser.parse_args()
@@ -140,6 +141,9 @@ def table(results: dict[Pair, str]) -> str:
 
 def main() -> int:
     arguments = parse()
+    if arguments.list:
+        print("\n".join(pair.name for pair in known_pairs()))
+        return 0
     if arguments.list_kubernetes_core:
         print("\n".join(" ".join(entry) for entry in kubernetes_core()))
         return 0

@@ -37,6 +37,8 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("scenarios", nargs="*", default=["default"], metavar="SCENARIO", help="of molecule; 'default' by default")
     parser.add_argument("--pair", action="append", metavar="KUBERNETES:CONTAINERD", help="only this pair, such as 1.37:2.3")
+    parser.add_argument("--kubernetes", metavar="RELEASE", help="only the pairs of this Kubernetes, such as 1.37")
+    parser.add_argument("--list", action="store_true", help="print the releases of Kubernetes, and leave")
     return parser.parse_args()
 
 
@@ -82,7 +84,12 @@ def table(results: dict[Pair, str]) -> str:
 
 def main() -> int:
     arguments = parse()
-    pairs = chosen_pairs(arguments.pair)
+    if arguments.list:
+        print("\n".join(versions.known("kubernetes")))
+        return 0
+    pairs = [pair for pair in chosen_pairs(arguments.pair) if arguments.kubernetes in (None, pair[0])]
+    if not pairs:
+        raise SystemExit(f"--kubernetes {arguments.kubernetes}: the lab knows {', '.join(versions.known('kubernetes'))}")
     state = Path(os.environ["NPU_LAB_STATE"])
     if state.exists():
         raise SystemExit(f"{state} holds a lab: remove it first (make lab-down), or choose another number (NPU_LAB=7 make matrix)")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` does: the checks that need no lab, then the tests on labs.
+"""What `make test` and `make test-all` do.
 
 It runs before .venv exists, so it needs nothing but the standard library.
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs everything that CI runs; see run() for the order."""
+"""Runs a suite: python dev/testrun test-all; main.py has the order."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ from testrun import CHECKOUT  # noqa: E402
 from testrun.main import main  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(main(CHECKOUT, dict(os.environ)))
+    sys.exit(main(CHECKOUT, sys.argv[1:], dict(os.environ)))

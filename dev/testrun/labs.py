@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import plan
+from .plan import Place
 from .runner import Runner
 
 
@@ -16,31 +17,37 @@ class Labs:
 
     def __init__(self, checkout: Path, env: dict[str, str], runner: Runner) -> None:
         own = int(env.get("NPU_LAB") or 0)
-        named = env.get("NPU_LABS", "").split()
-        self.numbers = [int(number) for number in named] or [own, (own + 49) % 99 + 1, (own + 50) % 99 + 1]
+        numbers = [int(number) for number in env.get("NPU_LABS", "").split()]
+        numbers += [number for number in (own, (own + 49) % 99 + 1, (own + 50) % 99 + 1) if number not in numbers]
+        newest, oldest, of_others = numbers[:3]
+        self._numbers = {Place.NEWEST: newest, Place.ALONE: newest, Place.OLDEST: oldest, Place.OWN: of_others}
         self._env = {name: value for name, value in env.items() if name != "NPU_LAB_STATE"}
         self._runner = runner
-        self._kept = [number for number in self.numbers if (checkout / f".lab{number or ''}" / "inventory.yml").exists()]
+        self._kept = [number for number in numbers if (checkout / f".lab{number or ''}" / "inventory.yml").exists()]
         self._begun: list[int] = []
-        # With one lab only, all tests run on the newest releases.
-        self.oldest = self.numbers[-1] if len(self.numbers) > 1 else None
 
-    def env(self, number: int, goes: bool = False) -> dict[str, str]:
-        """The environment of a program that works on this lab.
+    def env(self, place: Place, last: bool) -> dict[str, str]:
+        """The environment of a part.
 
-        :param goes: what the program leaves behind does not matter, as the lab goes after it
+        :param last: what it leaves behind does not matter if the lab goes after it
         """
-        env = {**self._env, "NPU_LAB": str(number), **(plan.OLDEST if number == self.oldest else {})}
-        return {**env, "NPU_LAB_GOES": "1"} if goes and number not in self._kept else env
+        if place is Place.NO_LAB:
+            return self._env
+        number = self._numbers[place]
+        env = {**self._env, "NPU_LAB": str(number), **(plan.OLDEST if place is Place.OLDEST else {})}
+        return {**env, "NPU_LAB_GOES": "1"} if last and number not in self._kept else env
 
-    def up(self, number: int) -> bool:
+    def up(self, place: Place) -> bool:
+        number = self._numbers[place]
+        if number in self._begun:
+            return True
         self._begun.append(number)
-        return self._runner.alone(f"lab-{number}", ["lab/lab", "up"], self.env(number))
+        return self._runner.alone(f"lab-{number}", ["lab/lab", "up"], self.env(place, last=False))
 
     def down(self) -> bool:
         """Remove the labs that `up` has started, or tried to."""
         well = True
         for number in self._begun:
             if number not in self._kept:
-                well = self._runner.alone(f"lab-down-{number}", ["lab/lab", "down"], self.env(number)) and well
+                well = self._runner.alone(f"lab-down-{number}", ["lab/lab", "down"], {**self._env, "NPU_LAB": str(number)}) and well
         return well

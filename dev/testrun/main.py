@@ -1,33 +1,47 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""First the checks that need no lab; if all of them passed, the tests on labs, and the unit tests beside them; at the end, the labs
-that this run started go."""
+"""Runs a suite: each lab does its parts one after another, the checks that need none share what the labs leave of the processor,
+and the labs that this run started go. All of it runs, so that one run shows all."""
 
 from __future__ import annotations
 
 import functools
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import count
 
-from . import plan
+from . import costs, plan, speed
 from .labs import Labs
+from .plan import Part, Place
 from .runner import Interrupted, Queue, Runner
 
-# More than the cores of a small machine: who waits for a time-out or a reboot leaves the cores to others.
-WORKERS = 3
-LAB_TAIL = 80  # what molecule has said is longer than what a test runner says last
+# Of checks without a lab at once: the unit tests use all cores, most others use one.
+WORKERS = 2
+# They leave the processor to the labs, which have limits of time, and still get on: whoever waits for a reboot leaves it to them.
+NICE = ("nice", "-n", "15")
+SUITES = {"test": plan.test, "test-all": plan.test_all}
 
 
-def main(checkout: Path, env: dict[str, str], runner: Runner | None = None) -> int:
-    runner = runner or Runner(checkout, tail=int(env.get("STEP_TAIL") or 40))
-    labs = Labs(checkout, {**env, "NPU_CRASH": plan.CRASHES}, runner)
+def main(
+    checkout: Path,
+    arguments: list[str],
+    env: dict[str, str],
+    runner: Runner | None = None,
+    measure: Callable[[], float] = speed.slowness,
+) -> int:
+    """
+    :param arguments: nothing for `make test`, or the name of a suite
+    :param measure: what measures how slow this machine is
+    """
+    runner = runner or Runner(checkout, tail=int(env.get("STEP_TAIL") or 80))
+    labs = Labs(checkout, env, runner)
     with runner.signals():
         try:
-            status = run(checkout, env, runner, labs)
+            status = run(checkout, (arguments or ["test"])[0], env, runner, labs, measure())
         except Interrupted:
             status = 130
         except plan.PlanError as error:
@@ -39,35 +53,37 @@ def main(checkout: Path, env: dict[str, str], runner: Runner | None = None) -> i
     return status if gone else status or 1
 
 
-def run(checkout: Path, env: dict[str, str], runner: Runner, labs: Labs) -> int:
-    """Two halves. Each is a queue, so that its workers end at about the same time; all of it runs, so that one run shows all."""
+def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: Labs, slowness: float) -> int:
+    begun = costs.machine()
     results = checkout / ".cache" / "results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     if not runner.alone("venv", ["dev/venv"], env):
         return 1  # nothing else can run
-    newest, oldest = plan.lab_tests(checkout, results)
+    parts = plan.shard(SUITES[suite](checkout, results), env.get("NPU_SHARD", ""))
 
-    runner.say("Checks:")
-    before, beside = plan.checks(checkout, env)
-    checks = Queue(before)
+    def queue(place: Place) -> Queue:
+        return Queue(part for part in parts if part.place is place)
+
+    checks = Queue(Part(part.name, (*NICE, *part.command), part.budget) for part in parts if part.place is Place.NO_LAB)
     for _ in range(WORKERS):
-        runner.work(checks, lambda last: env)
-    if not runner.workers_done():
-        runner.say("The checks above failed; the labs were not used.")
-        return 1
-
-    runner.say(f"On the labs, and beside them {plan.BESIDE}:")
-    runner.tail = LAB_TAIL
-    runner.work(Queue(beside), lambda last: env)
-    if labs.oldest is None:
-        newest += [check for check in oldest if check.name not in plan.AGAIN]
-    queue, queue_of_oldest = Queue(newest), Queue(oldest)
-    for number in labs.numbers:
-        # One after the other: the first one builds what all of them need.
-        if not labs.up(number):
+        runner.work(checks, functools.partial(labs.env, Place.NO_LAB))
+    for place in (Place.NEWEST, Place.OLDEST):
+        # One lab after the other: the first one builds what all of them need.
+        if any(part.place is place for part in parts):
+            if not labs.up(place):
+                return 1
+            runner.work(queue(place), functools.partial(labs.env, place))
+    runner.work(queue(Place.OWN), functools.partial(labs.env, Place.OWN))
+    well = runner.workers_done()
+    if any(part.place is Place.ALONE for part in parts):
+        if not labs.up(Place.ALONE):
             return 1
-        runner.work(queue_of_oldest if number == labs.oldest else queue, functools.partial(labs.env, number))
-    if not runner.workers_done():
-        return 1
-    return count.main([str(file) for file in sorted(results.glob("*.xml"))])
+        runner.work(queue(Place.ALONE), functools.partial(labs.env, Place.ALONE))
+        well = runner.workers_done() and well
+
+    files = sorted(results.glob("*.xml"))
+    too_much = costs.over(parts, runner.costs, slowness)
+    runner.say("\n".join([*costs.table(parts, runner.costs, slowness, costs.machine() - begun, files), *too_much]))
+    counted = count.main([str(file) for file in files]) if files else 0
+    return 0 if well and not too_much and not counted else 1

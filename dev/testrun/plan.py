@@ -1,100 +1,225 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is run, in which order. The checks are the sessions of noxfile.py; the tests on labs are listed here."""
+"""The two suites: what `make test` runs, and what `make test-all` runs.
+
+A part is one command with a log, a result and a budget. `make test` has everything that needs no lab, and the core on one lab with
+the newest releases: tests marked `core`, and two scenarios of molecule. `make test-all` has all tests and scenarios, the oldest
+releases, every pair of releases, and the benches.
+"""
 
 from __future__ import annotations
 
+import enum
 import json
+import re
 import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .runner import Check
 
-# At which calls test_crash.py kills the controller: those that matter most, one on each node. All of them are `make crash-test`.
-CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot rebooted,kill-after:last-maintenance"
+class Place(enum.Enum):
+    """Where a part runs."""
 
-CONTAINERD = "tests/lab/test_containerd.py"
-CLUSTER = "tests/lab/test_cluster.py"
-# What does not depend on the releases runs on the lab that has the least to do.
-IMAGES = ("tests/lab/test_staging.py", "tests/lab/test_build_driver_image.py")
-RECOVERIES = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("crash", "heal", "heal_crash"))
-# What takes longest, so that two labs share it.
-TOGETHER = tuple(f"tests/lab/maintenance/test_{name}.py" for name in ("claims", "trains"))
-SCENARIOS = {
-    "molecule-upgrade": ("default", "upgrade"),
-    "molecule-workload": ("workload",),
-    "molecule-heal": ("heal",),
-}
-# On a lab of its own, with the oldest releases that are supported (npu-b has containerd 1.7 on every lab): what depends on the
-# release runs here as well, what does not runs here instead.
-OLDEST = {"NPU_LAB_KUBERNETES": "1.34", "NPU_LAB_CONTAINERD": "2.1"}
-OLDEST_SCENARIOS = {
-    "molecule-oldest": ("default", "workload"),
-    "molecule-awx": ("awx",),
-}
-# Too long for each change: only `make molecule` runs these. CI runs the core of each as tests in tests/lab.
-LONG_SCENARIOS = {"adopt", "airgap", "firmware", "package", "runtime", "stack", "vnpu"}
-# The check that takes longest by far runs beside the tests on labs, with the processor time that they leave: they often wait.
-BESIDE = "unit"
-# It leaves the processor to the labs, which have limits of time, and to what they compile, and still gets on when they are busy.
-NICENESS = "15"
-# Of those on the oldest releases, what runs on the newest as well.
-AGAIN = {"molecule-oldest", "lab-test-oldest"}
+    NO_LAB = "no lab"
+    NEWEST = "a lab with the newest releases"
+    OLDEST = "a lab with the oldest releases"
+    OWN = "labs that it starts itself"
+    ALONE = "a lab with the newest releases, and nothing beside it"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One entry of a suite.
+
+    :param name: which its log has, too
+    :param budget: CPU seconds of the command and its children on a machine like the reference (speed.py). One that costs a fifth
+        more fails; shards are balanced by it
+    :param env: added to its environment
+    """
+
+    name: str
+    command: tuple[str, ...]
+    budget: int
+    place: Place = Place.NO_LAB
+    env: dict[str, str] = field(default_factory=dict)
 
 
 class PlanError(Exception):
     """The plan does not fit the tests that there are; shown without a traceback."""
 
 
-def checks(checkout: Path, env: dict[str, str]) -> tuple[list[Check], list[Check]]:
-    """What needs no lab, each session of noxfile.py in its order: what comes before the labs, and what runs beside them."""
-    nox = str(checkout / ".venv" / "bin" / "nox")
-    listed = subprocess.run([nox, "--list", "--json"], cwd=checkout, env=env, stdout=subprocess.PIPE, check=True, text=True).stdout
-    names = [session["session"] for session in json.loads(listed)]
-    before = [Check(name, (nox, "--session", name)) for name in names if name != BESIDE]
-    beside = [Check(name, ("nice", "-n", NICENESS, nox, "--session", name)) for name in names if name == BESIDE]
-    return before, beside
+# The sessions of noxfile.py, the longest first: the others share the processor with the second half of it.
+CHECKS = {
+    "unit": 700,
+    "sanity": 150,
+    "lint": 150,
+    "lab-sim": 60,
+    "node-agent": 60,
+    "simulate": 60,
+    "ee": 60,
+    "build": 60,
+    "docs-lint": 60,
+    "python38": 60,
+}
+# It covers what unit tests and sanity do with .venv's ansible-core.
+SLOW_CHECKS = {"ansible-newest": 60}
+# At which calls test_crash.py kills the controller in `make test`: those that matter most, one on each node.
+CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot rebooted,kill-after:last-maintenance"
+# Scenarios whose verify.yml `make test` runs: the first install, its second run, an upgrade, its second run, a rollback.
+CORE_SCENARIOS = ("default", "upgrade")
+# npu-b has containerd 1.7 on every lab.
+OLDEST = {"NPU_LAB_KUBERNETES": "1.34", "NPU_LAB_CONTAINERD": "2.1"}
+CONTAINERD = "tests/lab/test_containerd.py"
+STAGING = ("tests/lab/test_staging.py", "tests/lab/test_build_driver_image.py")
+# Scenarios of `make test-all`, each a part with the scenarios that run one after another.
+SCENARIOS = {
+    Place.NEWEST: {
+        "upgrade": (CORE_SCENARIOS, 500),
+        "workload": (("workload", "heal"), 300),
+        "adopt": (("adopt",), 300),
+        "airgap": (("airgap", "package"), 300),
+        "firmware": (("firmware",), 500),
+        "runtime": (("runtime",), 300),
+        "stack": (("stack",), 600),
+        "vnpu": (("vnpu",), 600),
+    },
+    Place.OLDEST: {
+        "oldest": (("default", "workload"), 400),
+        "awx": (("awx",), 200),
+    },
+}
+# Files of tests/lab/maintenance that share an install; crashes at every call are a part of their own.
+ROLLOUTS = {
+    "cases": (("cases", "changed_mind"), 700),
+    "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "ways_out"), 700),
+    "policies": (("policies", "kernels", "package"), 600),
+    "parking": (("parking",), 500),
+    "firmware": (("firmware",), 500),
+    "trains": (("trains", "claims"), 400),
+    "heal": (("heal",), 500),
+}
+CRASHING = ("crash", "heal_crash")
 
 
-def lab_tests(checkout: Path, results: Path) -> tuple[list[Check], list[Check]]:
-    """What needs a lab of the newest releases, and what runs on the oldest.
+def test(checkout: Path, results: Path) -> list[Part]:
+    """`make test`."""
+    return [
+        *_checks(checkout, CHECKS),
+        _molecule("molecule", CORE_SCENARIOS, 500, Place.NEWEST),
+        _pytest(results, "maintenance", ["tests/lab/maintenance", "-m", "core"], 600, env={"NPU_CRASH": CRASHES}),
+        # The last one: it ends with uninstall.
+        _pytest(results, "lab-test", ["tests/lab", "--ignore=tests/lab/maintenance", "-m", "core"], 600),
+    ]
 
-    Each of these finds its lab in whatever state another one has left it.
+
+def test_all(checkout: Path, results: Path) -> list[Part]:
+    """`make test-all`."""
+    python = str(checkout / ".venv" / "bin" / "python")
+    scenarios = [
+        _molecule(f"molecule-{name}", names, budget, place)
+        for place, parts in SCENARIOS.items()
+        for name, (names, budget) in parts.items()
+    ]
+    rollouts = [
+        _pytest(results, f"maintenance-{name}", [f"tests/lab/maintenance/test_{file}.py" for file in files], budget)
+        for name, (files, budget) in ROLLOUTS.items()
+    ]
+    parts = [
+        *_checks(checkout, CHECKS | SLOW_CHECKS),
+        Part("simulate-many", ("dev/simulate",), 800, env={"SEEDS": "100000"}),
+        Part("kubernetes-core", ("dev/kubernetes-core",), 300),
+        Part("arm64", ("dev/arm64",), 400),
+        *(
+            Part(f"ansible-{pair}", ("dev/ansible-matrix", "--fetch", "--pair", pair), 1000)
+            for pair in _listed(checkout, python, "dev/ansible_matrix.py", "--list")
+        ),
+        *scenarios,
+        *rollouts,
+        _pytest(results, "crash", [_rollout(name) for name in CRASHING], 2000, env={"NPU_CRASH": "all"}),
+        _pytest(results, "containerd", [CONTAINERD], 300),
+        _pytest(results, "lab-test", ["tests/lab", *_ignored(checkout)], 1200),
+        _pytest(results, "oldest-containerd", [CONTAINERD], 300, Place.OLDEST),
+        _pytest(results, "oldest-staging", list(STAGING), 300, Place.OLDEST),
+        *(
+            Part(f"matrix-{release}", ("dev/matrix", "--kubernetes", release), 1000, Place.OWN)
+            for release in _listed(checkout, python, "dev/matrix.py", "--list")
+        ),
+        Part("bench", ("dev/bench",), 600, Place.ALONE),
+    ]
+    _complete(checkout, parts)
+    return parts
+
+
+def shard(parts: list[Part], wanted: str) -> list[Part]:
+    """Return one share of the parts, in their order: the second of four with `2/4`, everything with an empty text.
+
+    The shares cost about the same, and each part is in one of them.
     """
-    planned = {scenario for scenarios in {**SCENARIOS, **OLDEST_SCENARIOS}.values() for scenario in scenarios}
-    there = {path.parent.name for path in checkout.glob("molecule/*/molecule.yml")}
-    differ = (planned - there) | (there - planned - LONG_SCENARIOS)
+    if not wanted:
+        return parts
+    match = re.fullmatch(r"([1-9]\d?)/([1-9]\d?)", wanted)
+    if not match or int(match[1]) > int(match[2]):
+        raise PlanError(f"NPU_SHARD is '{wanted}': it must be the number of a shard and how many there are, such as 2/4")
+    loads = [0] * int(match[2])
+    shards: dict[str, int] = {}
+    for part in sorted(parts, key=lambda part: -part.budget):
+        shards[part.name] = loads.index(min(loads))
+        loads[shards[part.name]] += part.budget
+    return [part for part in parts if shards[part.name] == int(match[1]) - 1]
+
+
+def _checks(checkout: Path, budgets: dict[str, int]) -> list[Part]:
+    nox = str(checkout / ".venv" / "bin" / "nox")
+    listed = subprocess.run([nox, "--list", "--json"], cwd=checkout, stdout=subprocess.PIPE, check=True, text=True).stdout
+    _same("CHECKS and SLOW_CHECKS", {*CHECKS, *SLOW_CHECKS}, "noxfile.py", {entry["session"] for entry in json.loads(listed)})
+    return [Part(name, (nox, "--session", name), budget) for name, budget in budgets.items()]
+
+
+def _molecule(name: str, scenarios: Iterable[str], budget: int, place: Place) -> Part:
+    return Part(name, ("dev/molecule", *scenarios), budget, place)
+
+
+def _pytest(
+    results: Path, name: str, arguments: list[str], budget: int, place: Place = Place.NEWEST, env: dict[str, str] | None = None
+) -> Part:
+    return Part(name, ("dev/lab-test", *arguments, f"--junitxml={results / name}.xml"), budget, place, env or {})
+
+
+def _rollout(name: str) -> str:
+    return f"tests/lab/maintenance/test_{name}.py"
+
+
+def _ignored(checkout: Path) -> list[str]:
+    """What the part lab-test of test_all leaves to others."""
+    return [f"--ignore={path}" for path in ("tests/lab/maintenance", CONTAINERD, *sorted(of_scenarios(checkout)))]
+
+
+def of_scenarios(checkout: Path) -> dict[str, set[str]]:
+    """Return the files of tests that molecule's scenarios run, each with the names of these."""
+    found: dict[str, set[str]] = {}
+    for path in checkout.glob("molecule/*/verify.yml"):
+        for file in re.findall(r"tests/lab/test_\w+\.py", path.read_text(encoding="utf-8")):
+            found.setdefault(file, set()).add(path.parent.name)
+    return found
+
+
+def _listed(checkout: Path, *command: str) -> list[str]:
+    return subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+
+
+def _complete(checkout: Path, parts: list[Part]) -> None:
+    """Refuse a plan that leaves out a scenario or a rollout that there is, or has one that there is not."""
+    words = {word for part in parts for word in part.command}
+    rollouts = {word for word in words if word.startswith("tests/lab/maintenance/")}
+    scenarios = {name for part in parts if part.command[0] == "dev/molecule" for name in part.command[1:]}
+    _same("SCENARIOS", scenarios, "molecule/", {path.parent.name for path in checkout.glob("molecule/*/molecule.yml")})
+    there = {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")}
+    _same("ROLLOUTS", rollouts, "tests/lab/maintenance", there)
+
+
+def _same(table: str, planned: set[str], place: str, there: set[str]) -> None:
+    differ = planned ^ there
     if differ:
-        raise PlanError(f"dev/testrun/plan.py plans other scenarios than molecule/ has: {', '.join(sorted(differ))}")
-    rollouts = sorted(
-        {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")} - {*RECOVERIES, *TOGETHER}
-    )
-    elsewhere = [f"--ignore={file}" for file in (CLUSTER, CONTAINERD, *IMAGES)]
-
-    def tests(name: str, script: str, arguments: list[str], junit: str) -> Check:
-        return Check(name, (f"dev/{script}", *arguments, f"--junitxml={results / junit}.xml"))
-
-    def molecule(name: str) -> Check:
-        return Check(name, ("dev/molecule", *{**SCENARIOS, **OLDEST_SCENARIOS}[name]))
-
-    # `default` is the first of all, as it looks at what is there before the first install; a short one is the last. Recoveries come
-    # before awx, which recovers a node as well: after that, on the same lab, another one would be a storm.
-    newest = [
-        molecule("molecule-upgrade"),
-        tests("maintenance", "maintenance-test", [*rollouts, "-m", "core"], "maintenance"),
-        tests("lab-test", "lab-test", elsewhere, "lab"),
-        tests("trains", "maintenance-test", [*TOGETHER, "-m", "core"], "trains"),
-        molecule("molecule-workload"),
-        molecule("molecule-heal"),
-        tests("lab-test-containerd", "lab-test", [CONTAINERD], "lab-containerd"),
-        tests("lab-test-cluster", "lab-test", [CLUSTER], "lab-cluster"),
-    ]
-    oldest = [
-        molecule("molecule-oldest"),
-        tests("recoveries", "maintenance-test", [*RECOVERIES, "-m", "core"], "recoveries"),
-        molecule("molecule-awx"),
-        tests("lab-test-images", "lab-test", list(IMAGES), "lab-images"),
-        tests("lab-test-oldest", "lab-test", [CONTAINERD], "lab-oldest"),
-    ]
-    return newest, oldest
+        raise PlanError(f"{table} in dev/testrun/plan.py and {place} differ: {', '.join(sorted(differ))}")

@@ -12,12 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 
 from npulab.tasks import Step, Stopped
 
 from . import console
+from .plan import Part
 
 POLL = 0.2  # seconds
 MOST_WORKERS = 32
@@ -27,25 +27,17 @@ class Interrupted(Exception):
     """A signal asks for an end."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """One entry of a queue: a name, which its log has as well, and a command."""
-
-    name: str
-    command: tuple[str, ...]
-
-
 class Queue:
-    """Checks, in the order in which workers take them."""
+    """Parts, in the order in which workers take them."""
 
-    def __init__(self, checks: Iterable[Check]) -> None:
-        self._checks = deque(checks)
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = deque(parts)
         self._lock = threading.Lock()
 
-    def take(self) -> tuple[Check, bool] | None:
-        """The next check, and whether it is the last of all; None when there is none."""
+    def take(self) -> tuple[Part, bool] | None:
+        """The next part, and whether it is the last of all; None when there is none."""
         with self._lock:
-            return (self._checks.popleft(), not self._checks) if self._checks else None
+            return (self._parts.popleft(), not self._parts) if self._parts else None
 
 
 class Runner:
@@ -62,6 +54,7 @@ class Runner:
         self.heartbeat = heartbeat
         self.patience = patience
         self.tail = tail
+        self.costs: dict[str, float] = {}  # CPU seconds of each step that has ended
         self._running: dict[Step, float] = {}  # and when each shows a sign of life next
         self._begun: list[Future[bool]] = []
         self._workers: list[Future[bool]] = []
@@ -112,6 +105,7 @@ class Runner:
                 status = 127
             finally:
                 with self._lock:
+                    self.costs[name] = step.cpu
                     if not self._ending:  # otherwise `end` still looks after its children
                         del self._running[step]
         if status == 0:
@@ -126,17 +120,17 @@ class Runner:
         return self.wait([self._begin(self.step, name, command, env)])
 
     def work(self, queue: Queue, env: Callable[[bool], dict[str, str]]) -> None:
-        """Start a worker: it runs check after check, whatever the one before has found.
+        """Start a worker: it runs part after part, whatever the one before has found.
 
-        :param env: makes the environment of a check; its argument says whether that is the last of the queue
+        :param env: makes the environment of a part; its argument says whether that is the last of the queue
         """
         self._workers.append(self._begin(self._work, queue, env))
 
     def _work(self, queue: Queue, env: Callable[[bool], dict[str, str]]) -> bool:
         well = True
         while taken := queue.take():
-            check, last = taken
-            well = self.step(check.name, check.command, env(last)) and well
+            part, last = taken
+            well = self.step(part.name, part.command, {**env(last), **part.env}) and well
         return well
 
     def _begin(self, function: Callable[..., bool], *arguments: object) -> Future[bool]:

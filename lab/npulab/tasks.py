@@ -36,6 +36,7 @@ class Step:
         self.log = log
         self.note = ""  # what it is doing, shown in progress lines
         self.started = time.monotonic()
+        self.cpu = 0.0  # seconds of the processor that `stream` has cost, with all that its program waited for
         self._group: int | None = None  # of the program that runs now
         self._stopped = False
         self._lock = threading.Lock()
@@ -115,7 +116,10 @@ class Step:
             stdout=self._file,
             stderr=subprocess.STDOUT,
         )
-        process.wait()
+        # Unlike RUSAGE_CHILDREN, wait4 tells of this program and its descendants alone.
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu += usage.ru_utime + usage.ru_stime
         self._ended()
         return process.returncode
 

@@ -37,6 +37,7 @@ def promtool() -> pathlib.Path:
     return program
 
 
+@pytest.mark.core
 def test_rules_are_valid(promtool):
     result = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, check=False)
     assert result.returncode == 0 and "5 rules found" in result.stdout, result.stdout + result.stderr

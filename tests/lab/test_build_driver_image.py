@@ -94,6 +94,7 @@ def build(tmp_path, registry):
     return run
 
 
+@pytest.mark.core
 def test_build_and_again(build, package, registry):
     entry = {
         "package": str(package),

@@ -43,6 +43,7 @@ def image(lab):
         lab.kubectl("delete", "pod", "cdi-image", "--ignore-not-found", "--wait=false")
 
 
+@pytest.mark.core
 def test_container_with_one_chip(lab, image):
     script = "ls /dev; env; ls /usr/local/Ascend/driver/lib64/driver; touch /usr/local/Ascend/driver/x; npu-smi info; echo end"
     output = lab.ssh(NODE, f"ctr -n k8s.io run --rm --device huawei.com/npu=1 {image} cdi-test /bin/sh -c '{script}' 2>&1").stdout

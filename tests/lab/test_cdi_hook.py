@@ -135,6 +135,7 @@ def test_an_absolute_link_stays_in_the_container(container, host):
     assert container.known(str(host).lstrip("/") + "/ld.so.cache")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", ["etc", "var/cache"])
 @pytest.mark.parametrize("way", ["/proc/1/root", "/proc/self/root", "/proc/1/cwd"])
 def test_a_link_through_procfs_does_not_reach_the_host(container, host, name, way):
@@ -145,6 +146,7 @@ def test_a_link_through_procfs_does_not_reach_the_host(container, host, name, wa
     assert result.returncode == 0, result.stdout
 
 
+@pytest.mark.core
 def test_a_second_procfs_does_not_reach_the_host_either(container, host):
     """As of a pod with the host's /proc in a read-only volume."""
     container.mounts = [{"destination": "/host/proc", "source": "/proc", "type": "bind", "options": ["rbind", "ro"]}]

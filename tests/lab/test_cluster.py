@@ -79,6 +79,7 @@ def test_how_many_nodes_at_once(lab):
     assert at_once() == before
 
 
+@pytest.mark.core
 def test_second_run_and_check_mode_change_nothing(lab):
     for arguments in ((), ("--check", "--diff")):
         result = lab.playbook("install", *arguments)
@@ -94,6 +95,7 @@ def test_check_mode_tells_what_would_change(lab):
     assert state(lab) == before
 
 
+@pytest.mark.core
 def test_api_that_cannot_be_reached(refused):
     message = refused(ONE, npu_kubernetes_auth={"host": "https://127.0.0.1:9", "api_key": "x"})
     assert "The Kubernetes API at 127.0.0.1:9 cannot be reached: " in message
@@ -135,6 +137,7 @@ def test_user_without_any_right(refused, user):
     assert 'the Kubernetes user may not "create" on "daemonsets.apps" in the namespace npu-operator' in message
 
 
+@pytest.mark.core
 def test_user_who_may_only_look(refused, user):
     kinds = "nodes,namespaces,pods,daemonsets.apps,deployments.apps,controllerrevisions.apps"
     may = ("get,list", kinds + ",customresourcedefinitions.apiextensions.k8s.io")
@@ -186,11 +189,13 @@ WRONG = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("what", WRONG)
 def test_everything_wrong_is_told_at_once(told, what):
     assert WRONG[what] in told
 
 
+@pytest.mark.core
 def test_misspelt_variable(refused, overriding):
     message = refused(*overriding(variables={"npu_driver_verison": "25.5.1"}))
     assert "npu-a, npu-b, npu-c, cpu-a: unknown variable npu_driver_verison: did you mean npu_driver_version?" in message
@@ -202,6 +207,7 @@ def test_a_share_count_of_one_host(refused, overriding):
     assert "npu-c: npu_device_plugin_share_count is 4 for this host and 1 for the first host of the run" in message
 
 
+@pytest.mark.core
 def test_image_missing_for_one_host(lab, refused, overriding):
     message = refused(*overriding({"npu-c": {"npu_driver_profile": "310p-1.2.3-oe1"}}))
     profile = f"{lab.variable('npu_driver_version')}-310p-1.2.3-oe1"
@@ -210,6 +216,7 @@ def test_image_missing_for_one_host(lab, refused, overriding):
     assert "1 of 4 hosts" in message
 
 
+@pytest.mark.core
 def test_wrong_password_is_never_printed(lab, refused, overriding):
     wrong = "wr0ng-s3cret-of-this-test"
     message = refused(*overriding(variables={"npu_registry_password": wrong}), "--limit=npu-a,npu-c", "-vvvv")
@@ -281,6 +288,7 @@ def test_paused_components_stay_paused(lab):
     lab.playbook("validate", ONE)
 
 
+@pytest.mark.core
 def test_status_writes_what_it_shows(lab, tmp_path, overriding):
     """Also with a host that is down, and a node that no host stands for."""
     path = tmp_path / "fleet.json"

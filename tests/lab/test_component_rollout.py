@@ -67,6 +67,7 @@ def is_whole(lab) -> None:
     assert {name: lab.node(name)["status"]["allocatable"][A2] for name in (BUSY, FREE)} == {BUSY: "8", FREE: "8"}
 
 
+@pytest.mark.core
 def test_a_bad_image_stops_at_one_node_and_returns(lab):
     before, template = plugins(lab), daemonset(lab)["spec"]["template"]
     image = f"{lab.variable('npu_driver_repository').split('/')[0]}/mindcluster/ascend-k8sdeviceplugin:v0"

@@ -244,6 +244,7 @@ def node17(lab):
     node.restore()
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("installed")  # pods that go on
 def test_one_line_changes_and_pods_go_on(node):
     text = node.off(
@@ -314,6 +315,7 @@ Restart=no
 """
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_cri_that_does_not_come_back(node, interrupted):
     text = node.off()

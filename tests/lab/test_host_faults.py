@@ -66,6 +66,7 @@ def test_npu_smi_that_hangs_is_not_waited_for(lab, broken):
     lab.wait_for(lambda: lab.module(NODE, "npu_validate", fail=False)["valid"], 60, f"{NODE} answers again")
 
 
+@pytest.mark.core
 def test_playbook_names_host_and_check(lab, broken):
     broken("fewer-chips")
     result = lab.playbook("validate", f"--limit={NODE}", "-e", "npu_validate_timeout=5", check=False)

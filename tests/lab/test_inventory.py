@@ -75,6 +75,7 @@ def test_addresses_are_those_that_answer(fleet):
     assert sorted(re.findall(r"^(\S+) \| CHANGED.*\n\1$", told, re.MULTILINE)) == NODES, told
 
 
+@pytest.mark.core
 def test_groups_after_install(installed, fleet):
     groups, variables = fleet.groups()
     assert sorted(variables) == NODES

@@ -80,6 +80,7 @@ def traces_of_a_pull(lab) -> str:
     ).stdout
 
 
+@pytest.mark.core
 def test_the_host_has_no_python_but_ours(lab):
     found = lab.ssh(HOST, "command -v python python3 python3.11; find /usr -name 'libpython*.so*'", check=False).stdout
     assert found == ""

@@ -81,6 +81,7 @@ def until(what, seconds=60):
         time.sleep(0.5)
 
 
+@pytest.mark.core
 def test_a_webhook_that_is_down_is_a_blocker_and_no_outage(guarded, drain, said):
     until(drain.simulate)
     (blocker,) = drain.simulate()
@@ -97,6 +98,7 @@ def test_it_goes_on_when_the_webhook_is_mended(lab, guarded, drain):
     until(lambda: not drain.simulate())
 
 
+@pytest.mark.core
 def test_who_cordoned_a_node(lab):
     """What our own patch and kubectl leave in managedFields is what whose cordon it is goes by."""
     api, path = KubeApi(lab.kubeconfig), "/api/v1/nodes/" + NODE

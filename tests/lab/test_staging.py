@@ -110,6 +110,7 @@ def failed(result, text):
     assert result["failed"] and text in result["msg"], result["msg"]
 
 
+@pytest.mark.core
 def test_stage_and_again(lab, node, stage, registry, tmp_path):
     digest = publish(registry, tmp_path)
     before = lab.ssh(node, f"find {ROOT} 2>/dev/null; true").stdout
@@ -135,6 +136,7 @@ def test_stage_and_again(lab, node, stage, registry, tmp_path):
     assert not stage(registry)[0]["changed"]
 
 
+@pytest.mark.core
 @PAIRS
 def test_nothing_secret_is_left_or_printed(lab, node, stage, registry, tmp_path):
     publish(registry, tmp_path)
@@ -189,6 +191,7 @@ def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     assert_clean(lab, node)
 
 
+@pytest.mark.core
 def test_corrupt_layer(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)
     token.faults = [("GET", "/blobs/", lambda content: content[:-8] + b"\0" * 8 if content[:2] == b"\x1f\x8b" else content)]

@@ -65,6 +65,7 @@ def replace(lab):
     return {pod["metadata"]["uid"] for pod in before}
 
 
+@pytest.mark.core
 def test_pods_that_come_before_the_driver_wait_and_start_once(lab, hidden):
     earlier = pauses(lab)
     gone = replace(lab)
@@ -108,6 +109,7 @@ def test_containers_that_end_while_the_driver_is_suspended_wait(lab, hidden):
     assert max(restarts(lab).values()) == 1, restarts(lab)
 
 
+@pytest.mark.core
 @pytest.mark.last
 def test_a_power_cycle_costs_no_pause(lab):
     earlier, before = pauses(lab), restarts(lab)

@@ -13,7 +13,7 @@ import yaml
 
 from support.kube.api import KubeApi
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.core]
 
 NAMESPACE = "npu-operator"
 HERE, ELSEWHERE = "npu-a", "npu-b"

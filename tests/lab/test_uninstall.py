@@ -106,6 +106,7 @@ def driver_package(lab) -> pathlib.Path:
     return lab.driver_package("910b", str(lab.variable("npu_driver_version")))
 
 
+@pytest.mark.core
 def test_pods_that_use_npus_are_in_the_way(lab):
     run_pod(lab, "busy", "npu-a", "exec sleep 600", ("Running",))
     labels = lab.node("npu-a")["metadata"]["labels"]
@@ -128,6 +129,7 @@ def test_check_mode_tells_and_changes_nothing(lab):
     assert objects(lab) == listed
 
 
+@pytest.mark.core
 def test_one_node_leaves_and_the_others_stay_in_service(lab):
     result = lab.playbook("uninstall", "--limit=npu-a")
     assert "the driver stays loaded until this host is rebooted" in " ".join(result.stdout.split())
@@ -138,6 +140,7 @@ def test_one_node_leaves_and_the_others_stay_in_service(lab):
     assert "daemonset.apps/npu-exporter" in objects(lab)
 
 
+@pytest.mark.core
 def test_all_leave_and_nothing_stays(lab):
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -185,6 +188,7 @@ def test_what_the_device_plugin_wrote_goes_where_that_is_asked_for(lab):
         lab.kubectl("label", "node", "npu-a", "servertype-", "accelerator-type-")
 
 
+@pytest.mark.core
 def test_a_second_run_changes_nothing(lab):
     assert set(changed(lab.playbook("uninstall")).values()) == {0}
 

@@ -156,6 +156,7 @@ def metrics(lab, node: str) -> str:
 LOOK = "npu-smi info && ls /dev && echo LD=$LD_LIBRARY_PATH"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("chips", [1, 2])
 @pytest.mark.parametrize("node", NODES)
 def test_a_request_is_enough(lab, node, chips):
@@ -169,6 +170,7 @@ def test_a_request_is_enough(lab, node, chips):
     assert "runtimeClassName" not in lab.pod("look", TEAM)["spec"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("node", NODES)
 def test_two_pods_never_share_a_chip(lab, node):
     _resource, chips = NODES[node]
@@ -278,6 +280,7 @@ def wait_condition(lab, status: str, reason: str, node: str = "npu-a") -> None:
     lab.wait_for(lambda: driver_condition(lab, node) == (status, reason), PATIENCE, f"{node}: {reason}")
 
 
+@pytest.mark.core
 def test_a_wedge_and_its_end(lab):
     create_pod(lab, "works", "npu-a", "exec sleep 600")
     container = wait_running(lab, "works")

@@ -119,7 +119,6 @@ def test_the_smoke_pod_fails(idle, tmp_path):
     assert not idle.pods("default"), "the smoke pod is still there"
 
 
-@pytest.mark.core
 def test_the_host_hangs_and_is_power_cycled(idle):
     """Nobody tells it to: it comes back on the old driver by itself, and the run understands that."""
     make_driver(idle, "25.5.6", "hang")

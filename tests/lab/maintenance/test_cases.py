@@ -48,6 +48,7 @@ def team(idle):
 # --- refused before anything is touched ---
 
 
+@pytest.mark.core
 def test_a_blocked_node_stops_the_rollout_before_it_begins(idle, team):
     version, gate = target(idle, "npu-a", "npu-b"), Gate()
     team.deploy("stuck", node="npu-b", budget={"minAvailable": 1})
@@ -75,7 +76,6 @@ def test_an_image_missing_for_one_profile(idle, tmp_path):
     assert proof(idle, observer, {}) == []
 
 
-@pytest.mark.core
 def test_a_wrong_inventory_alias(idle, tmp_path):
     """npu-a's name with npu-b's address: the one would be drained and the other rebooted.
 
@@ -105,7 +105,6 @@ def test_a_host_that_does_not_answer(idle):
 # --- deferred, interrupted, disturbed ---
 
 
-@pytest.mark.core
 def test_a_blocked_node_is_deferred_and_finishes_when_freed(idle, team):
     version = target(idle, "npu-a", "npu-b")
     team.deploy("stuck", node="npu-a", budget={"minAvailable": 1})
@@ -260,7 +259,6 @@ def before_boot(observer, node: str) -> str:
     return next(sight.boot_id for sight in observer.timeline if sight.name == node)
 
 
-@pytest.mark.core
 def test_the_node_object_is_deleted_while_it_reboots(idle):
     """A new Node object with another UID: cordoned again, validated, finished, with the one reboot it had."""
     version = target(idle, "npu-a")

@@ -50,7 +50,6 @@ def last(idle) -> dict:
     return json.loads(idle.node("npu-a")["metadata"]["annotations"][LAST])
 
 
-@pytest.mark.core
 def test_a_rollback_gives_a_node_back_whose_upgrade_died_in_its_drain(idle, team):
     version = target(idle, "npu-a")
     before = version_of(idle, "npu-a")

@@ -43,7 +43,6 @@ def held(team) -> tuple[str, str]:
     return pod["metadata"]["name"], status["resourceClaimName"]
 
 
-@pytest.mark.core
 def test_a_claim_is_unprepared_before_its_node_reboots(idle, team):
     """The plan names who holds it. The plugin, which is evicted as well, leaves last; nothing is left of the claim when the node goes
     down, and the workload comes back."""
@@ -65,7 +64,6 @@ def test_a_claim_is_unprepared_before_its_node_reboots(idle, team):
     assert held(team)[1] != claim and team.prepared(NODE) == [held(team)[1]]
 
 
-@pytest.mark.core
 def test_a_claim_that_nobody_would_unprepare(idle, team):
     """Without the driver's plugin a pod that is told to end never does. Plan and drain say so, and what they advise helps."""
     team.run_plugin("DaemonSet")

@@ -63,7 +63,6 @@ def told(lab) -> dict:
     return json.loads(lab.node(NODE)["metadata"]["annotations"][LAST])
 
 
-@pytest.mark.core
 def test_the_controller_dies_while_firmware_is_written(node):
     """The host goes on writing, refuses to be rebooted meanwhile, and the next run goes on where the first one was."""
     node.fault(NODE, "slow-flash", "4")

@@ -91,7 +91,6 @@ def test_a_crash_where_the_slots_are_made(idle, pods, fate):
     assert result["call"].startswith("POST") and "/leases" in result["call"]
 
 
-@pytest.mark.core
 def test_every_crash_of_a_recovery_is_survived(idle, pods):
     calls = []
     if every_crash.needs_calls():

@@ -85,7 +85,6 @@ def leaving(team: Team, name: str) -> bool:
     return all("deletionTimestamp" in pod["metadata"] or pod["spec"].get("nodeName") is None for pod in team.pods(name))
 
 
-@pytest.mark.core
 def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
     """One run: npu-a is skipped by its label; npu-b is drained by force, NPU pods first, without what a selector keeps; npu-c, of which
     the inventory wants another version than of npu-b, has that one and reboots because its label asks for it."""
@@ -234,7 +233,6 @@ def holder(idle):
     idle.ssh("npu-a", f"systemctl stop {HOLDER}.service; systemctl reset-failed {HOLDER}.service", check=False)
 
 
-@pytest.mark.core
 def test_a_hidden_holder_of_a_chip(idle, team, holder):
     """Found by the plan; and where it comes after the plan, the node is given back and nothing is cut off."""
     version = OTHER[version_of(idle, "npu-a")]
@@ -317,7 +315,6 @@ def white_list(idle):
         idle.kubectl("delete", "namespace", "cpaas-system", "--ignore-not-found")
 
 
-@pytest.mark.core
 def test_images_that_may_not_run(idle, white_list):
     """Without the object no driver image may; with it those whose tag it names."""
     version = OTHER[version_of(idle, "npu-a")]

@@ -23,8 +23,6 @@ DAEMONSETS = ("ascend-device-plugin-daemonset", "ascend-device-plugin310p-daemon
 BUSY = "npu-a"
 SETTINGS = {"npu_upgrade_max_parallel": 0, "npu_upgrade_canary": False}
 
-pytestmark = pytest.mark.core
-
 
 def trains(lab) -> set[str]:
     """Of the pods of MindCluster, by their images."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""dev/test: its queues, its workers, its labs and how it ends, with real processes that stand for the checks and the labs."""
+"""dev/test: its suites, shards and budgets, its labs and how it ends, with real processes that stand for the checks and the labs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from testrun import plan  # noqa: E402
 
 from npulab import versions  # noqa: E402
 
-CHECKS = ["unit", "sanity", "lint", "build", "ee"]
-FIRST = CHECKS[1:]
-SCENARIOS = ["default", "upgrade", "workload", "heal", "awx"]
-JUNIT = '<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1"/></testsuites>'
+CHECKS = list(plan.CHECKS)
+ALL_CHECKS = [*CHECKS, *plan.SLOW_CHECKS]
+SCENARIOS = sorted({name for parts in plan.SCENARIOS.values() for names, _budget in parts.values() for name in names})
+ROLLOUTS = [*plan.CRASHING, *(name for names, _budget in plan.ROLLOUTS.values() for name in names)]
+JUNIT = """<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1"><testcase classname="tests.unit.test_a" name="test_b[c]">
+<properties><property name="cpu" value="7.25"/></properties></testcase></testsuite></testsuites>"""
 
 # Stands for every program that dev/test runs: it writes down that it was started and does what the test has prepared for it.
 PROGRAM = """#!/bin/sh
@@ -39,6 +41,8 @@ name=${0##*/}
 case "$name $1" in
     "nox --list") cat sessions.json; exit ;;
     "nox --session") name=$2 ;;
+    "python dev/ansible_matrix.py") echo 2.18-3.11; exit ;;
+    "python dev/matrix.py") echo 1.37; echo 1.36; exit ;;
     "lab "*) name=lab-$1 ;;
     "molecule "*) name=molecule-$1 ;;
 esac
@@ -62,15 +66,20 @@ sh -c 'while :; do sleep 0.1; done' & echo $! >>pids
 echo $$ >>pids
 while :; do sleep 0.1; done
 """
-# What dev/test does, with less patience.
+# Costs more than the budget that MAIN gives the checks.
+BURNS = "python3 -c 'import time\nwhile time.process_time() < 2: pass'"
+# What dev/test does, with less patience, on a machine that is as slow as the test says.
 MAIN = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+from testrun import plan
 from testrun.main import main
 from testrun.runner import Runner
+plan.CHECKS = dict.fromkeys(plan.CHECKS, 1)
 checkout = Path.cwd()
-sys.exit(main(checkout, dict(os.environ), Runner(checkout, heartbeat=0.3, patience=float(sys.argv[2]), tail=4)))
+runner = Runner(checkout, heartbeat=0.3, patience=float(sys.argv[2]), tail=4)
+sys.exit(main(checkout, sys.argv[4:], dict(os.environ), runner, lambda: float(sys.argv[3])))
 """
 
 
@@ -79,13 +88,15 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in (".venv/bin/nox", "dev/venv", "dev/molecule", "dev/lab-test", "dev/maintenance-test", "lab/lab"):
+        scripts = ("venv", "molecule", "lab-test", "simulate", "kubernetes-core", "arm64", "ansible-matrix", "matrix", "bench")
+        for name in (".venv/bin/nox", ".venv/bin/python", "lab/lab", *(f"dev/{script}" for script in scripts)):
             self.write(name, PROGRAM).chmod(0o755)
         for scenario in SCENARIOS:
             self.write(f"molecule/{scenario}/molecule.yml", "")
-        for test in ("crash", "heal", "heal_crash", "drain", "budgets", "claims", "trains"):
+        self.write("molecule/heal/verify.yml", "argv: [tests/lab/test_healed.py]")
+        for test in ROLLOUTS:
             self.write(f"tests/lab/maintenance/test_{test}.py", "")
-        self.write("sessions.json", json.dumps([{"session": name} for name in CHECKS]))
+        self.write("sessions.json", json.dumps([{"session": name} for name in ALL_CHECKS]))
         self.write("junit.xml", JUNIT)
 
     def write(self, name: str, text: str) -> Path:
@@ -97,20 +108,22 @@ class Checkout:
     def does(self, name: str, script: str) -> None:
         self.write(f"do/{name}", script)
 
-    def start(self, patience: float = 30, labs: str = "61 62 63", **options) -> subprocess.Popen:
+    def start(
+        self, *suite: str, patience: float = 30, slowness: float = 100, labs: str = "61 62 63", shard: str = "", **options
+    ) -> subprocess.Popen:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("NPU_", "STEP_"))}
         return subprocess.Popen(
-            [sys.executable, "-B", "-c", MAIN, str(CHECKOUT / "dev"), str(patience)],
+            [sys.executable, "-B", "-c", MAIN, str(CHECKOUT / "dev"), str(patience), str(slowness), *suite],
             cwd=self.root,
-            env={**env, "NPU_LABS": labs},
+            env={**env, "NPU_LABS": labs, "NPU_SHARD": shard},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             **options,
         )
 
-    def run(self, **options) -> tuple[int, str]:
-        process = self.start(**options)
+    def run(self, *suite: str, **options) -> tuple[int, str]:
+        process = self.start(*suite, **options)
         output, _unused = process.communicate(timeout=PATIENCE)
         return process.returncode, output
 
@@ -149,40 +162,46 @@ def test_the_whole_of_it(checkout):
     status, output = checkout.run()
     assert status == 0, output
     begun = checkout.begun()
-    assert begun[0] == "venv"
-    assert sorted(begun[1:5]) == sorted(FIRST)
-    assert begun[5] in ("unit", "lab-up")  # nothing of a lab, nor beside it, before the last check
-    assert begun[-3:] == ["lab-down"] * 3
-    lab_tests = [name for name in begun[5:] if name not in ("unit", "lab-up", "lab-down")]
-    assert sorted(lab_tests) == sorted(
-        ["molecule-default"] * 2
-        + ["molecule-workload", "molecule-heal", "molecule-awx"]
-        + ["maintenance-test"] * 3
-        + ["lab-test"] * 5
-    )
-    events = [line.split(maxsplit=4) for line in checkout.lines()]
-    assert [lab for name, lab, *_rest in events if name == "lab-up"] == ["61", "62", "63"]
-    assert [lab for name, lab, *_rest in events if name == "lab-down"] == ["61", "62", "63"]
-    # The last one of all need not restore its lab, nor the last one on the lab of the oldest releases.
-    assert [name for name, _unused, goes, *_rest in events if goes == "1"] == ["lab-test"] * 2
-    assert (
-        output.index("ok    venv")
-        < output.index("Checks:")
-        < output.index("On the labs, and beside them unit:")
-        < output.index("lab-down-61")
-    )
-    assert output.splitlines()[-4] == "18 passed, 0 failed, 9 skipped"  # of nine files
-    assert (checkout.root / ".cache/logs/molecule-upgrade.log").exists()
+    assert begun[0] == "venv" and begun[-1] == "lab-down"
+    assert sorted(begun[1:-1]) == sorted([*CHECKS, "lab-up", "molecule-default", "lab-test", "lab-test"])
+    events = [line.split(maxsplit=3) for line in checkout.lines()]
+    assert {lab for name, lab, *_rest in events if name in ("lab-up", "molecule-default", "lab-test", "lab-down")} == {"61"}
+    # The last one of all need not restore its lab.
+    assert [rest[0].split()[0] for _name, _lab, goes, *rest in events if goes == "1"] == ["tests/lab"]
+    assert [line for line in checkout.lines() if " -m core" not in line and line.startswith("lab-test")] == []
+    assert output.splitlines()[-2] == "6 passed, 0 failed, 3 skipped"  # of three files
+    assert (checkout.root / ".cache/logs/molecule.log").exists()
+
+
+def test_everything(checkout):
+    status, output = checkout.run("test-all")
+    assert status == 0, output
+    begun = checkout.begun()
+    assert set(ALL_CHECKS) <= set(begun)
+    assert sorted(name for name in begun if name in ("simulate", "kubernetes-core", "arm64", "ansible-matrix", "matrix", "bench")) == [
+        "ansible-matrix", "arm64", "bench", "kubernetes-core", "matrix", "matrix", "simulate", "simulate",
+    ]  # fmt: skip
+    lines = checkout.lines()
+    assert "-m core" not in "\n".join(lines)
+    rollouts = [word for line in lines for word in re.findall(r"maintenance/test_(\w+)\.py", line)]
+    assert sorted(rollouts) == sorted(ROLLOUTS)
+    scenarios = [word for line in lines if line.startswith("molecule-") for word in line.split()[3:] if word in SCENARIOS]
+    assert set(scenarios) == set(SCENARIOS)
+    rest = next(line for line in lines if line.startswith("lab-test") and " tests/lab " in line)
+    assert "--ignore=tests/lab/test_healed.py" in rest and "--ignore=tests/lab/maintenance" in rest
+    # Nothing runs beside the bench.
+    assert begun[begun.index("bench") + 1 :] == ["lab-down"] * 2
+    assert next(line for line in lines if line.startswith("bench")).split()[1] == "61"
+    assert {line.split()[1] for line in lines if line.startswith("matrix")} == {"63"}
 
 
 def test_one_lab_has_the_oldest_releases(checkout):
-    checkout.does("lab-up", 'echo "$NPU_LAB ${NPU_LAB_KUBERNETES:-newest} ${NPU_LAB_CONTAINERD:-newest}" >>releases')
-    for name in ("molecule-default", "molecule-awx", "lab-test"):
+    for name in ("lab-up", *(f"molecule-{scenario}" for scenario in SCENARIOS), "lab-test"):
         checkout.does(name, 'echo "$NPU_LAB ${NPU_LAB_KUBERNETES:-newest} ${NPU_LAB_CONTAINERD:-newest}" >>releases')
-    status, output = checkout.run()
+    status, output = checkout.run("test-all")
     assert status == 0, output
-    oldest = f"63 {plan.OLDEST['NPU_LAB_KUBERNETES']} {plan.OLDEST['NPU_LAB_CONTAINERD']}"
-    assert set(checkout.lines("releases")) <= {"61 newest newest", "62 newest newest", oldest}
+    oldest = f"62 {plan.OLDEST['NPU_LAB_KUBERNETES']} {plan.OLDEST['NPU_LAB_CONTAINERD']}"
+    assert set(checkout.lines("releases")) == {"61 newest newest", oldest}
     assert checkout.lines("releases").count(oldest) == 5  # its start, and what runs on it
 
 
@@ -191,58 +210,53 @@ def test_the_oldest_releases_are_the_oldest_that_the_lab_knows():
     assert plan.OLDEST == {"NPU_LAB_KUBERNETES": kubernetes[-1], "NPU_LAB_CONTAINERD": containerd[-2]}  # the last one is npu-b's
 
 
-def test_with_one_lab_everything_runs_once_on_it(checkout):
-    status, output = checkout.run(labs="61")
+def test_shards_have_everything_once(checkout):
+    parts = plan.test_all(checkout.root, checkout.root)
+    for count in (1, 2, 4, 7):
+        shards = [plan.shard(parts, f"{number}/{count}") for number in range(1, count + 1)]
+        assert sorted(part.name for shard in shards for part in shard) == sorted(part.name for part in parts)
+        loads = [sum(part.budget for part in shard) for shard in shards]
+        assert max(loads) - min(loads) <= max(part.budget for part in parts)
+        assert all(shard == [part for part in parts if part in shard] for shard in shards)  # in their order
+
+
+def test_a_shard_starts_the_labs_that_it_needs(checkout, monkeypatch):
+    monkeypatch.setattr(plan, "CHECKS", dict.fromkeys(plan.CHECKS, 1))  # as MAIN does
+    parts = plan.test_all(checkout.root, checkout.root)
+    shards = [plan.shard(parts, f"{number}/40") for number in range(1, 41)]
+    number = 1 + next(index for index, shard in enumerate(shards) if {part.place for part in shard} == {plan.Place.OLDEST})
+    status, output = checkout.run("test-all", shard=f"{number}/40")
     assert status == 0, output
-    assert (
-        checkout.begun().count("lab-up")
-        == checkout.begun().count("molecule-default")
-        == checkout.begun().count("molecule-awx")
-        == 1
-    )
+    assert [line.split()[1] for line in checkout.lines() if line.startswith("lab-up")] == ["62"]
+    assert len(checkout.begun()) == 3 + len(shards[number - 1])
 
 
-def test_each_test_of_maintenance_runs_once_and_crashes_are_few(checkout):
-    checkout.run()
-    lines = [line for line in checkout.lines() if line.startswith("maintenance-test")]
-    assert sorted(re.findall(r"test_(\w+)\.py", " ".join(lines))) == [
-        "budgets",
-        "claims",
-        "crash",
-        "drain",
-        "heal",
-        "heal_crash",
-        "trains",
-    ]
-    assert all(" crash " in line and " -m core " in line for line in lines)
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "2", "a/b", "1/100", "-1/4"])
+def test_a_shard_that_there_is_not(checkout, shard):
+    status, output = checkout.run("test-all", shard=shard)
+    assert status == 1
+    assert f"NPU_SHARD is '{shard}': it must be the number of a shard and how many there are, such as 2/4" in output
+    assert checkout.begun() == ["venv"]
 
 
-def test_three_checks_at_once_in_the_order_of_the_list(checkout):
-    for name in FIRST[:3]:
-        # They meet, and the first three of the list do.
+def test_two_checks_at_once_in_the_order_of_the_list(checkout):
+    for name in CHECKS[:2]:
+        # They meet, and the first two of the list do.
         checkout.does(
-            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in FIRST[:3])
+            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in CHECKS[:2])
         )
     status, output = checkout.run()
     assert status == 0, output
-    assert checkout.begun()[4] == FIRST[3]
+    assert [name for name in checkout.begun() if name in CHECKS][2] == CHECKS[2]
 
 
-def test_the_unit_tests_run_beside_the_labs(checkout):
+def test_checks_run_beside_the_lab_at_a_lower_priority(checkout):
     checkout.does("unit", "until [ -e met ]; do sleep 0.1; done; nice >priority")
-    checkout.does("molecule-heal", "touch met; nice >priority-of-labs")
+    checkout.does("molecule-default", "touch met; nice >priority-of-labs")
     status, output = checkout.run()
     assert status == 0, output
     unit, labs = (int(checkout.lines(name)[0]) for name in ("priority", "priority-of-labs"))
     assert unit > labs
-
-
-def test_unit_tests_fail(checkout):
-    checkout.does("unit", "exit 3")
-    status, output = checkout.run()
-    assert status == 1
-    assert "FAIL  unit" in output
-    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 13 + 3  # all of the rest ran, and the labs are gone
 
 
 def test_a_check_fails(checkout):
@@ -252,8 +266,7 @@ def test_a_check_fails(checkout):
     )
     status, output = checkout.run()
     assert status == 1
-    assert sorted(checkout.begun()) == sorted(["venv", *FIRST])  # the others ran, the labs and what runs beside them did not
-    assert "The checks above failed; the labs were not used." in output
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 5  # all of the rest ran, and the lab is gone
     assert re.search(r"FAIL  sanity +\d+ s  exit status 3, the end of .*/\.cache/logs/sanity\.log:", output)
     shown = [line.partition("| ")[2] for line in output.splitlines() if line.startswith("        | ")]
     assert shown == ["FAILED tests/a.py::first - reason", "line 4", "line 5", "line 6", "3 passed, 1 failed"]
@@ -263,14 +276,32 @@ def test_a_test_on_a_lab_fails(checkout):
     checkout.does("molecule-default", "exit 2")
     status, output = checkout.run()
     assert status == 1
-    assert "FAIL  molecule-upgrade" in output
-    assert len(checkout.begun()) == 1 + len(CHECKS) + 3 + 13 + 3  # all of the rest ran, and the labs are gone
+    assert "FAIL  molecule" in output
+    assert len(checkout.begun()) == 1 + len(CHECKS) + 5  # all of the rest ran, and the lab is gone
 
 
 def test_a_summary_is_shown(checkout):
     checkout.does("unit", "echo '=== 7 passed, 1 skipped in 3 s ==='; echo bye")
     _unused, output = checkout.run()
     assert re.search(r"  ok    unit +\d+ s  7 passed, 1 skipped in 3 s\n", output)
+
+
+def test_what_it_has_cost_is_shown(checkout):
+    status, output = checkout.run()
+    assert status == 0, output
+    assert re.search(r"^ +\d+ of +100  unit$", output, re.MULTILINE)
+    assert re.search(r"^ +\d+ +all; \d+ with the labs", output, re.MULTILINE)
+    assert "      7.2  tests/unit/test_a.py::test_b[c]" in output
+
+
+def test_a_part_that_costs_too_much_fails(checkout):
+    checkout.does("sanity", BURNS)
+    status, output = checkout.run(slowness=1)
+    assert status == 1
+    assert re.search(r"^OVER BUDGET: sanity cost 2 CPU s, and its budget on this machine is 1: ", output, re.MULTILINE)
+    assert output.count("OVER BUDGET") == 1
+    # The same on a machine that is twice as slow.
+    assert checkout.run(slowness=2)[0] == 0
 
 
 def test_no_environment_no_run(checkout):
@@ -288,41 +319,50 @@ def test_a_command_that_does_not_exist(checkout):
     assert "FAIL  venv" in output and "No such file" in output
 
 
-def test_a_scenario_that_nobody_runs(checkout):
-    checkout.write("molecule/forgotten/molecule.yml", "")
+@pytest.mark.parametrize(
+    "file, table", [("molecule/forgotten/molecule.yml", "SCENARIOS"), ("tests/lab/maintenance/test_forgotten.py", "ROLLOUTS")]
+)
+def test_what_no_part_runs(checkout, file, table):
+    checkout.write(file, "")
+    status, output = checkout.run("test-all")
+    assert status == 1
+    assert table in output and "forgotten" in output
+    assert checkout.begun() == ["venv"]
+
+
+def test_a_session_that_no_part_runs(checkout):
+    checkout.write("sessions.json", json.dumps([{"session": name} for name in [*ALL_CHECKS, "forgotten"]]))
     status, output = checkout.run()
     assert status == 1
-    assert "forgotten" in output
+    assert "CHECKS and SLOW_CHECKS in dev/testrun/plan.py and noxfile.py differ: forgotten" in output
     assert checkout.begun() == ["venv"]
 
 
 def test_a_lab_that_does_not_start_ends_the_others(checkout):
     checkout.does("molecule-default", HANGS)
     checkout.does("lab-up", '[ "$NPU_LAB" = 61 ] && return; until [ "$(wc -l <pids)" = 2 ]; do sleep 0.1; done; exit 1')
-    status, output = checkout.run()
+    status, output = checkout.run("test-all")
     assert status == 1
     assert "FAIL  lab-62" in output
     assert "asked molecule-default" in checkout.lines()
-    assert checkout.begun()[-2:] == ["lab-down"] * 2  # 63 was not touched
+    assert checkout.begun()[-2:] == ["lab-down"] * 2
     assert checkout.left() == []
 
 
 def test_a_lab_that_runs_stays(checkout):
-    for number in (61, 63):
-        checkout.write(f".lab{number}/inventory.yml", "")
-    checkout.does("lab-test", "sleep 0.3")
-    status, output = checkout.run()
+    checkout.write(".lab61/inventory.yml", "")
+    status, output = checkout.run("test-all")
     assert status == 0, output
-    assert "lab-down-62" in output and "lab-down-61" not in output and "lab-down-63" not in output
+    assert "lab-down-62" in output and "lab-down-61" not in output
     events = [line.split(maxsplit=3) for line in checkout.lines()]
-    assert {lab for _unused, lab, goes, *_rest in events if goes == "1"} <= {"62"}
+    assert {lab for name, lab, goes, *_rest in events if goes == "1" and name != "matrix"} == {"62"}
 
 
 def test_a_lab_that_does_not_go(checkout):
     checkout.does("lab-down", '[ "$NPU_LAB" != 61 ]')
-    status, output = checkout.run()
+    status, output = checkout.run("test-all")
     assert status == 1
-    assert "FAIL  lab-down-61" in output and "ok    lab-down-63" in output
+    assert "FAIL  lab-down-61" in output and "ok    lab-down-62" in output
 
 
 def test_signs_of_life(checkout):
@@ -335,21 +375,21 @@ def test_signs_of_life(checkout):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_of_it(checkout, signum, background):
     checkout.does("molecule-default", HANGS)
-    checkout.does("maintenance-test", HANGS)
+    checkout.does("unit", HANGS)
 
     def as_a_script_starts_what_it_does_not_wait_for():
         if background:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     process = checkout.start(preexec_fn=as_a_script_starts_what_it_does_not_wait_for)
-    checkout.wait_for("pids", 6)
+    checkout.wait_for("pids", 4)
     process.send_signal(signum)
     output, _unused = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     # First the way that lets them put back what they changed.
-    assert checkout.begun().count("asked") == 3 and "told" not in checkout.begun()
-    assert "end   molecule-upgrade" in output
-    assert checkout.begun()[-3:] == ["lab-down"] * 3
+    assert checkout.begun().count("asked") == 2 and "told" not in checkout.begun()
+    assert "end   molecule" in output and "end   unit" in output
+    assert checkout.begun()[-1] == "lab-down"
     assert checkout.left() == []
 
 
@@ -364,17 +404,6 @@ def test_the_terminal_goes(checkout):
     process.wait(PATIENCE)
     assert checkout.begun()[-1] == "lab-down"
     assert checkout.left() == []
-
-
-def test_a_signal_during_the_checks(checkout):
-    checkout.does("lint", HANGS)
-    process = checkout.start()
-    checkout.wait_for("pids", 2)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 130
-    process.stdout.close()
-    assert checkout.left() == []
-    assert not [name for name in checkout.begun() if name.startswith("lab")]
 
 
 def test_who_does_not_listen_is_killed(checkout):
@@ -407,6 +436,7 @@ def test_ci_ends_it_with_a_signal(checkout):
     assert checkout.begun()[:3] == checkout.begun()[-3:] == ["lab-down"] * 3  # of an earlier run, and its own
 
 
-def test_long_scenarios_are_there():
-    there = {path.parent.name for path in CHECKOUT.glob("molecule/*/molecule.yml")}
-    assert plan.LONG_SCENARIOS <= there
+def test_the_plan_fits_the_checkout():
+    assert {part.place for part in plan.test(CHECKOUT, CHECKOUT)} == {plan.Place.NO_LAB, plan.Place.NEWEST}
+    names = [part.name for part in plan.test_all(CHECKOUT, CHECKOUT)]
+    assert len(names) == len(set(names)) > 30
