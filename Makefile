@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent lab-sim python38 simulate lint build docs-lint ee ansible-newest
-.PHONY: help demo lab lab-down test test-all venv lock settings requirements format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+.PHONY: help demo lab lab-down test test-all venv lock settings requirements proofs format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -54,6 +54,9 @@ settings: venv ## update docs/settings.md
 
 requirements: venv ## update the table of versions in README.md
 	@dev/requirements_table
+
+proofs: venv ## update the table of proofs in CONTRIBUTING.md
+	@dev/proofs_table
 
 format: venv ## format all Python
 	@dev/format
