@@ -38,7 +38,7 @@ def table(parts: Iterable[Part], costs: dict[str, float], slowness: float, spent
 
     :param slowness: CPU seconds that this machine needs for one of the reference
     :param spent: CPU seconds of the whole machine during the run
-    :param results: JUnit files, in which tests/conftest.py has put the CPU seconds of each test
+    :param results: JUnit files, in which tests/support/cpu_of_tests.py has put the CPU seconds of each test
     """
     lines = [f"CPU seconds of each part, with its children; a budget's second takes {slowness:.2f} s on this machine:"]
     lines += [f"  {costs[part.name]:7.0f} of {part.budget * slowness:5.0f}  {part.name}" for part in parts if part.name in costs]
