@@ -36,6 +36,7 @@ class Module:
     name: str
     version_flags: str
     tags: str = ""
+    usually: str = "a minute"  # what it takes to compile on 2 cores, with nothing in Go's caches
     release: Release | None = None
 
     @property
@@ -56,12 +57,12 @@ def kubernetes(lab: Lab) -> Module:
     major, minor = release.release.split(".")
     values = (("gitVersion", release.version), ("gitMajor", major), ("gitMinor", minor))
     flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values)
-    return Module(release.name, flags, release=release)
+    return Module(release.name, flags, usually="10 minutes", release=release)
 
 
 def containerd(release: Release) -> Module:
     module = "github.com/containerd/containerd" + ("" if release.number.startswith("1.") else "/v2")
-    return Module(release.name, f"-X {module}/version.Version={release.version}", "no_btrfs", release)
+    return Module(release.name, f"-X {module}/version.Version={release.version}", "no_btrfs", release=release)
 
 
 def modules(lab: Lab) -> tuple[Module, ...]:
@@ -92,7 +93,10 @@ def build(lab: Lab, module: Module, step: Step) -> None:
         if not wanted:
             return
         go = find_go(lab, step, _go_directive(module))
-        step.say("building")
+        names = [module.name if tool == "." else _program(tool) for tool in wanted]
+        usually = "a minute" if names == ["etcd"] else module.usually
+        step.tell(f"compiling {', '.join(names)}: usually takes {usually} on 2 cores; log: {step.log}")
+        step.say("compiling")
         step.run(
             # The tests of other labs may run beside it.
             "nice",

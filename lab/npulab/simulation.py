@@ -37,7 +37,9 @@ def build_simulation(lab: Lab, step: Step) -> None:
     """Build node files, driver packages and images into the cache unless they are there."""
     if not _directory(lab).is_dir():
         with new_directory(_directory(lab)) as target:
-            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, "--go", find_go(lab, step))
+            go = find_go(lab, step)
+            step.say("compiling")
+            step.run(sys.executable, "-B", SOURCE / "build.py", "--out", target, "--go", go)
 
 
 def root_files(lab: Lab) -> Path:

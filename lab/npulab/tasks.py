@@ -20,7 +20,8 @@ from typing import Any
 
 from .settings import LabError
 
-PROGRESS_INTERVAL = 15  # seconds between two signs of life of a long step
+FIRST_SIGN = 15  # seconds after which a step says what it does
+PROGRESS_INTERVAL = 60  # seconds between two signs of life of a long step, and after what it told
 LOG_TAIL = 20  # lines shown of the log of a failed step
 
 
@@ -37,6 +38,7 @@ class Step:
         self.note = ""  # what it is doing, shown in progress lines
         self.started = time.monotonic()
         self.cpu = 0.0  # seconds of the processor that `stream` has cost, with all that its program waited for
+        self.next_sign = float(FIRST_SIGN)  # of life, in seconds after it began
         self._group: int | None = None  # of the program that runs now
         self._stopped = False
         self._lock = threading.Lock()
@@ -61,6 +63,7 @@ class Step:
     def tell(self, text: str) -> None:
         """Say something that people should see even if all goes well."""
         self.say(text)
+        self.next_sign = self.seconds + PROGRESS_INTERVAL
         print(f"{self.name}: {text}", flush=True)
 
     def check(self) -> None:
@@ -186,7 +189,6 @@ class Graph:
         running: dict[Future[None], Step] = {}
         failure: tuple[Step, BaseException] | None = None
         started = time.monotonic()
-        last_sign: dict[str, float] = {}
         with ThreadPoolExecutor(max_workers=len(self._functions)) as pool:
             try:
                 while running or (waiting and failure is None):
@@ -208,8 +210,8 @@ class Graph:
                             for other in running.values():
                                 other.stop()
                     for step in running.values():
-                        if step.seconds - last_sign.get(step.name, 0) >= PROGRESS_INTERVAL:
-                            last_sign[step.name] = step.seconds
+                        if step.seconds >= step.next_sign:
+                            step.next_sign = step.seconds + PROGRESS_INTERVAL
                             _line(started, step, f"... {step.note}")
             except BaseException:  # Ctrl-C: leave no half-run program behind
                 for step in running.values():

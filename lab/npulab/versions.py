@@ -22,7 +22,7 @@ class Release:
     project: str
     release: str  # 1.37
     version: str  # as the programs print it: v1.37.2
-    # SHA-512 of upstream's archive, by Go's name of the architecture; none for a release that the lab always compiles
+    # SHA-512 of upstream's archive, by Go's name of the architecture; none if its changelog did not have it yet
     sha512: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property

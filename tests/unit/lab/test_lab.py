@@ -23,7 +23,7 @@ from support.patience import PATIENCE
 LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
 sys.path.insert(0, LAB_SOURCE)
 
-from npulab import daemons, faults, podman, registry, settings  # noqa: E402
+from npulab import daemons, faults, podman, registry, settings, tasks  # noqa: E402
 from npulab.files import digest, new_directory, write  # noqa: E402
 from npulab.tasks import Graph, Step  # noqa: E402
 
@@ -87,6 +87,33 @@ def test_failed_step_ends_the_others_and_shows_its_log(tmp_path, capsys):
     assert time.monotonic() - begun < 2 * PATIENCE  # it did not wait for the one that sleeps
     assert "the reason" in capsys.readouterr().err
     assert not (tmp_path / "never").exists()
+
+
+def test_long_step_says_what_it_does_and_then_once_in_a_while(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "FIRST_SIGN", 0)
+    monkeypatch.setattr(tasks, "PROGRESS_INTERVAL", 2 * PATIENCE)
+    seen, end, graph = threading.Event(), threading.Event(), Graph(tmp_path)
+
+    def long(step):
+        step.say("working")
+        step.wait_for("working", lambda: step.next_sign > PATIENCE, PATIENCE)
+        seen.set()
+        assert end.wait(PATIENCE)
+
+    graph.add("long", long)
+    # After each of these, the other steps are looked at.
+    graph.add("one", lambda step: seen.wait(PATIENCE))
+    graph.add("two", lambda step: None, after=["one"])
+    graph.add("three", lambda step: end.set(), after=["two"])
+    graph.run()
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if "] long " in line and line.endswith("... waiting for working")]) == 1
+
+
+def test_what_a_step_tells_is_a_sign_of_life(tmp_path):
+    with Step("test", tmp_path / "log") as step:
+        step.tell("compiling")
+        assert step.next_sign >= tasks.PROGRESS_INTERVAL
 
 
 def test_input_of_a_program_is_not_logged(tmp_path):
