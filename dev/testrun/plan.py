@@ -108,9 +108,8 @@ def test(checkout: Path, results: Path) -> list[Part]:
     return [
         *_checks(checkout, CHECKS),
         _molecule("molecule", CORE_SCENARIOS, 500, Place.NEWEST),
-        _pytest(results, "maintenance", ["tests/lab/maintenance", "-m", "core"], 600, env={"NPU_CRASH": CRASHES}),
         # The last one: it ends with uninstall.
-        _pytest(results, "lab-test", ["tests/lab", "--ignore=tests/lab/maintenance", "-m", "core"], 600),
+        _pytest(results, "lab-test", ["tests/lab", "-m", "core"], 600, env={"NPU_CRASH": CRASHES}),
     ]
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fixtures `lab` and `installed`. No test here starts or ends the lab."""
+"""The fixtures `lab`, `installed` and `quick_agents`. No test here starts or ends the lab."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 # It makes the checkout importable.
 from support import collection  # noqa: F401  pylint: disable=unused-import
 from support.lab import leftovers
+from support.lab.healing import QUICK
 from support.lab.lab import Lab
 from support.paths import CHECKOUT
 
@@ -42,6 +43,15 @@ def installed(lab):
     lab.playbook("install")
 
 
+@pytest.fixture(scope="session")
+def quick_agents(lab, installed):
+    """Node agents that look every few seconds, for all tests from the first one that needs them."""
+    lab.playbook("install", **QUICK)
+    yield
+    if not os.environ.get("NPU_LAB_GOES"):
+        lab.playbook("install", npu_rollout_max_unavailable="100%")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked last go to the end, in whatever way they were named or chosen."""
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    """Tests marked last go to the end, in whatever way they were named or chosen, and before them those that change the agents."""
+    items.sort(key=lambda item: (item.get_closest_marker("last") is not None, "quick_agents" in item.fixturenames))

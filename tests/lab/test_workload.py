@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 
+from support.lab.healing import QUICK
 from support.patience import PATIENCE
 
 # Node -> what its pods ask for, chips.
@@ -20,22 +21,14 @@ NODES = {"npu-a": ("huawei.com/Ascend910", 8), "npu-b": ("huawei.com/Ascend910",
 NAMESPACE, TEAM = "npu-operator", "workload-test"
 AGENT = "app.kubernetes.io/name=npu-node-agent"
 USER = f"system:serviceaccount:{NAMESPACE}:npu-node-agent"
-INTERVAL, TIMEOUT, FAILURES = 6, 5, 2
 CANN_PATH = "/usr/local/Ascend/ascend-toolkit/latest/lib64"
 # Pods of the level `restricted` may say no less than this.
 RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def team(lab):
-    """An agent that looks often, and a namespace with the Pod Security level restricted."""
-    lab.playbook(
-        "install",
-        npu_node_agent_probe_interval=INTERVAL,
-        npu_node_agent_probe_timeout=TIMEOUT,
-        npu_node_agent_probe_failures=FAILURES,
-        npu_rollout_max_unavailable="100%",
-    )
+def team(lab, quick_agents):
+    """A namespace with the Pod Security level restricted."""
     secret = lab.get("secret", "lab-registry", "-n", "default")
     secret["metadata"] = {"name": "lab-registry", "namespace": TEAM}
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -45,7 +38,6 @@ def team(lab):
         wait_offered(lab, node, 0)
     yield
     lab.kubectl("delete", "namespace", TEAM, "--wait=true")
-    lab.playbook("install")
 
 
 @pytest.fixture(autouse=True)
@@ -414,13 +406,7 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
             line for kind in kinds for line in lab.kubectl("get", kind, "-o", "name").split() if "npuops-node-agent" in line
         ]
     finally:
-        lab.playbook(
-            "install",
-            npu_node_agent_probe_interval=INTERVAL,
-            npu_node_agent_probe_timeout=TIMEOUT,
-            npu_node_agent_probe_failures=FAILURES,
-            npu_rollout_max_unavailable="100%",
-        )
+        lab.playbook("install", **QUICK)
     create_pod(lab, "bridged", "npu-b", LOOK)
     assert len(addresses(output(lab, "bridged"))) == 1
     assert pod_status(lab, "works")["containerStatuses"][0]["containerID"] == container

@@ -10,7 +10,6 @@ import os
 import pytest
 
 from support.lab import leftovers
-from support.lab.healing import QUICK
 from support.lab.rollout import reset, upgrade
 
 
@@ -26,15 +25,6 @@ def installed(lab):
     reset(lab)
     upgrade(lab, npu_upgrade_max_parallel=0)
     lab.playbook("validate")
-
-
-@pytest.fixture(scope="session")
-def quick_agents(lab, installed):
-    """Node agents that look every few seconds, for all tests from the first one that needs them."""
-    lab.playbook("install", **QUICK)
-    yield
-    if not os.environ.get("NPU_LAB_GOES"):
-        lab.playbook("install")
 
 
 @pytest.fixture

@@ -13,7 +13,12 @@ from support.patience import PATIENCE
 WEDGED = "npuops.ascend/wedged"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 # A node agent that looks often.
-QUICK = {"npu_node_agent_probe_interval": 6, "npu_node_agent_probe_timeout": 5, "npu_node_agent_probe_failures": 2}
+QUICK = {
+    "npu_node_agent_probe_interval": 6,
+    "npu_node_agent_probe_timeout": 5,
+    "npu_node_agent_probe_failures": 2,
+    "npu_rollout_max_unavailable": "100%",
+}
 # What tests want who are not about the guards: the hosts of the lab have the uptime of its machine, and are few.
 ANYWAY = {"npu_heal_auto": True, "npu_heal_attempts": 0, "npu_heal_storm_percent": 100, "npu_heal_min_uptime": 0}
 
