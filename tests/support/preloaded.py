@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-playbook and ansible in processes that need not load Ansible: each run is a fork of one that has.
+"""ansible-playbook, ansible and ansible-inventory in processes that need not load Ansible: each run is a fork of one that has.
 
 The tests start hundreds of them, and most of what a short one costs is loading the same Python and packing the same modules for the
 hosts. What a run does is what it does otherwise; how the programs start, molecule, `make demo` and every run that tests kill show.
@@ -9,19 +9,30 @@ hosts. What a run does is what it does otherwise; how the programs start, molecu
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
+import importlib
 import json
 import os
+import pathlib
+import resource
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
+
+from support import costs
 
 _NUMBER = struct.Struct("!q")
+_END = struct.Struct("!qd")  # the exit status, and the CPU seconds with those of every process that it has started
+_LIBRARY = "ansible_collections.npuops.ascend.plugins.plugin_utils"
 
 
 class Preloaded:
@@ -35,22 +46,28 @@ class Preloaded:
             listener.listen(16)
             # -P: the modules beside this file have names of their own choice.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(listener.fileno())],
+                [sys.executable, "-P", "-c", _SERVER, str(pathlib.Path(__file__).parents[1]), str(listener.fileno())],
                 stdin=subprocess.PIPE,
                 pass_fds=[listener.fileno()],
                 env=environ,
+                cwd=self._directory.name,  # not where an ansible.cfg is that no run asks for
             )
 
     def close(self) -> None:
         self._process.communicate(timeout=600)
         self._directory.cleanup()
 
-    def run(self, command: Sequence[str], cwd: os.PathLike | str, timeout: float) -> subprocess.CompletedProcess:
+    def run(
+        self, command: Sequence[str], cwd: os.PathLike | str, timeout: float, more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess:
         """As subprocess.run does it, with its output captured as text and without any input. May be called by several threads.
 
-        :param command: ansible-playbook or ansible, and its arguments
+        :param command: ansible-playbook, ansible or ansible-inventory, and its arguments
+        :param more: environment variables of this run. Ansible reads its own, which begin with ANSIBLE_, when it is loaded; they
+            belong in those of the whole process
         """
-        request = json.dumps({"command": list(command), "cwd": str(cwd)}).encode()
+        assert not [name for name in more or () if name.startswith("ANSIBLE_")], more
+        request = json.dumps({"command": list(command), "cwd": str(cwd), "more": dict(more or {})}).encode()
         with (
             open(os.devnull, "rb") as nothing,
             tempfile.TemporaryFile() as out,
@@ -60,16 +77,17 @@ class Preloaded:
             connection.connect(self._path)
             socket.send_fds(connection, [_NUMBER.pack(len(request))], [stream.fileno() for stream in (nothing, out, err)])
             connection.sendall(request)
-            process = _number(connection)
+            (process,) = _numbers(connection, _NUMBER)
             connection.settimeout(timeout)
             try:
-                status = _number(connection)
+                status, seconds = _numbers(connection, _END)
             except BaseException as error:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
                 if isinstance(error, TimeoutError):
                     raise subprocess.TimeoutExpired(command, timeout, *_texts(out, err)) from None
                 raise
+            costs.add(seconds)
             return subprocess.CompletedProcess(command, status, *_texts(out, err))
 
 
@@ -81,8 +99,8 @@ def _texts(*streams) -> list[str]:
     return texts
 
 
-def _number(connection: socket.socket) -> int:
-    return _NUMBER.unpack(_read(connection, _NUMBER.size))[0]
+def _numbers(connection: socket.socket, form: struct.Struct) -> tuple:
+    return form.unpack(_read(connection, form.size))
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
@@ -95,39 +113,116 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return data
 
 
+# --- one for all tests of this process ---
+
+
+def bare() -> dict[str, str]:
+    """The environment of this process with an empty home, and without what tells Ansible and the clients of APIs where to go."""
+    told = ("ANSIBLE_", "CONTROLLER_", "K8S_AUTH_", "KUBE", "PYTEST_", "TOWER_", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
+    return {**kept, "HOME": str(_home()), "ANSIBLE_CONFIG": str(_home() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+
+
+@functools.cache
+def _home() -> pathlib.Path:
+    home = pathlib.Path(tempfile.mkdtemp(prefix="npu-home-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "ansible.cfg").touch()
+    return home
+
+
+def run(
+    command: Sequence[str], cwd: os.PathLike | str, timeout: float, environ: Mapping[str, str], more: Mapping[str, str]
+) -> subprocess.CompletedProcess:
+    """As Preloaded.run does it, in a process that stays for other runs with this `environ`."""
+    return _lasting(frozenset(environ.items())).run(command, cwd, timeout, more)
+
+
+@functools.cache
+def _lasting(environ: frozenset[tuple[str, str]]) -> Preloaded:
+    return Preloaded(dict(environ))
+
+
 # --- the other side ---
 
+_SERVER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from support import preloaded
+del sys.path[0]
+preloaded.serve(int(sys.argv[2]))
+"""
 
-def _serve(listener: socket.socket) -> None:
+
+def serve(number: int) -> None:
     """Fork for each connection, until standard input ends. Modules are packed once: where they are kept is the forks' as well."""
-    import kubernetes.client  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
-    import kubernetes.dynamic  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
-    from ansible.cli.adhoc import AdHocCLI  # pylint: disable=import-outside-toplevel
-    from ansible.cli.playbook import PlaybookCLI  # pylint: disable=import-outside-toplevel
-
-    programs = {"ansible-playbook": PlaybookCLI, "ansible": AdHocCLI}
+    listener = socket.socket(fileno=number)
+    programs = _programs()
+    used = 0.0  # CPU seconds of this process that a run has been told; the first one pays for the loading
+    running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor that tells the end of a fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the runs, and the end of the tests ends this
     while True:
-        ready = select.select([listener, sys.stdin], [], [])[0]
+        ready = select.select([listener, sys.stdin, *running], [], [])[0]
+        for ended in set(ready) & set(running):
+            process, connection = running.pop(ended)
+            used, before = _cpu_seconds(resource.getrusage(resource.RUSAGE_SELF)), used
+            _tell_end(process, connection, used - before)
+            os.close(ended)
         if sys.stdin in ready:
             return
-        connection = listener.accept()[0]
-        if os.fork() == 0:
-            listener.close()
-            _become(programs, connection)
-        connection.close()
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        if listener in ready:
+            connection = listener.accept()[0]
+            process = os.fork()
+            if process == 0:
+                for other in (listener, *[other for _process, other in running.values()]):
+                    other.close()
+                _become(programs, connection)
+            running[os.pidfd_open(process)] = process, connection
+
+
+def _programs() -> dict:
+    """All that a run imports, imported, and the classes of the programs."""
+    import kubernetes.client
+    import kubernetes.dynamic  # noqa: F401
+    from ansible.cli.adhoc import AdHocCLI
+    from ansible.cli.inventory import InventoryCLI
+    from ansible.cli.playbook import PlaybookCLI
+    from ansible.plugins.loader import init_plugin_loader
+
+    # Every run does it once more, which Ansible finds strange.
+    init_plugin_loader()
+    warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
+    with contextlib.suppress(ModuleNotFoundError):  # some runs have nothing to do with the collection
+        (place,) = importlib.import_module(_LIBRARY).__path__
+        for path in pathlib.Path(place).rglob("*.py"):
+            parts = path.relative_to(place).with_suffix("").parts
+            importlib.import_module(".".join([_LIBRARY, *parts]).removesuffix(".__init__"))
+    return {"ansible-playbook": PlaybookCLI, "ansible": AdHocCLI, "ansible-inventory": InventoryCLI}
+
+
+def _tell_end(process: int, connection: socket.socket, more: float) -> None:
+    _process, status, usage = os.wait4(process, 0)
+    with contextlib.suppress(BrokenPipeError):  # who asked may have lost patience
+        connection.sendall(_END.pack(os.waitstatus_to_exitcode(status), _cpu_seconds(usage) + more))
+    connection.close()
+
+
+def _cpu_seconds(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
 
 
 def _become(programs: dict, connection: socket.socket) -> None:
     """Be the program that is asked for. Does not return."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     header, streams = socket.recv_fds(connection, _NUMBER.size, 3)[:2]
-    request = json.loads(_read(connection, _NUMBER.unpack(header)[0]))
+    request = json.loads(_read(connection, *_NUMBER.unpack(header)))
     connection.sendall(_NUMBER.pack(os.getpid()))
+    connection.close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    os.environ.update(request["more"])
+    tempfile.tempdir = None  # TMPDIR may be another one
     os.chdir(request["cwd"])
     sys.argv = request["command"]
     try:
@@ -137,10 +232,5 @@ def _become(programs: dict, connection: socket.socket) -> None:
         status = int(end.code or 0)
     sys.stdout.flush()
     sys.stderr.flush()
-    connection.sendall(_NUMBER.pack(status))
     # Not exit(): what there is to put away belongs to the process that this is a fork of.
     os._exit(status)
-
-
-if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))

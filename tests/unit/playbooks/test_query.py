@@ -79,11 +79,11 @@ FAILS = ("validate", "upgrade", "rollback", "heal")  # with these answers
 class Asked:
     """A run of a playbook that is asked something."""
 
-    def __init__(self, directory, playbook, *arguments):
+    def __init__(self, directory, playbook, *arguments, environ=None):
         directory.mkdir(exist_ok=True)
         self.scripted = Scripted(directory, ANSWERS)
         status = "npu_status_file=%s" % (directory / "fleet.json")
-        self.done = self.scripted.run("npuops.ascend." + playbook, HOSTS, "-e", status, *arguments)
+        self.done = self.scripted.run("npuops.ascend." + playbook, HOSTS, "-e", status, *arguments, environ=environ)
         self.text = self.done.stdout + self.done.stderr
         self.modules = {name for name in ANSWERS if self.scripted.calls(name)}
 
@@ -164,13 +164,13 @@ def test_what_is_wrong_is_refused_before_anything_is_done(tmp_path, playbook, gi
     assert asked.modules == set()
 
 
-def test_without_jmespath(tmp_path, monkeypatch):
+def test_without_jmespath(tmp_path):
     (tmp_path / "without" / "jmespath").mkdir(parents=True)
     (tmp_path / "without" / "jmespath" / "__init__.py").write_text("raise ImportError('none')\n", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
-    table = Asked(tmp_path / "table", "status")
+    without = {"PYTHONPATH": str(tmp_path / "without")}
+    table = Asked(tmp_path / "table", "status", environ=without)
     assert table.answer == "<<the table>>" and table.done.returncode == 0
-    asked = Asked(tmp_path / "asked", "status", "-e", "npu_query=nodes")
+    asked = Asked(tmp_path / "asked", "status", "-e", "npu_query=nodes", environ=without)
     assert "npu_query needs the Python library jmespath" in asked.text and asked.done.returncode == 2
     assert asked.modules == set()
 
@@ -185,7 +185,7 @@ def test_what_only_the_data_shows(tmp_path, playbook, code, shown):
         assert asked.answer.startswith(shown) and "npu-c failed" in asked.text
 
 
-def test_lines_without_quotes(tmp_path, monkeypatch):
-    monkeypatch.setenv("ANSIBLE_CALLBACK_RESULT_FORMAT", "yaml")
-    asked = Asked(tmp_path, "status", "-e", "npu_query=nodes[].name")
+def test_lines_without_quotes(tmp_path):
+    yaml = {"ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml"}
+    asked = Asked(tmp_path, "status", "-e", "npu_query=nodes[].name", environ=yaml)
     assert re.search(r"msg: \|-\n +npu-a\n +npu-b\n +npu-c\n", asked.text), asked.text
