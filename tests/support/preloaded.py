@@ -9,16 +9,13 @@ hosts. What a run does is what it does otherwise; how the programs start, molecu
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
 import importlib
 import json
 import os
 import pathlib
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -30,6 +27,7 @@ from collections.abc import Mapping, Sequence
 
 from support import costs
 
+_OF_PLUGINS = ("ANSIBLE_CALLBACK_RESULT_FORMAT",)
 _NUMBER = struct.Struct("!q")
 _END = struct.Struct("!qd")  # the exit status, and the CPU seconds with those of every process that it has started
 _LIBRARY = "ansible_collections.npuops.ascend.plugins.plugin_utils"
@@ -63,10 +61,10 @@ class Preloaded:
         """As subprocess.run does it, with its output captured as text and without any input. May be called by several threads.
 
         :param command: ansible-playbook, ansible or ansible-inventory, and its arguments
-        :param more: environment variables of this run. Ansible reads its own, which begin with ANSIBLE_, when it is loaded; they
-            belong in those of the whole process
+        :param more: environment variables of this run. Ansible reads its settings when it is loaded, so these are `environ`'s; only
+            what belongs to a plugin it reads later
         """
-        assert not [name for name in more or () if name.startswith("ANSIBLE_")], more
+        assert not [name for name in more or () if name.startswith("ANSIBLE_") and name not in _OF_PLUGINS], more
         request = json.dumps({"command": list(command), "cwd": str(cwd), "more": dict(more or {})}).encode()
         with (
             open(os.devnull, "rb") as nothing,
@@ -82,13 +80,23 @@ class Preloaded:
             try:
                 status, seconds = _numbers(connection, _END)
             except BaseException as error:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+                _end(process, connection)
                 if isinstance(error, TimeoutError):
                     raise subprocess.TimeoutExpired(command, timeout, *_texts(out, err)) from None
                 raise
             costs.add(seconds)
             return subprocess.CompletedProcess(command, status, *_texts(out, err))
+
+
+def _end(process: int, connection: socket.socket) -> None:
+    """As Ctrl-C does it, for then it ends what it has started; if that takes too long, at once."""
+    with contextlib.suppress(ProcessLookupError, OSError):
+        os.kill(process, signal.SIGINT)
+        connection.settimeout(10)
+        try:
+            _numbers(connection, _END)
+        except TimeoutError:
+            os.kill(process, signal.SIGKILL)
 
 
 def _texts(*streams) -> list[str]:
@@ -111,36 +119,6 @@ def _read(connection: socket.socket, size: int) -> bytes:
             raise ConnectionError("the process that ran Ansible has ended without a word")
         data += part
     return data
-
-
-# --- one for all tests of this process ---
-
-
-def bare() -> dict[str, str]:
-    """The environment of this process with an empty home, and without what tells Ansible and the clients of APIs where to go."""
-    told = ("ANSIBLE_", "CONTROLLER_", "K8S_AUTH_", "KUBE", "PYTEST_", "TOWER_", "XDG_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
-    return {**kept, "HOME": str(_home()), "ANSIBLE_CONFIG": str(_home() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-
-
-@functools.cache
-def _home() -> pathlib.Path:
-    home = pathlib.Path(tempfile.mkdtemp(prefix="npu-home-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    (home / "ansible.cfg").touch()
-    return home
-
-
-def run(
-    command: Sequence[str], cwd: os.PathLike | str, timeout: float, environ: Mapping[str, str], more: Mapping[str, str]
-) -> subprocess.CompletedProcess:
-    """As Preloaded.run does it, in a process that stays for other runs with this `environ`."""
-    return _lasting(frozenset(environ.items())).run(command, cwd, timeout, more)
-
-
-@functools.cache
-def _lasting(environ: frozenset[tuple[str, str]]) -> Preloaded:
-    return Preloaded(dict(environ))
 
 
 # --- the other side ---

@@ -14,9 +14,8 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 
-from support import preloaded
+from support import controller
 from support.paths import CHECKOUT
-from support.patience import PATIENCE
 
 # Of modules that most tests have nothing to do with.
 ANSWERS: dict = {"npu_components": {"*": [{"deploy": {}, "left_alone": None, "train": None, "unfit": []}]}}
@@ -95,21 +94,25 @@ class Scripted:
         (directory / "calls").write_text("", encoding="utf-8")
 
     def run(
-        self, plays: list | str, hosts: dict, *arguments: str, environ: Mapping[str, str] | None = None
+        self,
+        plays: list | str,
+        hosts: dict,
+        *arguments: str,
+        environ: Mapping[str, str] | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess:
-        """`plays`: a playbook's name, or plays; `hosts`: host -> variables; `environ`: more than every run has."""
+        """`plays`: a playbook's name, or plays; `hosts`: host -> variables; `environ` and `more` as controller.run has them."""
         inventory = self.directory / "inventory.json"
         inventory.write_text(json.dumps({"npu_nodes": {"hosts": hosts}}), encoding="utf-8")
         if not isinstance(plays, str):
             path = self.directory / "playbook.json"
             path.write_text(json.dumps(plays), encoding="utf-8")
             plays = str(path)
-        return preloaded.run(
+        return controller.run(
             ["ansible-playbook", "-i", str(inventory), plays, *arguments],
             self.directory,
-            PATIENCE,
-            {**preloaded.bare(), "ANSIBLE_COLLECTIONS_PATH": str(self.root), **(environ or {})},
-            {"HOME": str(self.directory), "SCRIPTED": str(self.directory)},
+            environ={"ANSIBLE_COLLECTIONS_PATH": str(self.root), **(environ or {})},
+            more={"SCRIPTED": str(self.directory), **(more or {})},
         )
 
     def calls(self, module: str) -> list[tuple[str, dict]]:

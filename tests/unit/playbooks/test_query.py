@@ -79,11 +79,11 @@ FAILS = ("validate", "upgrade", "rollback", "heal")  # with these answers
 class Asked:
     """A run of a playbook that is asked something."""
 
-    def __init__(self, directory, playbook, *arguments, environ=None):
+    def __init__(self, directory, playbook, *arguments, **options):
         directory.mkdir(exist_ok=True)
         self.scripted = Scripted(directory, ANSWERS)
         status = "npu_status_file=%s" % (directory / "fleet.json")
-        self.done = self.scripted.run("npuops.ascend." + playbook, HOSTS, "-e", status, *arguments, environ=environ)
+        self.done = self.scripted.run("npuops.ascend." + playbook, HOSTS, "-e", status, *arguments, **options)
         self.text = self.done.stdout + self.done.stderr
         self.modules = {name for name in ANSWERS if self.scripted.calls(name)}
 
@@ -187,5 +187,5 @@ def test_what_only_the_data_shows(tmp_path, playbook, code, shown):
 
 def test_lines_without_quotes(tmp_path):
     yaml = {"ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml"}
-    asked = Asked(tmp_path, "status", "-e", "npu_query=nodes[].name", environ=yaml)
+    asked = Asked(tmp_path, "status", "-e", "npu_query=nodes[].name", more=yaml)
     assert re.search(r"msg: \|-\n +npu-a\n +npu-b\n +npu-c\n", asked.text), asked.text
