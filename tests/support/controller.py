@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from support import collection
 from support.patience import PATIENCE
-from support.preloaded import Preloaded
+from support.preloaded import PLACE, Preloaded
 
 # What tells Ansible and the clients of APIs where to go, or names the test at hand.
 _TOLD = ("ANSIBLE_", "CONTROLLER_", "K8S_AUTH_", "KUBE", "PYTEST_", "TOWER_", "XDG_")
@@ -76,7 +76,7 @@ def _environ() -> dict[str, str]:
 
 @functools.cache
 def _home() -> pathlib.Path:
-    home = pathlib.Path(tempfile.mkdtemp(prefix="npu-home-"))
+    home = pathlib.Path(tempfile.mkdtemp(prefix="npu-home-", dir=PLACE))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "ansible.cfg").write_text(_CONFIGURATION, encoding="utf-8")
     return home

@@ -10,6 +10,7 @@ hosts. What a run does is what it does otherwise; how the programs start, molecu
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -27,6 +28,7 @@ from collections.abc import Mapping, Sequence
 
 from support import costs
 
+PLACE = tempfile.gettempdir()  # an API server of the tests may change it while it runs
 _OF_PLUGINS = ("ANSIBLE_CALLBACK_RESULT_FORMAT",)
 _NUMBER = struct.Struct("!q")
 _END = struct.Struct("!qd")  # the exit status, and the CPU seconds with those of every process that it has started
@@ -37,7 +39,7 @@ class Preloaded:
     """A process that has loaded Ansible, with the environment `environ` for all that is run. It ends with `close` or this process."""
 
     def __init__(self, environ: dict[str, str]) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="npu-ansible-")
+        self._directory = tempfile.TemporaryDirectory(prefix="npu-ansible-", dir=PLACE)
         self._path = os.path.join(self._directory.name, "socket")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._path)
@@ -136,6 +138,7 @@ def serve(number: int) -> None:
     """Fork for each connection, until standard input ends. Modules are packed once: where they are kept is the forks' as well."""
     listener = socket.socket(fileno=number)
     programs = _programs()
+    gc.freeze()  # or each collection in a fork would copy the memory of all this
     used = 0.0  # CPU seconds of this process that a run has been told; the first one pays for the loading
     running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor that tells the end of a fork
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the runs, and the end of the tests ends this

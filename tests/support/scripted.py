@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from support import controller
 from support.paths import CHECKOUT
+from support.preloaded import PLACE
 
 # Of modules that most tests have nothing to do with.
 ANSWERS: dict = {"npu_components": {"*": [{"deploy": {}, "left_alone": None, "train": None, "unfit": []}]}}
@@ -66,7 +67,7 @@ def action(name, real):
 @functools.cache
 def _collections() -> pathlib.Path:
     """The collection with its actions replaced, made of links to what stays as it is; one for all tests of this process."""
-    root = pathlib.Path(tempfile.mkdtemp(prefix="npu-scripted-"))
+    root = pathlib.Path(tempfile.mkdtemp(prefix="npu-scripted-", dir=PLACE))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     place = root / "ansible_collections" / "npuops" / "ascend"
     replaced = ("plugins", "plugins/action", "plugins/plugin_utils")
