@@ -12,11 +12,12 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 
 from support import collection
 from support.patience import PATIENCE
-from support.preloaded import PLACE, Preloaded
+from support.preloaded import PLACE, Preloaded, PreloadedPython
 
 # What tells Ansible and the clients of APIs where to go, or names the test at hand.
 _TOLD = ("ANSIBLE_", "CONTROLLER_", "K8S_AUTH_", "KUBE", "PYTEST_", "TOWER_", "XDG_")
@@ -43,23 +44,40 @@ def run(
     *,
     environ: Mapping[str, str] | None = None,
     more: Mapping[str, str] | None = None,
+    localhost: bool = False,
     timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess:
     """As Preloaded.run does it, in the directory `home`, which is that of the user.
 
     :param environ: what else Ansible's configuration is; each needs a process that loads Ansible, which stays for other runs
     :param more: other environment variables
+    :param localhost: modules run on this machine only, and so in a Python that has loaded what they import
     """
-    lasting = _lasting(frozenset({**_environ(), **(environ or {})}.items()))
+    with _one_at_a_time:
+        lasting = _lasting(frozenset({**_environ(), **(environ or {})}.items()))
+        python = _lasting_python() if localhost else None
+    if python:
+        command = [*command, "-e", "ansible_python_interpreter=" + python.interpreter]
     try:
         return lasting.run(command, home, timeout, {"HOME": str(home), **(more or {})})
     except subprocess.TimeoutExpired as late:
         raise AssertionError("%s had not ended after %d s:\n%s%s" % (command, timeout, late.stdout, late.stderr)) from None
+    finally:
+        if python:
+            python.account()
+
+
+_one_at_a_time = threading.Lock()  # a test may do several runs at once
 
 
 @functools.cache
 def _lasting(environ: frozenset[tuple[str, str]]) -> Preloaded:
     return Preloaded(dict(environ))
+
+
+@functools.cache
+def _lasting_python() -> PreloadedPython:
+    return PreloadedPython()
 
 
 def _environ() -> dict[str, str]:

@@ -5,10 +5,12 @@
 
 The tests start hundreds of them, and most of what a short one costs is loading the same Python and packing the same modules for the
 hosts. What a run does is what it does otherwise; how the programs start, molecule, `make demo` and every run that tests kill show.
+A module on this machine can be such a fork as well, see PreloadedPython.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -23,13 +25,15 @@ import struct
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from support import costs
 
 PLACE = tempfile.gettempdir()  # an API server of the tests may change it while it runs
 _OF_PLUGINS = ("ANSIBLE_CALLBACK_RESULT_FORMAT",)
+_SPENT = "cpu-seconds"
 _NUMBER = struct.Struct("!q")
 _END = struct.Struct("!qd")  # the exit status, and the CPU seconds with those of every process that it has started
 _LIBRARY = "ansible_collections.npuops.ascend.plugins.plugin_utils"
@@ -37,6 +41,8 @@ _LIBRARY = "ansible_collections.npuops.ascend.plugins.plugin_utils"
 
 class Preloaded:
     """A process that has loaded Ansible, with the environment `environ` for all that is run. It ends with `close` or this process."""
+
+    _serves = "ansible"
 
     def __init__(self, environ: dict[str, str]) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="npu-ansible-", dir=PLACE)
@@ -46,7 +52,7 @@ class Preloaded:
             listener.listen(16)
             # -P: the modules beside this file have names of their own choice.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _SERVER, str(pathlib.Path(__file__).parents[1]), str(listener.fileno())],
+                [sys.executable, "-P", "-c", _SERVER, str(pathlib.Path(__file__).parents[1]), str(listener.fileno()), self._serves],
                 stdin=subprocess.PIPE,
                 pass_fds=[listener.fileno()],
                 env=environ,
@@ -90,6 +96,27 @@ class Preloaded:
             return subprocess.CompletedProcess(command, status, *_texts(out, err))
 
 
+class PreloadedPython(Preloaded):
+    """A Python that has loaded what modules import. `interpreter` is a program for ansible_python_interpreter on this machine."""
+
+    _serves = "python"
+
+    def __init__(self) -> None:
+        super().__init__(dict(os.environ))
+        self._told = 0.0
+        self.interpreter = os.path.join(self._directory.name, "python")
+        with open(self.interpreter, "w", encoding="utf-8") as file:
+            file.write(_INTERPRETER % {"python": sys.executable, "socket": self._path})
+        os.chmod(self.interpreter, 0o755)
+
+    def account(self) -> None:
+        """Tell `costs` what the forks have needed since this was called last: who has asked for them is not this process."""
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self._directory.name, _SPENT), encoding="ascii") as file:
+            spent = float(file.read())
+            costs.add(spent - self._told)
+            self._told = spent
+
+
 def _end(process: int, connection: socket.socket) -> None:
     """As Ctrl-C does it, for then it ends what it has started; if that takes too long, at once."""
     with contextlib.suppress(ProcessLookupError, OSError):
@@ -130,15 +157,35 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from support import preloaded
 del sys.path[0]
-preloaded.serve(int(sys.argv[2]))
+preloaded.serve(*sys.argv[2:])
+"""
+
+# With the code on standard input it is a fork, else the Python itself.
+_INTERPRETER = """#!/usr/bin/python3 -ISE
+import json, os, socket, struct, sys
+if sys.argv[1:]:
+    os.execv(%(python)r, [%(python)r, *sys.argv[1:]])
+request = json.dumps({"command": ["python"], "cwd": os.getcwd(), "more": dict(os.environ)}).encode()
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(%(socket)r)
+    socket.send_fds(connection, [struct.pack("!q", len(request))], [0, 1, 2])
+    connection.sendall(request)
+    answer = b""
+    while len(answer) < 24:
+        part = connection.recv(24)
+        if not part:
+            sys.exit("the process that ran the module has ended without a word")
+        answer += part
+sys.exit(struct.unpack("!qqd", answer)[1])
 """
 
 
-def serve(number: int) -> None:
+def serve(number: str, what: str) -> None:
     """Fork for each connection, until standard input ends. Modules are packed once: where they are kept is the forks' as well."""
-    listener = socket.socket(fileno=number)
-    programs = _programs()
+    listener = socket.socket(fileno=int(number))
+    programs = {"ansible": _ansible, "python": _python}[what]()
     gc.freeze()  # or each collection in a fork would copy the memory of all this
+    spent = 0.0
     used = 0.0  # CPU seconds of this process that a run has been told; the first one pays for the loading
     running: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor that tells the end of a fork
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the runs, and the end of the tests ends this
@@ -146,9 +193,16 @@ def serve(number: int) -> None:
         ready = select.select([listener, sys.stdin, *running], [], [])[0]
         for ended in set(ready) & set(running):
             process, connection = running.pop(ended)
-            used, before = _cpu_seconds(resource.getrusage(resource.RUSAGE_SELF)), used
-            _tell_end(process, connection, used - before)
             os.close(ended)
+            _process, status, usage = os.wait4(process, 0)
+            used, before = _cpu_seconds(resource.getrusage(resource.RUSAGE_SELF)), used
+            seconds = _cpu_seconds(usage) + used - before
+            spent += seconds
+            pathlib.Path(_SPENT + ".new").write_text(str(spent), encoding="ascii")
+            os.replace(_SPENT + ".new", _SPENT)
+            with contextlib.suppress(BrokenPipeError):  # who asked may have lost patience
+                connection.sendall(_END.pack(os.waitstatus_to_exitcode(status), seconds))
+            connection.close()
         if sys.stdin in ready:
             return
         if listener in ready:
@@ -161,8 +215,8 @@ def serve(number: int) -> None:
             running[os.pidfd_open(process)] = process, connection
 
 
-def _programs() -> dict:
-    """All that a run imports, imported, and the classes of the programs."""
+def _ansible() -> dict[str, Callable[[], None]]:
+    """All that a run imports, imported, and the programs."""
     import kubernetes.client
     import kubernetes.dynamic  # noqa: F401
     from ansible.cli.adhoc import AdHocCLI
@@ -178,14 +232,30 @@ def _programs() -> dict:
         for path in pathlib.Path(place).rglob("*.py"):
             parts = path.relative_to(place).with_suffix("").parts
             importlib.import_module(".".join([_LIBRARY, *parts]).removesuffix(".__init__"))
-    return {"ansible-playbook": PlaybookCLI, "ansible": AdHocCLI, "ansible-inventory": InventoryCLI}
+    programs = {"ansible-playbook": PlaybookCLI, "ansible": AdHocCLI, "ansible-inventory": InventoryCLI}
+    return {name: program.cli_executor for name, program in programs.items()}
 
 
-def _tell_end(process: int, connection: socket.socket, more: float) -> None:
-    _process, status, usage = os.wait4(process, 0)
-    with contextlib.suppress(BrokenPipeError):  # who asked may have lost patience
-        connection.sendall(_END.pack(os.waitstatus_to_exitcode(status), _cpu_seconds(usage) + more))
-    connection.close()
+def _python() -> dict[str, Callable[[], None]]:
+    """What modules import, and not what Ansible itself does: some of it behaves otherwise beside that."""
+    import ansible.module_utils.basic  # noqa: F401
+    import ansible.module_utils.urls  # noqa: F401
+    import yaml  # noqa: F401
+
+    return {"python": _code_on_standard_input}
+
+
+def _code_on_standard_input() -> None:
+    sys.argv = [""]
+    with open(0, "rb", closefd=False) as code:
+        compiled = compile(code.read(), "<stdin>", "exec")
+    try:
+        exec(compiled, {"__name__": "__main__"})
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+    finally:
+        atexit._run_exitfuncs()  # modules leave it to them to remove their files
 
 
 def _cpu_seconds(usage: resource.struct_rusage) -> float:
@@ -207,11 +277,14 @@ def _become(programs: dict, connection: socket.socket) -> None:
     os.chdir(request["cwd"])
     sys.argv = request["command"]
     try:
-        programs[sys.argv[0]].cli_executor()
+        programs[sys.argv[0]]()
         status = 0
     except SystemExit as end:
         status = int(end.code or 0)
     sys.stdout.flush()
     sys.stderr.flush()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()  # the last processes of tasks, whose CPU seconds are told with this one's
     # Not exit(): what there is to put away belongs to the process that this is a fork of.
     os._exit(status)

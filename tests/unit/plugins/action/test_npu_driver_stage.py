@@ -56,7 +56,9 @@ def stage(tmp_path, package, server):
         results = "{{ [%s] | to_json }}" % ", ".join(task["register"] for task in tasks)
         tasks.append({"ansible.builtin.copy": {"content": results, "dest": str(tmp_path / "results")}, "check_mode": False})
         (tmp_path / "playbook.json").write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
-        done = controller.run(["ansible-playbook", "-i", "localhost,", "-c", "local", *arguments, "playbook.json"], tmp_path)
+        done = controller.run(
+            ["ansible-playbook", "-i", "localhost,", "-c", "local", *arguments, "playbook.json"], tmp_path, localhost=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads((tmp_path / "results").read_text()), done.stdout + done.stderr
 
