@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The CPU seconds that work for a test has cost in processes that are no children of pytest."""
+"""CPU seconds that processes which are no children of pytest have used for its tests."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from support.fleet.reports import planned
 from support.scripted import Scripted
 
 
-def play(scripted, serial, verdicts=None):
+def play(scripted, serial, verdicts=None, names="abc"):
     """The play of the rollout that takes the nodes through their maintenance."""
-    hosts = {name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in ("a", "b", "c")}
+    hosts = {name: {"node": name, "chips": 8, "to": {}, "verdict": (verdicts or {}).get(name, "ready")} for name in names}
     path = scripted.root / "ansible_collections" / "npuops" / "ascend" / "roles" / "npu_upgrade" / "tasks" / "main.yml"
     return {
         "hosts": "npu_nodes",
@@ -73,20 +73,20 @@ def test_a_node_goes_through_all_steps(tmp_path):
     assert done.returncode == 0 and "skipped=6" in done.stdout
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_the_steps_after_the_last_one_are_skipped(tmp_path, number):
+def test_the_steps_after_the_last_one_are_skipped(tmp_path):
     """What ended it is told by the step that ended it, and reaches the retry at the end of the run."""
-    deferred = {"outcome": "deferred", "reason": "a budget"}
-    scripted = Scripted(tmp_path, {"npu_maintenance": {"a": [UNDER_WAY] * number + [deferred], "*": [{"outcome": "done"}]}})
+    answers = {str(number): [UNDER_WAY] * number + [{"outcome": "deferred", "reason": "budget %d" % number}] for number in range(5)}
+    scripted = Scripted(tmp_path, {"npu_maintenance": {**answers, "b": [{"outcome": "done"}]}})
     retry = {
         "hosts": "{{ groups['__npu_deferred'] | default([]) }}",
         "gather_facts": False,
         "tasks": [{"ansible.builtin.debug": {"msg": "<<{{ inventory_hostname }}: {{ __npu_step.reason }}>>"}}],
     }
-    done = scripted.run([play(scripted, True), retry], dict.fromkeys("ab", {}))
+    done = scripted.run([play(scripted, True, names="01234b"), retry], dict.fromkeys("01234b", {}))
     calls = [(host, arguments["until"]) for host, arguments in scripted.calls("npu_maintenance")]
-    assert calls == [("a", until) for until in STEPS[: number + 1]] + [("b", "cordon")], done.stdout
-    assert "<<a: a budget>>" in done.stdout and "<<b" not in done.stdout
+    steps = [(str(number), until) for number in range(5) for until in STEPS[: number + 1]]
+    assert calls == [*steps, ("b", "cordon")], done.stdout
+    assert sorted(re.findall("<<(.*)>>", done.stdout)) == ["%d: budget %d" % (number, number) for number in range(5)]
 
 
 def test_a_retried_node_begins_again(tmp_path):
@@ -104,12 +104,11 @@ exit 255
 """
 
 
-@pytest.mark.parametrize("hook", BEFORE_HOOK)
-def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
+def test_a_host_that_is_lost_in_a_hook(tmp_path):
     """The hook has failed: the node is let go with that reason, and the run goes on with the next one and to its report."""
     hooks = tmp_path / "hook.yml"
     tasks = [
-        {"name": "Ask the host", "ansible.builtin.raw": "true", "when": "inventory_hostname == 'a'"},
+        {"name": "Ask the host", "ansible.builtin.raw": "true", "when": "inventory_hostname != 'well'"},
         {"name": "Come here", "ansible.builtin.debug": {"msg": "<<{{ inventory_hostname }} went on>>"}},
     ]
     hooks.write_text(json.dumps(tasks), encoding="utf-8")
@@ -120,27 +119,32 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
         tmp_path,
         {
             "npu_maintenance": {
-                "a": [UNDER_WAY] * BEFORE_HOOK[hook] + [{"outcome": "failed", "failed": True}],
-                "*": [UNDER_WAY] * 5 + [{"outcome": "done"}],
+                **{hook: [UNDER_WAY] * before + [{"outcome": "failed", "failed": True}] for hook, before in BEFORE_HOOK.items()},
+                "well": [UNDER_WAY] * 5 + [{"outcome": "done"}],
             }
         },
     )
-    variables = {hook: str(hooks), "npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
+    # A host for each hook, which is called like it; the last one has all of them.
+    ssh_settings = {"npu_upgrade_hook_timeout": 2, "ansible_ssh_executable": str(ssh)}
+    variables = {hook: {hook: str(hooks), **ssh_settings} for hook in BEFORE_HOOK}
+    variables["well"] = {**dict.fromkeys(BEFORE_HOOK, str(hooks)), **ssh_settings}
     report = {
         "hosts": "npu_nodes",
         "gather_facts": False,
         "tasks": [{"ansible.builtin.debug": {"msg": "<<report>>"}, "run_once": True}],
     }
-    done = scripted.run([play(scripted, True), report], dict.fromkeys("abc", variables))
+    done = scripted.run([play(scripted, True, names=variables), report], variables)
     text = done.stdout
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
     failed = [call for call in calls if call[2]]
-    assert len(failed) == 1 and failed[0][2].startswith("%s failed: " % hook), calls
-    assert re.search(r"\b2\b", failed[0][2]), "it is not the limit of the variable: " + failed[0][2]
     # The step after the hook is the one that is told, and what it makes of it is the end of that node.
-    assert calls.index(failed[0]) == BEFORE_HOOK[hook] and failed[0][0] == "a"
-    assert [call[0] for call in calls] == ["a"] * (BEFORE_HOOK[hook] + 1) + ["b"] * 6 + ["c"] * 6, text
-    assert "<<a went on>>" not in text and "<<b went on>>" in text
+    assert [call[:2] for call in failed] == [(hook, STEPS[before]) for hook, before in BEFORE_HOOK.items()], calls
+    for hook, _until, failure in failed:
+        assert failure.startswith("%s failed: " % hook), failure
+        assert re.search(r"\b2\b", failure), "it is not the limit of the variable: " + failure
+    steps = [hook for hook, before in BEFORE_HOOK.items() for _step in range(before + 1)]
+    assert [call[0] for call in calls] == steps + ["well"] * 6, text
+    assert re.findall("<<(.*) went on>>", text) == ["well"] * 3
     assert "<<report>>" in text and done.returncode == 0
 
 

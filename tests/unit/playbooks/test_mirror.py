@@ -42,12 +42,11 @@ def web():
 
 
 @pytest.fixture
-def site(tmp_path, outside, web, monkeypatch):
+def site(tmp_path, outside, web):
     """Run the playbook for two hosts with the same chips, one with others, one with a package and one without any chips.
 
     Returns what was printed.
     """
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     answers = {
         name: [{"changed": False, "npu": host(name, **facts)["facts"]}]
         for name, facts in {

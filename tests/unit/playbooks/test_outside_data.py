@@ -11,25 +11,21 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import ansible_collections.npuops.ascend as npuops_ascend
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
 
-from support import hostile
+from support import controller, hostile
 from support.fleet.hosts import NEW_RELEASE, OLD, OLD_RELEASE, host
 from support.host.registry_server import Registry
 from support.kube.eviction_stub import EvictionApi, pod
 from support.kube.stub import node
 
 COLLECTION = pathlib.Path(next(iter(npuops_ascend.__path__)))
-ROOT = COLLECTION.parents[2]
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 PODS = "/api/v1/namespaces/npu-operator/pods"
@@ -52,8 +48,8 @@ class Fleet:
     """A node and its host for each form of an attack. ``kind``: PLAUSIBLE, with an attack in each free text, so that playbooks
     come far; or ABSURD, with nothing else in it."""
 
-    def __init__(self, directory, api, registry, kind):
-        self.directory, self.api, self.registry, self.kind = directory, api, registry, kind
+    def __init__(self, directory, connection, api, registry, kind):
+        self.directory, self.connection, self.api, self.registry, self.kind = directory, connection, api, registry, kind
         self.canary = directory / "evaluated"
         self.texts = {"%s-%d" % (kind, number): text for number, text in enumerate(hostile.templates(self.canary))}
         self._cluster()
@@ -129,37 +125,33 @@ class Fleet:
             "npu_validate_timeout": 0,
             **variables,
         }
-        # The controller is never rebooted, so a host that is reached as "local" has no maintenance.
-        (self.directory / "connection").mkdir(exist_ok=True)
-        (self.directory / "connection" / "near.py").write_text(_NEAR, encoding="utf-8")
         inventory = self.directory / "hosts.yml"
         inventory.write_text(yaml.safe_dump({"npu_nodes": {"hosts": hosts, "vars": settings}}), encoding="utf-8")
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT),
-            "ANSIBLE_CONNECTION_PLUGINS": str(self.directory / "connection"),
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_SHOW_CUSTOM_STATS": "1",
-            "HOME": str(self.directory),
-            "TMPDIR": str(self.directory),
-            "K8S_AUTH_HOST": self.api.address,
-            "K8S_AUTH_API_KEY": "token",
-        }
-        command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), "-v", "--diff", "npuops.ascend." + playbook]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, cwd=self.directory, timeout=300
+        done = controller.run(
+            ["ansible-playbook", "-i", str(inventory), "-v", "--diff", "npuops.ascend." + playbook],
+            self.directory,
+            environ={"ANSIBLE_CONNECTION_PLUGINS": str(self.connection), "ANSIBLE_SHOW_CUSTOM_STATS": "1"},
+            more={"TMPDIR": str(self.directory), "K8S_AUTH_HOST": self.api.address, "K8S_AUTH_API_KEY": "token"},
         )
         return done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory):
+    """A folder of plugins: the controller is never rebooted, so a host that is reached as "local" has no maintenance."""
+    directory = tmp_path_factory.mktemp("connection")
+    (directory / "near.py").write_text(_NEAR, encoding="utf-8")
+    return directory
+
+
 @pytest.fixture
-def fleet(tmp_path, request):
+def fleet(tmp_path, connection, request):
     with EvictionApi() as api, Registry() as registry:
         manifest = {"schemaVersion": 2, "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip",
                                                     "digest": "sha256:" + "ab" * 32, "size": 2**20}]}  # fmt: skip
         registry.put_manifest(REPOSITORY, "25.5.2-" + PROFILE, manifest)
         api.objects["/api/v1/services"] = {}
-        yield Fleet(tmp_path, api, registry, request.param)
+        yield Fleet(tmp_path, connection, api, registry, request.param)
 
 
 @pytest.mark.parametrize("fleet", [PLAUSIBLE, ABSURD], indirect=True)

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -18,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.specs import known_variables
 
+from support import controller
 from support.awx import rules as awx_rules
 from support.awx.stub import PASSWORD, TOKEN, USER, AwxStub
 
@@ -57,7 +57,8 @@ FIRST = {
 }
 # The same in an organization that is there, so that check mode sees more.
 THERE = {**FIRST, "npu_awx_organization": "Default"}
-# Another fleet in another organization, with what is there already, and a registry that everybody may read.
+# Another fleet in another organization, with what is there already, and a registry that everybody may read. One role, the last of all
+# that is made, is for a team that is not there.
 SECOND = {
     "npu_awx_prefix": "Lab ",
     "npu_awx_organization": "Team B",
@@ -67,6 +68,7 @@ SECOND = {
     "npu_awx_extra_credentials": ["shared vault"],
     "npu_awx_ask_variables": True,
     "npu_awx_ask_auto": True,
+    "npu_awx_roles": [{"team": "Nobody", "may": ["see"]}],
 }
 
 
@@ -95,45 +97,30 @@ def asked(name):
 
 
 class Run:
-    """An ansible-playbook that is under way."""
+    """A run of the playbook that has ended."""
 
-    def __init__(self, tmp_path, awx, variables, *arguments, **environment):
-        # The loader of this process has the checkout under this path.
-        collections = os.path.dirname(sys.modules["ansible_collections.npuops.ascend"].__path__[0].rpartition("/npuops")[0])
+    def __init__(self, tmp_path, awx, variables, *arguments, environ=None, **more):
         values = tmp_path / "values.json"
         values.write_text(json.dumps(variables))
-        (tmp_path / "ansible.cfg").write_text(
-            "[defaults]\ninject_facts_as_vars = False\ninternal_poll_interval = 0.01\n[connection]\npipelining = True\n"
-        )
-        environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "CONTROLLER_", "TOWER_"))}
-        environ.update(
-            HOME=str(tmp_path),
-            ANSIBLE_CONFIG=str(tmp_path / "ansible.cfg"),
-            ANSIBLE_COLLECTIONS_PATH=collections,
-            ANSIBLE_NOCOLOR="1",
-            CONTROLLER_HOST=awx.url,
-            CONTROLLER_OAUTH_TOKEN=TOKEN,
-        )
-        environ.update(environment)
-        self._process = subprocess.Popen(
+        done = controller.run(
             ["ansible-playbook", PLAYBOOK, "-e", "@%s" % values, *arguments],
-            cwd=tmp_path,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            tmp_path,
+            environ={"ANSIBLE_INJECT_FACT_VARS": "false", **(environ or {})},
+            more={"CONTROLLER_HOST": awx.url, "CONTROLLER_OAUTH_TOKEN": TOKEN, **more},
+            localhost=True,
         )
-
-    def end(self):
-        """(status, output), the second as one line of text."""
-        output = self._process.communicate(timeout=600)[0]
-        return self._process.returncode, output
+        self.status, self.output = done.returncode, done.stdout + done.stderr
 
     def fine(self):
         """The output of a run that worked."""
-        status, output = self.end()
-        assert status == 0, output
-        return output
+        assert self.status == 0, self.output
+        return self.output
+
+    def refused(self):
+        """The output of one that did not, and that shows none of our secrets."""
+        assert self.status == 2, self.output
+        assert "s3cret" not in self.output
+        return self.output
 
 
 def changed(output):
@@ -165,11 +152,13 @@ def scene(tmp_path_factory):
         # The one finds AWX by its role variable and a password, the other by its environment.
         controller = {"controller_host": awx.url, "controller_username": USER, "controller_password": PASSWORD}
         first = {**FIRST, "npu_awx_controller": controller}
-        runs = [
-            Run(tmp_path_factory.mktemp("first"), awx, first, "-vvv", CONTROLLER_HOST="", CONTROLLER_OAUTH_TOKEN=""),
-            Run(tmp_path_factory.mktemp("second"), awx, SECOND),
-        ]
-        outputs = {name: run.fine() for name, run in zip(("first", "second"), runs)}
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            nowhere = {"CONTROLLER_HOST": "", "CONTROLLER_OAUTH_TOKEN": ""}
+            runs = {
+                "first": pool.submit(Run, tmp_path_factory.mktemp("first"), awx, first, "-vvv", **nowhere),
+                "second": pool.submit(Run, tmp_path_factory.mktemp("second"), awx, SECOND),
+            }
+        outputs = {"first": runs["first"].result().fine(), "second": runs["second"].result().refused()}
 
         awx.one("schedules", "NPU heal every few minutes").update(
             enabled=True, rrule="DTSTART:20260101T000000Z RRULE:FREQ=HOURLY;INTERVAL=1"
@@ -452,10 +441,9 @@ def test_forms_that_reboot_without_approval_only_when_they_are_wanted(scene):
         assert not shown or name in (UPGRADE, ROLLBACK), name
 
 
-def test_who_is_not_there_gets_no_role(awx, tmp_path):
-    with AwxStub(PLAYBOOKS) as stub:
-        output = refused(stub, tmp_path, {**THERE, "npu_awx_roles": [{"team": "Nobody", "may": ["see"]}]})
-    assert "Nobody" in output and "npu_awx_roles" in output
+def test_who_is_not_there_gets_no_role(scene):
+    output = flat(scene["outputs"]["second"])
+    assert "Nobody" in output.partition("Not all of npu_awx_roles could be granted: ")[2]
 
 
 def test_a_role_for_nobody(awx, tmp_path):
@@ -519,11 +507,8 @@ def test_check_mode_on_an_empty_awx(awx, tmp_path):
 # --- refusals ---
 
 
-def refused(awx, tmp_path, variables, *arguments, **environment):
-    status, output = Run(tmp_path, awx, variables, *arguments, **environment).end()
-    assert status == 2, output
-    assert "s3cret" not in output
-    return flat(output)
+def refused(awx, tmp_path, variables, *arguments, **options):
+    return flat(Run(tmp_path, awx, variables, *arguments, **options).refused())
 
 
 def test_an_api_that_would_not_be_verified(awx, tmp_path):
@@ -553,7 +538,7 @@ def test_a_credential_that_is_not_there(awx, tmp_path):
 
 
 def test_without_the_collection_awx(awx, tmp_path):
-    output = refused(awx, tmp_path, FIRST, ANSIBLE_COLLECTIONS_SCAN_SYS_PATH="false")
+    output = refused(awx, tmp_path, FIRST, environ={"ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "false"})
     assert "ansible-galaxy collection install 'awx.awx:==24.6.1'" in output
 
 
@@ -565,7 +550,7 @@ def test_playbooks_that_awx_cannot_fetch(tmp_path):
 
 def test_new_secrets(awx, tmp_path):
     """Up to the credentials; what comes after is not needed for that, and refused."""
-    Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""}).end()
+    Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""})
     newer = {
         **FIRST,
         "npu_awx_kubernetes_token": "new-s3cret",

@@ -14,9 +14,10 @@ import time
 
 import pytest
 
+from support import costs
 from support.paths import TESTS
 from support.patience import PATIENCE
-from support.preloaded import Preloaded
+from support.preloaded import Preloaded, PreloadedPython
 
 PLAYBOOK = """
 - hosts: localhost
@@ -51,6 +52,12 @@ def environ(place):
 @pytest.fixture(scope="module")
 def preloaded(environ):
     with contextlib.closing(Preloaded(environ)) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def python():
+    with contextlib.closing(PreloadedPython()) as one:
         yield one
 
 
@@ -98,3 +105,47 @@ def test_it_ends_with_who_has_started_it(place):
     while os.path.exists("/proc/%s" % done.stdout.strip()):
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("import os, sys; print(sys.argv, os.getcwd(), os.environ['NPU_TEST'], __name__)", 0),
+        ("import atexit, sys; atexit.register(print, 'put away'); print('wrong', file=sys.stderr); sys.exit(3)", 3),
+        ("import ansible.module_utils.basic, sys; print('ansible.errors' in sys.modules)", 0),
+    ],
+)
+def test_a_python_for_modules(python, place, code, status):
+    environ = {**os.environ, "NPU_TEST": "here"}
+    forked, started = (
+        subprocess.run([program], input=code, cwd=place, env=environ, capture_output=True, text=True, check=False)
+        for program in (python.interpreter, sys.executable)
+    )
+    assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
+    assert forked.returncode == status
+
+
+def test_a_python_for_modules_tells_what_is_wrong_with_the_code(python):
+    done = subprocess.run([python.interpreter], input="x = 1\nx.y", capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "AttributeError: 'int' object has no attribute 'y'" in done.stderr
+
+
+BUSY = "import time\nwhile time.process_time() < 0.5:\n    pass\n"
+
+
+def test_the_cpu_seconds_of_a_run_are_told(preloaded, place):
+    """With those of the processes that it has started."""
+    (place / "busy.py").write_text(BUSY)
+    before = costs.elsewhere()
+    assert preloaded.run(command("%s busy.py" % sys.executable), place, 60).returncode == 0
+    assert 0.5 < costs.elsewhere() - before < 60
+
+
+def test_the_cpu_seconds_of_modules_are_told(python):
+    python.account()
+    before = costs.elsewhere()
+    subprocess.run([python.interpreter], input=BUSY, text=True, check=True)
+    python.account()
+    spent = costs.elsewhere() - before
+    python.account()
+    assert 0.5 < spent < 60 and costs.elsewhere() - before == spent

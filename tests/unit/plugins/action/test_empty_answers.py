@@ -6,18 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 
-import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import empty_answers, specs
 
-PLACE = os.path.abspath(next(iter(collection.__path__)))
-ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
+from support import controller
+from support.paths import CHECKOUT
+
 INVENTORY = {
     "npu_nodes": {
         "hosts": {"a": {"ansible_connection": "local"}, "b": {"ansible_connection": "local", "npu_driver_version": "25.5.9"}},
@@ -41,13 +38,10 @@ def run(tmp_path, tasks, *extra):
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump(INVENTORY), encoding="utf-8")
     play = {"hosts": "npu_nodes", "gather_facts": False, "tasks": tasks}
     (tmp_path / "playbook.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    environment = dict(
-        os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json", HOME=str(tmp_path)
-    )
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "playbook.yml"]
+    command = ["ansible-playbook", "-i", "inventory.yml", "playbook.yml"]
     for text in extra:
         command += ["-e", text]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = controller.run(command, tmp_path)
     return done.stdout + done.stderr
 
 
@@ -105,8 +99,7 @@ def test_empty_settings_of_an_upgrade_are_the_inventorys(tmp_path):
 
 def settings_of_the_plan():
     """The expression with which the role gives npu_plan its settings."""
-    with open(os.path.join(PLACE, "roles", "npu_upgrade", "tasks", "plan.yml"), encoding="utf-8") as stream:
-        tasks = yaml.safe_load(stream)
+    tasks = yaml.safe_load((CHECKOUT / "roles" / "npu_upgrade" / "tasks" / "plan.yml").read_text(encoding="utf-8"))
     return next(task["npuops.ascend.npu_plan"] for task in tasks if "npuops.ascend.npu_plan" in task)["settings"].strip()[2:-2]
 
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
-import ansible_collections.npuops.ascend as collection
 import pytest
 
+from support import controller
 from support.host import driver_packages
 from support.host.file_server import FileServer
 
-ROOT = os.path.abspath(os.path.join(os.path.abspath(next(iter(collection.__path__))), "..", "..", ".."))
 KERNEL = os.uname().release
 PASSWORD, TOKEN = "pA55word-of-this-test", "t0ken-of-this-test"
 
@@ -59,11 +56,8 @@ def stage(tmp_path, package, server):
         results = "{{ [%s] | to_json }}" % ", ".join(task["register"] for task in tasks)
         tasks.append({"ansible.builtin.copy": {"content": results, "dest": str(tmp_path / "results")}, "check_mode": False})
         (tmp_path / "playbook.json").write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
-        environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": ROOT, "HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1"}
-        environment.pop("XDG_CACHE_HOME", None)
-        command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", *arguments]
-        done = subprocess.run(
-            [*command, str(tmp_path / "playbook.json")], env=environment, capture_output=True, text=True, check=False
+        done = controller.run(
+            ["ansible-playbook", "-i", "localhost,", "-c", "local", *arguments, "playbook.json"], tmp_path, localhost=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads((tmp_path / "results").read_text()), done.stdout + done.stderr

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
-import ansible_collections.npuops.ascend as collection
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 
+from support import controller
 from support.host import driver_images, registry_server
+from support.paths import CHECKOUT
 
-PLACE = os.path.abspath(next(iter(collection.__path__)))
-ROOT = os.path.abspath(os.path.join(PLACE, "..", "..", ".."))
 REPOSITORY = "mlops/ascend-driver"
 KERNEL = os.uname().release
 
@@ -55,8 +52,7 @@ def release(tmp_path, registry):
 
 def stage(tmp_path, layout, target, verdict="ready"):
     """What the play says, in check mode: this machine has no containerd. The host is this machine."""
-    with open(os.path.join(PLACE, "playbooks", "_rollout.yml"), encoding="utf-8") as stream:
-        plays = yaml.safe_load(stream)
+    plays = yaml.safe_load((CHECKOUT / "playbooks" / "_rollout.yml").read_text(encoding="utf-8"))
     play = next(play for play in plays if play.get("name") == "Stage the driver on all hosts")
     play["hosts"] = "localhost"
     play["vars"] = {
@@ -69,11 +65,7 @@ def stage(tmp_path, layout, target, verdict="ready"):
     play["tasks"].append({"ansible.builtin.debug": {"var": "__npu_staged"}})
     path = tmp_path / "playbook.json"
     path.write_text(json.dumps([play]), encoding="utf-8")
-    environment = dict(
-        os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", ANSIBLE_CALLBACK_RESULT_FORMAT="json", HOME=str(tmp_path)
-    )
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", "--check", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = controller.run(["ansible-playbook", "-i", "localhost,", "-c", "local", "--check", str(path)], tmp_path, localhost=True)
     return " ".join(done.stdout.split()) + done.stderr
 
 

@@ -6,15 +6,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
-import ansible_collections.npuops.ascend as collection
 import pytest
 
-# The collection as these tests see it: <root>/ansible_collections/npuops/ascend.
-ROOT = os.path.abspath(os.path.join(next(iter(collection.__path__)), "..", "..", ".."))
+from support import controller
 
 
 def playbook(tmp_path, module, variables):
@@ -27,9 +22,7 @@ def playbook(tmp_path, module, variables):
     }
     path = tmp_path / "playbook.json"
     path.write_text(json.dumps([play]), encoding="utf-8")
-    environment = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=ROOT, ANSIBLE_NOCOLOR="1", HOME=str(tmp_path))
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = controller.run(["ansible-playbook", "-i", "localhost,", "-c", "local", str(path)], tmp_path)
     return " ".join(done.stdout.split())
 
 

@@ -4,31 +4,22 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
+from support import controller
+
 LONG = "x " * 80 + "end"
 
 
 @pytest.fixture
 def show(tmp_path):
     """What `ansible ... -m debug` prints of two lines, with a result format."""
-    tree = tmp_path / "ansible_collections" / "npuops"
-    tree.mkdir(parents=True)
-    (tree / "ascend").symlink_to(CHECKOUT)
 
     def run(result_format, lines=f"['first', '{LONG}']"):
-        (tmp_path / "ansible.cfg").write_text(
-            f"[defaults]\ncallback_result_format = {result_format}\ncollections_path = {tmp_path}\n", encoding="utf-8"
-        )
-        command = [os.path.join(os.path.dirname(sys.executable), "ansible"), "localhost", "-m", "debug", "-a"]
-        command.append(f"msg={{{{ {lines} | npuops.ascend.npu_lines }}}}")
-        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg")}
-        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+        command = ["ansible", "localhost", "-m", "debug", "-a", f"msg={{{{ {lines} | npuops.ascend.npu_lines }}}}"]
+        done = controller.run(command, tmp_path, more={"ANSIBLE_CALLBACK_RESULT_FORMAT": result_format})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run
 

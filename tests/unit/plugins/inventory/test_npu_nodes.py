@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -20,16 +19,15 @@ from ansible.release import __version__
 from ansible_collections.npuops.ascend.plugins.doc_fragments.kubernetes_auth import ModuleDocFragment
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
-from support import hostile
+from support import controller, hostile
 from support.kube.big_cluster import BigCluster
 from support.kube.stub import node
 
-# The collection as these tests see it: <root>/ansible_collections/npuops/ascend.
 COLLECTION = pathlib.Path(next(iter(npuops_ascend.__path__))).resolve()
-ROOT = pathlib.Path(next(iter(npuops_ascend.__path__))).parents[2]
 NODES = "/api/v1/nodes"
 LINUX = {"kubernetes.io/os": "linux"}
 PRESENT = {**LINUX, "openfuyao.com/npu.present": ""}
+STRICT = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
 
 
 class Inventory:
@@ -37,23 +35,20 @@ class Inventory:
 
     def __init__(self, directory, api=None):
         self.directory = directory
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT),
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-            "ANSIBLE_NOCOLOR": "1",
-            "COLUMNS": "10000",
-            "HOME": str(directory),
-            "TMPDIR": str(directory),
-        }
+        self.environment = {"COLUMNS": "10000", "TMPDIR": str(directory)}
+        self.python = {}  # of the environment, what a process that has loaded Ansible does not heed
         if api:
             self.environment.update(K8S_AUTH_HOST=api.address, K8S_AUTH_API_KEY="token")
 
     def run(self, *arguments, file="npu_nodes.yml", **options):
         source = self.directory / file
         source.write_text(yaml.safe_dump({"plugin": "npuops.ascend.npu_nodes", **options}), encoding="utf-8")
-        command = [sys.executable, "-m", "ansible", "inventory", "-i", str(source), *(arguments or ["--list"])]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, cwd=self.directory)
+        command = ["ansible-inventory", "-i", str(source), *(arguments or ["--list"])]
+        if not self.python:
+            return controller.run(command, self.directory, environ=STRICT, more=self.environment)
+        environ = {**controller.environment(self.directory), **STRICT, **self.environment, **self.python}
+        command[:1] = [sys.executable, "-m", "ansible", "inventory"]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, cwd=self.directory)
 
     def read(self, *arguments, **options):
         """(variables of each host, hosts of each group, what was said on standard error, in one line)"""
@@ -195,23 +190,8 @@ def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
     kept.write_text("#!/bin/sh\ncat <<'END'\n%s\nEND\n" % inventory.run("--list", "--export", **options).stdout, encoding="utf-8")
     kept.chmod(0o755)
     for where in (source, kept):
-        command = [
-            sys.executable,
-            "-m",
-            "ansible",
-            "adhoc",
-            "-i",
-            str(where),
-            "a",
-            "-c",
-            "local",
-            "-m",
-            "ansible.builtin.debug",
-            "-a",
-        ]
-        done = subprocess.run(
-            [*command, "msg=" + everything], env=inventory.environment, capture_output=True, text=True, check=False
-        )
+        command = ["ansible", "-i", str(where), "a", "-c", "local", "-m", "ansible.builtin.debug", "-a", "msg=" + everything]
+        done = controller.run(command, inventory.directory, environ=STRICT, more=inventory.environment)
         assert done.returncode == 0 and done.stdout.count("lookup(") >= 9, done.stdout + done.stderr
         assert not canary.exists(), where
 
@@ -379,7 +359,7 @@ def test_what_to_install(inventory, missing, tmp_path):
         hidden = tmp_path / "hidden" / "kubernetes"
         hidden.mkdir(parents=True)
         (hidden / "__init__.py").write_text("raise ImportError(\"No module named 'kubernetes'\")\n", encoding="utf-8")
-        inventory.environment["PYTHONPATH"] = str(hidden.parent)
+        inventory.python["PYTHONPATH"] = str(hidden.parent)
     else:
         # Ansible prefers a collection in the configured path to the one in its own package.
         broken = tmp_path / "collections" / "ansible_collections"
@@ -387,7 +367,7 @@ def test_what_to_install(inventory, missing, tmp_path):
         (broken / "npuops").mkdir()
         (broken / "npuops" / "ascend").symlink_to(COLLECTION)
         assert pathlib.Path(next(iter(kubernetes_core.__path__))) != broken / "kubernetes" / "core"
-        inventory.environment["ANSIBLE_COLLECTIONS_PATH"] = str(broken.parent)
+        inventory.python["ANSIBLE_COLLECTIONS_PATH"] = str(broken.parent)
     message = inventory.refused()
     assert "lacks the Kubernetes client: No module named" in message
     assert "-m pip install kubernetes) and the collection kubernetes.core" in message
