@@ -281,7 +281,7 @@ def test_a_manifest_of_something_else(basic):
         client(basic).image(REPOSITORY, TAG)
 
 
-def test_content_that_does_not_match_its_digest(basic):
+def test_content_that_does_not_match_its_digest(basic, tmp_path):
     digest = image(basic)
     blob = basic.put_blob(b"right")
     basic.faults = [("GET", "manifests|blobs", lambda content: content.replace(b"r", b"R", 1))]
@@ -289,6 +289,8 @@ def test_content_that_does_not_match_its_digest(basic):
         client(basic).image(REPOSITORY, digest)
     with pytest.raises(RegistryError, match="blob that does not match the digest"):
         client(basic).blob(REPOSITORY, blob)
+    with pytest.raises(RegistryError, match="blob that does not match the digest"):
+        client(basic).download(REPOSITORY, blob, str(tmp_path / "blob"))
 
 
 def test_an_endless_document_is_not_read_to_its_end(basic, monkeypatch):
