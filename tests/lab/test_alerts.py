@@ -43,6 +43,7 @@ def test_rules_are_valid(promtool):
     assert result.returncode == 0 and "5 rules found" in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "series, alert, after",
     [
@@ -64,6 +65,7 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
     assert check(promtool, tmp_path, series, alert, after, False).returncode != 0
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "alert", ["NpuDriverWedged", "NpuDriverAbsent", "NpuProbeStale", "NpuCdiSpecMismatch", "NpuAgentCannotReport"]
 )

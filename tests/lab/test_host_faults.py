@@ -43,6 +43,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("kind", FAULTS)
 def test_fault_is_named(lab, broken, kind):
     name, seen, advice = FAULTS[kind]

@@ -313,7 +313,7 @@ def test_a_node_that_does_not_return(idle):
 # --- more than one at a time ---
 
 
-@pytest.mark.parametrize("parallel", [2, 0])
+@pytest.mark.parametrize("parallel", [pytest.param(2, marks=pytest.mark.core), 0])
 def test_several_at_once(idle, team, parallel):
     """Never more than allowed, and as many as allowed."""
     version = target(idle, *NPU_NODES)

@@ -136,6 +136,7 @@ def test_an_old_approval_is_for_an_upgrade(well):
         assert proof(lab, observer, {"npu-a": 1}) == []
 
 
+@pytest.mark.core
 def test_a_false_alarm(well):
     lab = well
     wedge(lab, "npu-b")
@@ -162,6 +163,7 @@ def test_chips_that_answer_again_during_the_drain(well, team):
     assert last(lab, "npu-b")["outcome"] == "answers-again"
 
 
+@pytest.mark.core
 def test_a_storm(well):
     lab = well
     for node in ("npu-a", "npu-b"):

@@ -301,6 +301,7 @@ def test_kinds_that_are_stopped_in_their_own_ways(idle):
         assert team.now() == before and not team.commands()
 
 
+@pytest.mark.core
 def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
     """A budget that would block, and somebody who scales one up meanwhile."""
     team.fill()

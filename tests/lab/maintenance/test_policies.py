@@ -85,6 +85,7 @@ def leaving(team: Team, name: str) -> bool:
     return all("deletionTimestamp" in pod["metadata"] or pod["spec"].get("nodeName") is None for pod in team.pods(name))
 
 
+@pytest.mark.core
 def test_who_is_left_alone_and_which_pods_go(idle, team, tmp_path):
     """One run: npu-a is skipped by its label; npu-b is drained by force, NPU pods first, without what a selector keeps; npu-c, of which
     the inventory wants another version than of npu-b, has that one and reboots because its label asks for it."""
