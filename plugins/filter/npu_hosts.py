@@ -55,11 +55,6 @@ _value:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
-from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given, is_empty
-
 _SECRET = (
     "registry_username",
     "registry_password",
@@ -74,12 +69,17 @@ _SECRET = (
 
 def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
+
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
     return [_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names]
 
 
 def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
+
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):
@@ -121,6 +121,9 @@ def _with_vnpus(facts: dict[str, Any], change: Mapping[str, Any]) -> dict[str, A
 
 
 def _config(variables: Mapping[str, Any], credentials: bool) -> dict[str, Any]:
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
+
     names = [name for name in host_config.NAMES if credentials or name not in _SECRET]
     config = {name: variables["npu_" + name] for name in names if "npu_" + name in variables}
     return {key: value for key, value in config.items() if not is_empty(value)}

@@ -58,8 +58,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 
 
 def npu_mindcluster(
@@ -71,6 +69,9 @@ def npu_mindcluster(
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+
     try:
         row = fleet_mindcluster.train(str(train or ""))
         if component:

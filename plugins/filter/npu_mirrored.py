@@ -43,12 +43,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 
 
 def npu_mirrored(image: str, mirror: Any) -> str:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
+
     try:
         return mirrored(image, mirror)
     except NpuError as exc:

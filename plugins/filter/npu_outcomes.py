@@ -43,8 +43,6 @@ _value:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import told
-
 
 def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, str | None]]:
     """See DOCUMENTATION."""
@@ -52,6 +50,8 @@ def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict
 
 
 def _outcome(variables: Mapping[str, Any]) -> dict[str, str | None]:
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import told
+
     for register in ("__npu_staged_kernels", "__npu_staged"):
         staged = variables[register] if register in variables else {}
         if staged.get("failed") or staged.get("unreachable"):

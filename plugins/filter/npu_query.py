@@ -52,12 +52,13 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
 
 
 def npu_query(expression: str, kind: str, result: Any = None, rest: str = "") -> Any:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
+
     try:
         if result is None:
             return query.problem(expression, kind, rest)

@@ -45,11 +45,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 
 
 def npu_stats(result: Any, kind: str) -> dict[str, Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
+
     if kind not in awx_stats.KINDS:
         raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(awx_stats.KINDS), kind))
     return awx_stats.KINDS[kind](result)

@@ -51,12 +51,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
 
 
 def npu_survey(variables: list[str], questions: dict[str, str], defaults: dict[str, Any] | None = None) -> dict[str, Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import survey as awx_survey
+
     defaults = defaults or {}
     unknown = awx_survey.unknown(defaults, questions)
     if unknown:

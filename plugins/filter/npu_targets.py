@@ -68,7 +68,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
 
 
 def npu_targets(
@@ -82,6 +81,8 @@ def npu_targets(
     noded: bool = False,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
+
     validated = {}
     for name in done:
         # In check mode the task is skipped, and what it registers says nothing of the host.

@@ -36,11 +36,11 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
-
 
 def npu_rollout_failed(rollout: object) -> bool:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
+
     return awx_stats.failed(rollout)
 
 
