@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.stack import PARTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 
@@ -48,9 +49,31 @@ PLAN = {
     **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
     "counts": {}, "green": True, "summary": "",
 }  # fmt: skip
+# What is in steady state on a host.
+SETTLED = {"changed": False, "devices": ["0"], "runtime_mode": "cdi", "installed_runtime": None, "would_change": False,
+           "control_plane": False, "settled": True}  # fmt: skip
+READY = {"status": "ready", "family": "Ascend 910B", "family_key": "910b", "chips": 8, "resource": "huawei.com/Ascend910",
+         "accelerator": "huawei-Ascend910", "driver_path": "/var/lib/Ascend/driver", "distribution": "containerd",
+         "upstream": "r/i:t", "digest": "sha256:1", "keep_release": "kept", "other_kernels": [], "vnpu_layout": None, "vnpu_pause": False,
+         "driver_version": "25.5.0", "expected_version": "25.5.0", "components": "enabled", "offers": {}, "boot_id": "b",
+         "host_arch": "huawei-arm", "driver_source": "image", "reasons": [], "notes": []}  # fmt: skip
+PREFLIGHT = {
+    "hosts": {name: dict(READY, node_name=name) for name in HOSTS}, "ready": list(HOSTS), "no_chip": [], "pause": [], "plan": [],
+    "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
+    "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
+}  # fmt: skip
 FLEET = {"fleet": [], "rollouts": [], "storm": None, "problems": ["a: invalid"], "table": []}
 ANSWERS = {
     "npu_facts": {"*": [{"npu": {}}]},
+    "npu_preflight": {"*": [PREFLIGHT]},
+    "npu_driver_stage": {"*": [{"changed": True, "release": "staged"}]},
+    "npu_driver": {"*": [{"changed": False}]},
+    "npu_vnpu": {"*": [{"changed": True, "vnpus": []}]},
+    "npu_cdi_spec": {"*": [SETTLED]},
+    "containerd_cdi": {"*": [{"changed": True}]},
+    "npu_validate": {"*": [{"changed": False, "valid": True, "checks": []}]},
+    "npu_node": {"*": [{"changed": False}]},
+    "npu_wait": {"*": [{"changed": False, "nodes": {}}]},
     "npu_components": {"*": [COMPONENTS]},
     "npu_objects": {"*": [UNCHANGED]},
     "npu_plan": {"*": [PLAN]},
@@ -114,3 +137,33 @@ def test_only_facts_are_gathered_for_each_host(tmp_path, monkeypatch, what):
     assert (done.returncode == 0) == (message is None) and (message or "") in done.stdout, done.stdout
     states = [arguments["state"] for _host, arguments in scripted.calls("npu_workloads")]
     assert states.count("restored") == restored, done.stdout
+
+
+# What looks at each host, and what is skipped on it.
+INSTALL = {FACTS, "Activate the driver", "Ensure the CDI spec is present", "Validate the host"}
+SKIPPED = {"Stage the driver", "Divide the chips into virtual NPUs", "Configure the container runtime"}
+NAMED = ("npu_node_agent_image", "npu_device_plugin_image", "npu_exporter_image")
+VERSIONS = [item for name in NAMED for item in ("-e", name + "=r/i:v26.1.0")]
+
+
+def test_a_second_install_only_looks_at_each_host(tmp_path, monkeypatch):
+    done, tasks, _scripted = run(tmp_path, monkeypatch, "install", {}, *VERSIONS)
+    assert done.returncode == 0 and per_host(tasks) == INSTALL | SKIPPED, done.stdout
+    # Not a line for each host that is left out.
+    assert "TASK [Leave out" not in done.stdout
+
+
+def test_install_changes_only_the_hosts_that_need_it(tmp_path, monkeypatch):
+    """A host that fails is not touched any more, and keeps the others from nothing, even if no other one is to be changed."""
+    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
+    answers = {
+        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new))]},
+        "npu_driver_stage": {"b": [FAILED]},
+        "npu_cdi_spec": {"c": [dict(SETTLED, would_change=True, settled=False)], "*": [SETTLED]},
+    }
+    done, _tasks, scripted = run(tmp_path, monkeypatch, "install", answers, *VERSIONS)
+    called = {name: [host for host, _arguments in scripted.calls(name)] for name in ANSWERS}
+    assert called["npu_driver_stage"] == ["b"] and called["containerd_cdi"] == ["c"], done.stdout
+    for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
+        assert sorted(called[module]) == ["a", "c"], module
+    assert called["npu_node"] and done.returncode == 2, done.stdout
