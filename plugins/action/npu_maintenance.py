@@ -84,9 +84,12 @@ class ActionModule(ClusterAction):
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
                 " playbook from another machine." % params["node"]
             )
-        cycle = self._cycle_of(params)
+        settings, until = resolve.settings("npu_upgrade", params["settings"]), params["until"]
+        if until == maintenance_cycle.HOOK:
+            until = maintenance_cycle.before_hook(settings, params["reason"])
+        cycle = self._cycle_of(params, settings)
         try:
-            result = cycle.run(params["until"])
+            result = cycle.run(until)
         except NpuError as exc:
             _NOTES.end(params["node"])
             raise NpuError(exc.message, **dict({"outcome": maintenance_outcome.FAILED, "changed": cycle.changed}, **exc.details))
@@ -95,8 +98,8 @@ class ActionModule(ClusterAction):
             _NOTES.end(params["node"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
-    def _cycle_of(self, params: dict[str, Any]) -> maintenance_cycle.Cycle:
-        settings, clock = resolve.settings("npu_upgrade", params["settings"]), Clock()
+    def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
+        clock = Clock()
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:

@@ -60,20 +60,27 @@ PLAN = {
     "green": True,
     "summary": "",
 }
-STEPS = ["cordon", "drain", "reboot", "validate", "confirm", "done"]
-# The steps that come before the tasks of the user's.
-BEFORE_HOOK = {"npu_upgrade_hook_before": 1, "npu_upgrade_with_os": 3, "npu_upgrade_hook_after": 5}
+STEPS = ["hook", "reboot", "confirm", "done"]
+# The calls that come before the tasks of the user's.
+BEFORE_HOOK = {"npu_upgrade_hook_before": 1, "npu_upgrade_with_os": 2, "npu_upgrade_hook_after": 3}
 
 
-def test_a_node_goes_through_all_steps(tmp_path):
-    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY] * 5 + [{"outcome": "done"}]}})
+def test_a_node_without_hooks_takes_one_call(tmp_path):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "done"}]}})
+    done = scripted.run([play(scripted, True)], {"a": {}})
+    assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == ["hook"], done.stdout
+    # What is skipped are tasks of the user's, of which there are none, and what follows a failure.
+    assert done.returncode == 0 and "ok=2 " in done.stdout and "skipped=2 " in done.stdout, done.stdout
+
+
+def test_a_node_with_hooks_takes_a_call_for_each_part(tmp_path):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY] * 3 + [{"outcome": "done"}]}})
     done = scripted.run([play(scripted, True)], {"a": {}})
     assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == STEPS, done.stdout
-    # What is skipped are tasks of the user's, of which there are none, and what follows a failure.
-    assert done.returncode == 0 and "skipped=6" in done.stdout
+    assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(3))
 def test_the_steps_after_the_last_one_are_skipped(tmp_path, number):
     """What ended it is told by the step that ended it, and reaches the retry at the end of the run."""
     deferred = {"outcome": "deferred", "reason": "a budget"}
@@ -85,7 +92,7 @@ def test_the_steps_after_the_last_one_are_skipped(tmp_path, number):
     }
     done = scripted.run([play(scripted, True), retry], dict.fromkeys("ab", {}))
     calls = [(host, arguments["until"]) for host, arguments in scripted.calls("npu_maintenance")]
-    assert calls == [("a", until) for until in STEPS[: number + 1]] + [("b", "cordon")], done.stdout
+    assert calls == [("a", until) for until in STEPS[: number + 1]] + [("b", "hook")], done.stdout
     assert "<<a: a budget>>" in done.stdout and "<<b" not in done.stdout
 
 
@@ -94,7 +101,7 @@ def test_a_retried_node_begins_again(tmp_path):
     scripted = Scripted(tmp_path, {"npu_maintenance": {"a": [{"outcome": "deferred"}, UNDER_WAY, {"outcome": "done"}]}})
     done = scripted.run([play(scripted, True), play(scripted, True)], {"a": {}})
     calls = [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")]
-    assert calls == ["cordon", "cordon", "drain"], done.stdout
+    assert calls == ["hook", "hook", "reboot"], done.stdout
 
 
 # As ssh to a host that is down.
@@ -121,7 +128,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
         {
             "npu_maintenance": {
                 "a": [UNDER_WAY] * BEFORE_HOOK[hook] + [{"outcome": "failed", "failed": True}],
-                "*": [UNDER_WAY] * 5 + [{"outcome": "done"}],
+                "*": [UNDER_WAY] * 3 + [{"outcome": "done"}],
             }
         },
     )
@@ -139,7 +146,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path, hook):
     assert re.search(r"\b2\b", failed[0][2]), "it is not the limit of the variable: " + failed[0][2]
     # The step after the hook is the one that is told, and what it makes of it is the end of that node.
     assert calls.index(failed[0]) == BEFORE_HOOK[hook] and failed[0][0] == "a"
-    assert [call[0] for call in calls] == ["a"] * (BEFORE_HOOK[hook] + 1) + ["b"] * 6 + ["c"] * 6, text
+    assert [call[0] for call in calls] == ["a"] * (BEFORE_HOOK[hook] + 1) + ["b"] * 4 + ["c"] * 4, text
     assert "<<a went on>>" not in text and "<<b went on>>" in text
     assert "<<report>>" in text and done.returncode == 0
 
@@ -150,7 +157,7 @@ def test_the_os_is_updated_before_the_reboot_of_an_upgrade_only(tmp_path, reason
     tasks = tmp_path / "os.yml"
     tasks.write_text(json.dumps([{"ansible.builtin.debug": {"msg": "<<update>>"}}]), encoding="utf-8")
     drained = {"outcome": "under-way", "intended": intended}
-    answers = [UNDER_WAY, UNDER_WAY, drained, {"outcome": "under-way", "intended": True}, UNDER_WAY, {"outcome": "done"}]
+    answers = [UNDER_WAY, drained, {"outcome": "under-way", "intended": True}, {"outcome": "done"}]
     scripted = Scripted(tmp_path, {"npu_maintenance": {"*": answers}})
     rollout = play(scripted, True)
     rollout["vars"]["__npu_reason"] = reason
@@ -194,7 +201,7 @@ def test_a_hook_finds_the_files_beside_it(tmp_path):
         calls = [
             [arguments[name] for name in ("until", "failure", "reason")] for _host, arguments in scripted.calls("npu_maintenance")
         ]
-        assert calls == [["cordon", "", reason], ["drain", "", reason]], done.stdout
+        assert calls == [["hook", "", reason], ["reboot", "", reason]], done.stdout
 
 
 @pytest.mark.parametrize("role", ["npu_upgrade", "npu_heal"])
