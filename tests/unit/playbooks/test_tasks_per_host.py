@@ -81,7 +81,9 @@ ANSWERS = {
     "npu_status": {"*": [FLEET]},
     "npu_pending": {"*": [{"changed": False}]},
     "npu_workloads": {"*": [{"changed": False, "parked": [], "restored": [], "left": [], "lines": []}]},
-    "npu_report": {"*": [{"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": "a failed", "table": []}]},
+    "npu_report": {
+        "*": [{"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": "a failed", "table": []}]
+    },
 }
 
 
