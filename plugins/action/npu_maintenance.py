@@ -26,6 +26,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
+# What ``until`` may say beside the steps.
+HOOK = "hook"
+
 show_lines_at_once()
 # Ansible loads this file before it starts workers.
 _NOTES = Notes().tell_at_exit()
@@ -38,7 +41,7 @@ class ActionModule(ClusterAction):
         "node": {"type": "str", "required": True},
         "run": {"type": "str", "required": True},
         "previous": {"type": "dict"},
-        "until": {"type": "str", "choices": list(maintenance_cycle.UNTIL), "default": "done"},
+        "until": {"type": "str", "choices": [HOOK, *maintenance_cycle.UNTIL], "default": "done"},
         "reason": {
             "type": "str",
             "choices": [maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON, maintenance_record.RECOVERY_REASON],
@@ -85,7 +88,7 @@ class ActionModule(ClusterAction):
                 " playbook from another machine." % params["node"]
             )
         settings, until = resolve.settings("npu_upgrade", params["settings"]), params["until"]
-        if until == maintenance_cycle.HOOK:
+        if until == HOOK:
             until = maintenance_cycle.before_hook(settings, params["reason"])
         cycle = self._cycle_of(params, settings)
         try:

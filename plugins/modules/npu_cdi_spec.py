@@ -51,14 +51,15 @@ options:
     type: str
   check_runtime:
     description:
-      - Whether to return what is still to be done in the container runtime, as RV(would_change) and RV(settled), if the host has chips.
-        The runtime is not changed.
+      - Whether to return what is still to be done in the container runtime, as RV(would_change) and RV(settled). The runtime is not
+        changed.
       - Fails as M(npuops.ascend.containerd_cdi) does if CDI cannot be enabled in it.
     type: bool
     default: false
   restart:
-    description: The option O(npuops.ascend.containerd_cdi#module:restart) of M(npuops.ascend.containerd_cdi). Only with
-      O(check_runtime=true).
+    description:
+      - The option O(npuops.ascend.containerd_cdi#module:restart) of M(npuops.ascend.containerd_cdi). Only with
+        O(check_runtime=true).
     type: bool
     default: true
 seealso:

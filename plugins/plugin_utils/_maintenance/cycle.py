@@ -71,8 +71,7 @@ _STOPS = {
     "validate": maintenance_record.VALIDATION,
     "confirm": maintenance_record.VALIDATION,
 }
-HOOK = "hook"
-UNTIL = (HOOK, *_STOPS, "done")
+UNTIL = (*_STOPS, "done")
 
 MOST_ATTEMPTS = 3
 MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evicted again
@@ -93,7 +92,7 @@ _LASTING_LABELS = (
 
 
 def before_hook(settings: Mapping[str, Any], reason: str) -> str:
-    """What ``until`` must be to stop where the first tasks of the user run. ``settings``: of npu_upgrade."""
+    """What ``until`` must be to stop where the first tasks of the user run, if there are any. ``settings``: of npu_upgrade."""
     if settings["hook_before"]:
         return "cordon"
     if settings["with_os"] and reason == maintenance_record.UPGRADE_REASON:
