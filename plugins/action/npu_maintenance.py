@@ -26,6 +26,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
+# What ``until`` may say beside the steps.
+HOOK = "hook"
+
 show_lines_at_once()
 # Ansible loads this file before it starts workers.
 _NOTES = Notes().tell_at_exit()
@@ -38,7 +41,7 @@ class ActionModule(ClusterAction):
         "node": {"type": "str", "required": True},
         "run": {"type": "str", "required": True},
         "previous": {"type": "dict"},
-        "until": {"type": "str", "choices": list(maintenance_cycle.UNTIL), "default": "done"},
+        "until": {"type": "str", "choices": [HOOK, *maintenance_cycle.UNTIL], "default": "done"},
         "reason": {
             "type": "str",
             "choices": [maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON, maintenance_record.RECOVERY_REASON],
@@ -84,9 +87,12 @@ class ActionModule(ClusterAction):
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
                 " playbook from another machine." % params["node"]
             )
-        cycle = self._cycle_of(params)
+        settings, until = resolve.settings("npu_upgrade", params["settings"]), params["until"]
+        if until == HOOK:
+            until = maintenance_cycle.before_hook(settings, params["reason"])
+        cycle = self._cycle_of(params, settings)
         try:
-            result = cycle.run(params["until"])
+            result = cycle.run(until)
         except NpuError as exc:
             _NOTES.end(params["node"])
             raise NpuError(exc.message, **dict({"outcome": maintenance_outcome.FAILED, "changed": cycle.changed}, **exc.details))
@@ -95,8 +101,8 @@ class ActionModule(ClusterAction):
             _NOTES.end(params["node"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
-    def _cycle_of(self, params: dict[str, Any]) -> maintenance_cycle.Cycle:
-        settings, clock = resolve.settings("npu_upgrade", params["settings"]), Clock()
+    def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
+        clock = Clock()
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:

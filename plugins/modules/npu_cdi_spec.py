@@ -49,6 +49,19 @@ options:
       - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that refers to it, and removed after the spec.
       - Without this option an existing hook is kept. If there is none, O(library_path=hook) fails.
     type: str
+  check_runtime:
+    description:
+      - Whether to return what is still to be done in the container runtime, as RV(would_change) and RV(settled). The runtime is not
+        changed.
+      - Fails as M(npuops.ascend.containerd_cdi) does if CDI cannot be enabled in it.
+    type: bool
+    default: false
+  restart:
+    description:
+      - The option O(npuops.ascend.containerd_cdi#module:restart) of M(npuops.ascend.containerd_cdi). Only with
+        O(check_runtime=true).
+    type: bool
+    default: true
 seealso:
   - module: npuops.ascend.containerd_cdi
   - module: npuops.ascend.npu_validate
@@ -100,6 +113,18 @@ installed_runtime:
       there is none.
   returned: success
   type: str
+would_change:
+  description: Whether M(npuops.ascend.containerd_cdi) would change the container runtime.
+  returned: O(check_runtime=true)
+  type: bool
+control_plane:
+  description: Whether a restart of containerd restarts an API server as well, as with k3s.
+  returned: O(check_runtime=true)
+  type: bool
+settled:
+  description: Whether nothing is left to be done. The runtime has CDI enabled, and the host does not use the Ascend Docker Runtime.
+  returned: O(check_runtime=true)
+  type: bool
 """
 
 import os
@@ -107,6 +132,9 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -121,6 +149,8 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "hook_script": {"type": "str"},
+            "check_runtime": {"type": "bool", "default": False},
+            "restart": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )
@@ -145,6 +175,10 @@ def run(module):
         script = params["hook_script"] or read_text(cdi_spec.HOOK)
         if script is None:
             raise NpuError("library_path is hook, but %s does not exist: set hook_script to its content" % cdi_spec.HOOK)
+    runtime = {}
+    if params["check_runtime"]:
+        runtime = check_runtime(params["restart"]) if wanted else {"would_change": False, "control_plane": False}
+        runtime["settled"] = not runtime["would_change"] and installed is None and runtime_mode.of_host() != "ascend"
     spec_reason = cdi_spec.reason(cdi_spec.PATH, wanted)
     hook_reason = cdi_spec.hook_reason(script)
     reason = spec_reason or hook_reason
@@ -179,7 +213,23 @@ def run(module):
             "before": before,
             "after": (cdi_spec.text(wanted) if wanted else "") if spec_reason else before,
         },
+        **runtime,
     )
+
+
+def check_runtime(restart):
+    """What containerd_cdi would do."""
+    crio = host_facts.crio()
+    if crio:
+        if crio.problem():
+            raise NpuError(crio.problem())
+        return {"would_change": False, "control_plane": False}
+    switch = containerd_enable.Switch(containerd_runtime.find())
+    switch.examine()
+    return {
+        "would_change": switch.would_change(restart),
+        "control_plane": host_distributions.restarts_control_plane(switch.daemon.unit),
+    }
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ RETURN = r"""
 deploy:
   description:
     - Whether C(device_plugin), C(exporter), C(node_agent) and each component of O(stack) may be changed. Those that may are enabled
-      and in the cluster, and nothing keeps the run from it.
+      and in the cluster, and nothing keeps the run from it. They are in the order in which install deploys them.
   returned: always
   type: dict
 left_alone:

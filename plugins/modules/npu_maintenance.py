@@ -56,9 +56,11 @@ options:
       - V(validate) stops after the host is back.
       - V(confirm) stops after the new driver has validated, before it is confirmed. Until it is confirmed, any reboot returns to
         the previous driver.
+      - V(hook) stops where the first tasks of the user run, by O(settings). That is V(cordon) with C(hook_before), V(reboot) with
+        C(with_os) if O(reason=upgrade), and V(confirm) with C(hook_after). If there are none, it completes the maintenance.
       - V(done) completes the maintenance.
     type: str
-    choices: [cordon, drain, reboot, validate, confirm, done]
+    choices: [hook, cordon, drain, reboot, validate, confirm, done]
     default: done
   previous:
     description:

@@ -9,7 +9,7 @@ killed before or after any of them and started again comes to the same end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
@@ -89,6 +89,15 @@ _LASTING_LABELS = (
     maintenance_record.LABEL_KEEP_CORDONED,
     maintenance_record.LABEL_REQUESTED,
 )
+
+
+def before_hook(settings: Mapping[str, Any], reason: str) -> str:
+    """What ``until`` must be to stop where the first tasks of the user run, if there are any. ``settings``: of npu_upgrade."""
+    if settings["hook_before"]:
+        return "cordon"
+    if settings["with_os"] and reason == maintenance_record.UPGRADE_REASON:
+        return "reboot"
+    return "confirm" if settings["hook_after"] else "done"
 
 
 class Cycle:

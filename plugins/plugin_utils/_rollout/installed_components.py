@@ -23,7 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import st
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import lines as rollout_lines
 
-COMPONENTS = ("device_plugin", "exporter", "node_agent", *fleet_stack.PARTS)
+COMPONENTS = ("node_agent", "device_plugin", "exporter", *fleet_stack.PARTS)
 
 
 def look(

@@ -60,33 +60,40 @@ PLAN = {
     "green": True,
     "summary": "",
 }
-STEPS = ["cordon", "drain", "reboot", "validate", "confirm", "done"]
-# The steps that come before the tasks of the user's.
-BEFORE_HOOK = {"npu_upgrade_hook_before": 1, "npu_upgrade_with_os": 3, "npu_upgrade_hook_after": 5}
+STEPS = ["hook", "reboot", "confirm", "done"]
+# The calls that come before the tasks of the user's.
+BEFORE_HOOK = {"npu_upgrade_hook_before": 1, "npu_upgrade_with_os": 2, "npu_upgrade_hook_after": 3}
 
 
-def test_a_node_goes_through_all_steps(tmp_path):
-    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY] * 5 + [{"outcome": "done"}]}})
+def test_a_node_without_hooks_takes_one_call(tmp_path):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [{"outcome": "done"}]}})
+    done = scripted.run([play(scripted, True)], {"a": {}})
+    assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == ["hook"], done.stdout
+    # What is skipped are tasks of the user's, of which there are none, and what follows a failure.
+    assert done.returncode == 0 and "ok=2 " in done.stdout and "skipped=2 " in done.stdout, done.stdout
+
+
+def test_a_node_with_hooks_takes_a_call_for_each_part(tmp_path):
+    scripted = Scripted(tmp_path, {"npu_maintenance": {"*": [UNDER_WAY] * 3 + [{"outcome": "done"}]}})
     done = scripted.run([play(scripted, True)], {"a": {}})
     assert [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")] == STEPS, done.stdout
-    # What is skipped are tasks of the user's, of which there are none, and what follows a failure.
-    assert done.returncode == 0 and "skipped=6" in done.stdout
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_steps_after_the_last_one_are_skipped(tmp_path):
     """What ended it is told by the step that ended it, and reaches the retry at the end of the run."""
-    answers = {str(number): [UNDER_WAY] * number + [{"outcome": "deferred", "reason": "budget %d" % number}] for number in range(5)}
+    answers = {str(number): [UNDER_WAY] * number + [{"outcome": "deferred", "reason": "budget %d" % number}] for number in range(3)}
     scripted = Scripted(tmp_path, {"npu_maintenance": {**answers, "b": [{"outcome": "done"}]}})
     retry = {
         "hosts": "{{ groups['__npu_deferred'] | default([]) }}",
         "gather_facts": False,
         "tasks": [{"ansible.builtin.debug": {"msg": "<<{{ inventory_hostname }}: {{ __npu_step.reason }}>>"}}],
     }
-    done = scripted.run([play(scripted, True, names="01234b"), retry], dict.fromkeys("01234b", {}))
+    done = scripted.run([play(scripted, True, names="012b"), retry], dict.fromkeys("012b", {}))
     calls = [(host, arguments["until"]) for host, arguments in scripted.calls("npu_maintenance")]
-    steps = [(str(number), until) for number in range(5) for until in STEPS[: number + 1]]
-    assert calls == [*steps, ("b", "cordon")], done.stdout
-    assert sorted(re.findall("<<(.*)>>", done.stdout)) == ["%d: budget %d" % (number, number) for number in range(5)]
+    calls_of = [(str(number), until) for number in range(3) for until in STEPS[: number + 1]]
+    assert calls == [*calls_of, ("b", "hook")], done.stdout
+    assert sorted(re.findall("<<(.*)>>", done.stdout)) == ["%d: budget %d" % (number, number) for number in range(3)]
 
 
 def test_a_retried_node_begins_again(tmp_path):
@@ -94,7 +101,7 @@ def test_a_retried_node_begins_again(tmp_path):
     scripted = Scripted(tmp_path, {"npu_maintenance": {"a": [{"outcome": "deferred"}, UNDER_WAY, {"outcome": "done"}]}})
     done = scripted.run([play(scripted, True), play(scripted, True)], {"a": {}})
     calls = [arguments["until"] for _host, arguments in scripted.calls("npu_maintenance")]
-    assert calls == ["cordon", "cordon", "drain"], done.stdout
+    assert calls == ["hook", "hook", "reboot"], done.stdout
 
 
 # As ssh to a host that is down.
@@ -120,7 +127,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path):
         {
             "npu_maintenance": {
                 **{hook: [UNDER_WAY] * before + [{"outcome": "failed", "failed": True}] for hook, before in BEFORE_HOOK.items()},
-                "well": [UNDER_WAY] * 5 + [{"outcome": "done"}],
+                "well": [UNDER_WAY] * 3 + [{"outcome": "done"}],
             }
         },
     )
@@ -138,12 +145,12 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path):
     calls = [(host, arguments["until"], arguments["failure"]) for host, arguments in scripted.calls("npu_maintenance")]
     failed = [call for call in calls if call[2]]
     # The step after the hook is the one that is told, and what it makes of it is the end of that node.
-    assert [call[:2] for call in failed] == [(hook, STEPS[before]) for hook, before in BEFORE_HOOK.items()], calls
+    assert [call[0] for call in failed] == list(BEFORE_HOOK), calls
     for hook, _until, failure in failed:
         assert failure.startswith("%s failed: " % hook), failure
         assert re.search(r"\b2\b", failure), "it is not the limit of the variable: " + failure
     steps = [hook for hook, before in BEFORE_HOOK.items() for _step in range(before + 1)]
-    assert [call[0] for call in calls] == steps + ["well"] * 6, text
+    assert [call[0] for call in calls] == steps + ["well"] * 4, text
     assert re.findall("<<(.*) went on>>", text) == ["well"] * 3
     assert "<<report>>" in text and done.returncode == 0
 
@@ -154,7 +161,7 @@ def test_the_os_is_updated_before_the_reboot_of_an_upgrade_only(tmp_path, reason
     tasks = tmp_path / "os.yml"
     tasks.write_text(json.dumps([{"ansible.builtin.debug": {"msg": "<<update>>"}}]), encoding="utf-8")
     drained = {"outcome": "under-way", "intended": intended}
-    answers = [UNDER_WAY, UNDER_WAY, drained, {"outcome": "under-way", "intended": True}, UNDER_WAY, {"outcome": "done"}]
+    answers = [UNDER_WAY, drained, {"outcome": "under-way", "intended": True}, {"outcome": "done"}]
     scripted = Scripted(tmp_path, {"npu_maintenance": {"*": answers}})
     rollout = play(scripted, True)
     rollout["vars"]["__npu_reason"] = reason
@@ -198,7 +205,7 @@ def test_a_hook_finds_the_files_beside_it(tmp_path):
         calls = [
             [arguments[name] for name in ("until", "failure", "reason")] for _host, arguments in scripted.calls("npu_maintenance")
         ]
-        assert calls == [["cordon", "", reason], ["drain", "", reason]], done.stdout
+        assert calls == [["hook", "", reason], ["reboot", "", reason]], done.stdout
 
 
 @pytest.mark.parametrize("role", ["npu_upgrade", "npu_heal"])

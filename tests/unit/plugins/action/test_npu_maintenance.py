@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.fake_fleet import NEW, OLD
 from support.kube.eviction_stub import PODS, EvictionApi, pod
@@ -146,3 +147,26 @@ def test_what_could_not_begin_says_so_for_the_play(api, host):
     with pytest.raises(NpuError, match="is not the node npu-a") as caught:
         act(api, settings={"auto": True})
     assert caught.value.details == {"outcome": "failed", "changed": False}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "until"),
+    [
+        ({}, "upgrade", "done"),
+        ({"hook_after": "a.yml"}, "rollback", "confirm"),
+        ({"hook_after": "a.yml", "with_os": "o.yml"}, "upgrade", "reboot"),
+        ({"hook_after": "a.yml", "with_os": "o.yml"}, "recovery", "confirm"),
+        ({"hook_before": "b.yml", "with_os": "o.yml"}, "upgrade", "cordon"),
+    ],
+)
+def test_it_stops_where_the_first_tasks_of_the_user_run(settings, reason, until):
+    assert npu_maintenance.maintenance_cycle.before_hook(resolve.settings("npu_upgrade", settings), reason) == until
+
+
+def test_without_hooks_one_call_is_all(api, host):
+    assert act(api, until="hook", settings={"auto": "true"})["outcome"] == "done" and host.good == NEW
+
+
+def test_with_a_hook_it_stops_there(api, host):
+    done = act(api, until="hook", settings={"auto": "true", "hook_before": "b.yml"})
+    assert done["outcome"] == "under-way" and not host.calls

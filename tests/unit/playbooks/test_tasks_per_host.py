@@ -1,0 +1,176 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tasks run once for each host. A task costs a process per host, even if it is skipped: on 1,000 hosts, 40 s of CPU."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.stack import PARTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+
+from support.fleet.reports import planned
+from support.scripted import Scripted
+
+HOSTS = ("a", "b", "c")
+FACTS = "Gather facts from the host"
+# Notes each start of a task, which is a process, with its host.
+CALLBACK = """
+import json, os
+from ansible.plugins.callback import CallbackBase
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_NAME = "starts"
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def v2_runner_on_start(self, host, task):
+        with open(os.path.join(os.environ["SCRIPTED"], "starts"), "a") as file:
+            file.write(json.dumps([task.get_name(), host.name]) + "\\n")
+"""
+
+COMPONENTS = {
+    "deploy": {"exporter": True}, "left_alone": None, "train": "7.3", "unfit": [], "driver_path": "/var/lib/Ascend/driver",
+    "containerd_dir": "/run/containerd", "kubelet_dir": "/var/lib/kubelet", "accelerators": [], "admission_policies": False,
+    "service_monitors": False, "kubelet_pods": False,
+}  # fmt: skip
+UNCHANGED = {"changed": False, "changes": [], "rollouts": []}
+FAILED = {"failed": True, "msg": "it fails"}
+PLAN = {
+    "components": {"order": None, "from": [], "to": None, "changes": []},
+    "hosts": {name: dict(planned(name, "up-to-date"), node=name, chips=8, to={}, other_kernels=[]) for name in HOSTS},
+    "pace": pace(1),
+    **dict.fromkeys(("order", "deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
+    **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
+    "counts": {}, "green": True, "summary": "",
+}  # fmt: skip
+# What is in steady state on a host.
+SETTLED = {"changed": False, "devices": ["0"], "runtime_mode": "cdi", "installed_runtime": None, "would_change": False,
+           "control_plane": False, "settled": True}  # fmt: skip
+READY = {"status": "ready", "family": "Ascend 910B", "family_key": "910b", "chips": 8, "resource": "huawei.com/Ascend910",
+         "accelerator": "huawei-Ascend910", "driver_path": "/var/lib/Ascend/driver", "distribution": "containerd",
+         "upstream": "r/i:t", "digest": "sha256:1", "keep_release": "kept", "other_kernels": [], "vnpu_layout": None, "vnpu_pause": False,
+         "driver_version": "25.5.0", "expected_version": "25.5.0", "components": "enabled", "offers": {}, "boot_id": "b",
+         "host_arch": "huawei-arm", "driver_source": "image", "reasons": [], "notes": []}  # fmt: skip
+PREFLIGHT = {
+    "hosts": {name: dict(READY, node_name=name) for name in HOSTS}, "ready": list(HOSTS), "no_chip": [], "pause": [], "plan": [],
+    "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
+    "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
+}  # fmt: skip
+FLEET = {"fleet": [], "rollouts": [], "storm": None, "problems": ["a: invalid"], "table": []}
+ANSWERS = {
+    "npu_facts": {"*": [{"npu": {}}]},
+    "npu_preflight": {"*": [PREFLIGHT]},
+    "npu_driver_stage": {"*": [{"changed": True, "release": "staged"}]},
+    "npu_driver": {"*": [{"changed": False}]},
+    "npu_vnpu": {"*": [{"changed": True, "vnpus": []}]},
+    "npu_cdi_spec": {"*": [SETTLED]},
+    "containerd_cdi": {"*": [{"changed": True}]},
+    "npu_validate": {"*": [{"changed": False, "valid": True, "checks": []}]},
+    "npu_node": {"*": [{"changed": False}]},
+    "npu_wait": {"*": [{"changed": False, "nodes": {}}]},
+    "npu_components": {"*": [COMPONENTS]},
+    "npu_objects": {"*": [UNCHANGED]},
+    "npu_plan": {"*": [PLAN]},
+    "npu_heal": {"*": [PLAN]},
+    "npu_status": {"*": [FLEET]},
+    "npu_pending": {"*": [{"changed": False}]},
+    "npu_workloads": {"*": [{"changed": False, "parked": [], "restored": [], "left": [], "lines": []}]},
+    "npu_report": {
+        "*": [{"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": "a failed", "table": []}]
+    },
+}
+
+
+@pytest.fixture(scope="module", name="noted")
+def _noted(tmp_path_factory):
+    """The environment in which each start of a task is noted."""
+    directory = tmp_path_factory.mktemp("callbacks")
+    (directory / "starts.py").write_text(CALLBACK, encoding="utf-8")
+    return {"ANSIBLE_CALLBACK_PLUGINS": str(directory), "ANSIBLE_CALLBACKS_ENABLED": "starts"}
+
+
+def run(tmp_path, noted, playbook, answers, *arguments):
+    """(the run, {task: the hosts that it was started for}, the Scripted)."""
+    scripted = Scripted(tmp_path, ANSWERS | answers)
+    given = ["-e", "npu_status_file=%s" % (tmp_path / "fleet.json"), *arguments]
+    done = scripted.run("npuops.ascend." + playbook, dict.fromkeys(HOSTS, {"ansible_connection": "local"}), *given, environ=noted)
+    tasks = {}
+    for line in (tmp_path / "starts").read_text(encoding="utf-8").splitlines():
+        task, host = json.loads(line)
+        tasks.setdefault(task, set()).add(host)
+    return done, tasks, scripted
+
+
+def per_host(tasks):
+    """The tasks that were started for several hosts."""
+    return {task.rpartition(" : ")[2] for task, hosts in tasks.items() if len(hosts) > 1}
+
+
+BEFORE, AFTER = (dict(PLAN, components=dict(PLAN["components"], order=order)) for order in ("before", "after"))
+# A playbook, what its modules answer, the message with which it fails if it does, and how often it restores parked workloads.
+RUNS = {
+    "status": ("status", {}, None, 0),
+    "validate": ("validate", {}, "a: invalid", 0),
+    "plan": ("plan", {}, None, 0),
+    "plan of components that cannot be compared": ("plan", {"npu_objects": {"*": [FAILED]}}, None, 0),
+    "plan that is refused": ("upgrade", {"npu_plan": {"*": [dict(PLAN, refusal="a is blocked", green=False)]}}, "a is blocked", 1),
+    "upgrade of nothing": ("upgrade", {}, "a failed", 1),
+    "upgrade with a component before that does not work": (
+        "upgrade", {"npu_plan": {"*": [BEFORE]}, "npu_objects": {"*": [UNCHANGED, FAILED]}}, "No driver was changed: it fails", 1,
+    ),
+    "upgrade with a component after that does not work": (
+        "upgrade", {"npu_plan": {"*": [AFTER]}, "npu_objects": {"*": [UNCHANGED, FAILED]}}, "a failed", 1,
+    ),
+    "upgrade that cannot park": (
+        "upgrade", {"npu_plan": {"*": [dict(PLAN, park=["huawei.com/Ascend910"])]}, "npu_workloads": {"*": [FAILED]}},
+        "No node was touched. it fails", 1,
+    ),
+    "heal of nothing": ("heal", {}, "a failed", 0),
+    "heal in a storm": ("heal", {"npu_heal": {"*": [dict(PLAN, storm="too many", look_at=list(HOSTS))]}}, "too many", 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RUNS)
+def test_only_facts_are_gathered_for_each_host(tmp_path, noted, what):
+    playbook, answers, message, restored = RUNS[what]
+    done, tasks, scripted = run(tmp_path, noted, playbook, answers)
+    assert per_host(tasks) <= {FACTS}, done.stdout
+    assert (done.returncode == 0) == (message is None) and (message or "") in done.stdout, done.stdout
+    states = [arguments["state"] for _host, arguments in scripted.calls("npu_workloads")]
+    assert states.count("restored") == restored, done.stdout
+
+
+# What looks at each host, and what is skipped on it.
+INSTALL = {FACTS, "Activate the driver", "Ensure the CDI spec is present", "Validate the host"}
+SKIPPED = {"Stage the driver", "Divide the chips into virtual NPUs", "Configure the container runtime"}
+NAMED = ("npu_node_agent_image", "npu_device_plugin_image", "npu_exporter_image")
+VERSIONS = [item for name in NAMED for item in ("-e", name + "=r/i:v26.1.0")]
+
+
+def test_a_second_install_only_looks_at_each_host(tmp_path, noted):
+    done, tasks, _scripted = run(tmp_path, noted, "install", {}, *VERSIONS)
+    assert done.returncode == 0 and per_host(tasks) == INSTALL | SKIPPED, done.stdout
+    # Not a line for each host that is left out.
+    assert "TASK [Leave out" not in done.stdout
+
+
+def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
+    """A host that fails is not touched any more, and keeps the others from nothing, even if no other one is to be changed."""
+    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
+    answers = {
+        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new))]},
+        "npu_driver_stage": {"b": [FAILED]},
+        "npu_cdi_spec": {"c": [dict(SETTLED, would_change=True, settled=False)], "*": [SETTLED]},
+    }
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    called = {name: [host for host, _arguments in scripted.calls(name)] for name in ANSWERS}
+    assert called["npu_driver_stage"] == ["b"] and called["containerd_cdi"] == ["c"], done.stdout
+    for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
+        assert sorted(called[module]) == ["a", "c"], module
+    assert called["npu_node"] and done.returncode == 2, done.stdout
