@@ -101,8 +101,7 @@ class HostPort:
             self._reset()
             raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
         if result.get("failed"):
-            text = python_trouble.explain(result) or result.get("msg") or "%s failed" % module
-            raise NpuError(text)
+            raise NpuError(python_trouble.explain(result) or result.get("msg") or _without_message(module, result))
         return result
 
     def _execute(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -124,3 +123,10 @@ class HostPort:
     def _reset(self) -> None:
         with contextlib.suppress(AnsibleError, bounded.TimeIsUp, bounded.Cut):
             bounded.call(self._action._connection.reset, RESET_LIMIT)  # noqa: SLF001
+
+
+def _without_message(module: str, result: dict[str, Any]) -> str:
+    """What is known of a module that failed and does not say why."""
+    lines = [line[:200] for name in ("module_stderr", "module_stdout") for line in str(result.get(name) or "").splitlines()[-1:]]
+    status = "" if result.get("rc") is None else " with exit status %s" % result["rc"]
+    return one_line("%s failed%s, without a message%s" % (module, status, "".join(": " + line for line in lines)))

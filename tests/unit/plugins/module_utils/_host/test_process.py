@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,9 @@ class Machine:
                 os.setgid(uid)
                 os.setuid(uid)
 
-        self.processes.append(subprocess.Popen(argv, executable=executable, preexec_fn=become, **options))
+        # In a session of its own, so that what it starts ends with it.
+        started = subprocess.Popen(argv, executable=executable, preexec_fn=become, start_new_session=True, **options)
+        self.processes.append(started)
         return self.processes[-1]
 
     def claim(self, name, *arguments):
@@ -97,7 +100,7 @@ class Machine:
 
     def close(self):
         for process in self.processes:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -146,6 +146,9 @@ def test_unreachable(answer):
         ({"failed": True, "msg": "Another run has taken this host over"}, "Another run has taken"),
         ({"failed": True, "rc": 127, "module_stdout": "", "msg": "x", "module_stderr": "no python"}, "no Python can be run"),
         ({"failed": True, "rc": 1, "module_stdout": "", "msg": "MODULE FAILURE"}, "MODULE FAILURE"),
+        ({"failed": True}, "^npuops.ascend.npu_trial_boot failed, without a message$"),
+        ({"failed": True, "rc": 1, "module_stderr": "a\nKilled\n"}, "failed with exit status 1, without a message: Killed$"),
+        ({"failed": True, "module_stdout": "x" * 300}, "failed, without a message: x{200}$"),
     ],
 )
 def test_what_the_module_says(answer, text):
