@@ -359,6 +359,10 @@ npu:
       description: Problems that must be fixed before a driver can be installed. Empty on a host without chips.
       type: list
       elements: str
+    notes:
+      description: Unknown accelerators of Huawei on the PCI bus, which may be newer chips. They are not counted.
+      type: list
+      elements: str
 validation:
   description: What M(npuops.ascend.npu_validate) returns.
   returned: with O(validate=true)

@@ -139,7 +139,7 @@ vnpus:
       description: Name of its template.
       type: str
 msg:
-  description: The failed checks and what to do, or that all checks passed.
+  description: The failed checks and what to do, or that all checks passed. Then what a person should know.
   returned: always
   type: str
 """

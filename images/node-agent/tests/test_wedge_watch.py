@@ -41,7 +41,7 @@ esac
 
 
 class Chips:
-    """The simulated npu-smi of 8 chips."""
+    """The simulated npu-smi of 8 chips. The compression engines of the CPU are on the bus as well, and npu-smi lists none."""
 
     def __init__(self, agent):
         tools = os.path.join(agent.root, "driver", "tools")
@@ -57,10 +57,10 @@ class Chips:
         with open(os.path.join(tools, "good"), "w", encoding="utf-8") as stream:
             stream.write(table)
         os.makedirs(os.path.join(agent.root, "dev"))
-        for number in range(8):
+        for number, device in enumerate(["0xd802"] * 8 + ["0xa250", "0xa250", "0xd9ff"]):
             function = os.path.join(agent.root, "pci", "0000:%02x:00.0" % number)
             os.makedirs(function)
-            for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", "0xd802")):
+            for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", device)):
                 with open(os.path.join(function, name), "w", encoding="utf-8") as stream:
                     stream.write(value + "\n")
 

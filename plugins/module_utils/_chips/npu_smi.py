@@ -40,7 +40,7 @@ DCMI_CODES = {
     ),
     -8006: ("timeout", "the chip does not respond; %s" % _REBOOT),
     -8007: ("invalid device ID", "list the cards with npu-smi info -l"),
-    -8008: ("the device does not exist", "compare lspci -d 19e5: with /dev/davinci*"),
+    -8008: ("the device does not exist", "compare lspci -n | grep 19e5:d with /dev/davinci*"),
     -8009: ("ioctl failed", "the libraries and the loaded driver may have different versions; check dmesg"),
     -8010: ("sending to the chip failed", _REBOOT),
     -8011: ("receiving from the chip failed", _REBOOT),

@@ -4,7 +4,8 @@
 """Identify Ascend chips by their PCI IDs, and map their families to the names used elsewhere.
 
 The names that npu-smi prints are unreliable (it lists a 910A as 910B); the PCI device ID is not. Chips are the physical functions
-of vendor 19e5 and class 0x1200xx (processing accelerator). Virtual functions belong to a physical one and are skipped.
+of vendor 19e5 and class 0x1200xx (processing accelerator) with a device ID of FAMILIES: the compression engines of Kunpeng CPUs
+have the same vendor and class. Virtual functions belong to a physical one and are skipped.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ VENDOR = "19e5"
 CLASS_PREFIX = "1200"
 DUO = ("d500", "0110")
 
+# How the device IDs of a Kunpeng CPU's own functions begin. pci.ids has a12x and a22x to a25x; of class 0x1200xx is the compression
+# engine, a250 and a251 (drivers/crypto/hisilicon/zip of Linux).
+_KUNPENG = ("a1", "a2")
+
 Function = collections.namedtuple("Function", "address vendor device_class device subsystem_device virtual")
 Function.__doc__ = """One PCI function: ``address`` as in sysfs, IDs as lower-case hexadecimal digits without 0x."""
 
@@ -31,6 +36,7 @@ Family.__doc__ = """A chip family.
 ``accelerator``: value of the node label ``accelerator`` that the device plugin's DaemonSets select.
 """
 
+# The boot script npu-driver has the same device IDs.
 FAMILIES = {
     "d801": Family("910A", "910a", "huawei.com/Ascend910", "huawei-Ascend910"),
     "d802": Family("910B", "910b", "huawei.com/Ascend910", "huawei-Ascend910"),
@@ -73,11 +79,23 @@ def read_functions(sysfs="/sys/bus/pci/devices"):
 
 
 def chip_functions(sysfs="/sys/bus/pci/devices"):
-    """The physical functions that are Ascend chips, as a list of Function sorted by address."""
+    """The physical functions that are Ascend chips, as a list of Function sorted by address.
+
+    One whose device ID cannot be read is among them, so that no chip disappears silently: family_of refuses it.
+    """
+    return [function for function in _accelerators(sysfs) if function.device in FAMILIES or not _readable(function)]
+
+
+def notes(sysfs="/sys/bus/pci/devices"):
+    """What a person should know of the accelerators that are neither chips nor engines of the CPU, as clauses."""
+    unknown = {}
+    for function in _accelerators(sysfs):
+        if _readable(function) and function.device not in FAMILIES and not function.device.startswith(_KUNPENG):
+            unknown.setdefault(function.device, []).append(function.address)
     return [
-        function
-        for function in read_functions(sysfs)
-        if function.vendor == VENDOR and function.device_class.startswith(CLASS_PREFIX) and not function.virtual
+        "the unknown accelerator %s:%s (%s) may be a newer chip that this version does not support: update the collection"
+        % (VENDOR, device, ", ".join(addresses))
+        for device, addresses in sorted(unknown.items())
     ]
 
 
@@ -94,15 +112,14 @@ def chip_count(functions):
 def family_of(functions):
     """The Family of ``functions``, or None if the list is empty.
 
-    Raises NpuError for an unknown device ID, and for different families on one host.
+    Raises NpuError for a device ID that cannot be read, and for different families on one host.
     """
     found = {}
     for function in functions:
         if function.device not in FAMILIES:
             raise NpuError(
-                "The Ascend device %s has the PCI device ID %s, which this version of npuops.ascend does not support "
-                "(it supports %s). Update the collection"
-                % (function.address, function.device or "(unreadable)", ", ".join(sorted(FAMILIES)))
+                "The PCI device ID of %s cannot be read, so it is unknown whether it is an Ascend chip. Run again; if it still "
+                "cannot be read, check dmesg" % function.address
             )
         found.setdefault(FAMILIES[function.device], []).append(function.address)
     if len(found) > 1:
@@ -111,6 +128,18 @@ def family_of(functions):
             % " and ".join("%s (%s)" % (family.name, ", ".join(addresses)) for family, addresses in sorted(found.items()))
         )
     return next(iter(found), None)
+
+
+def _accelerators(sysfs):
+    return [
+        function
+        for function in read_functions(sysfs)
+        if function.vendor == VENDOR and function.device_class.startswith(CLASS_PREFIX) and not function.virtual
+    ]
+
+
+def _readable(function):
+    return len(function.device) == 4
 
 
 def _hex(directory, name):

@@ -174,7 +174,8 @@ class Activation:
 
     def _check(self):
         if not pci.chip_functions(self.fs + "/sys/bus/pci/devices"):
-            raise NpuError("This host has no Ascend chip on its PCI bus, so it needs no driver. Remove it from the group npu_nodes")
+            told = "; ".join(pci.notes(self.fs + "/sys/bus/pci/devices")) or "remove it from the group npu_nodes"
+            raise NpuError("This host has no Ascend chip on its PCI bus, so it needs no driver: %s" % told)
         if self.facts["problem"]:
             raise NpuError(self.facts["problem"])
         if self.source != "image":

@@ -119,7 +119,7 @@ class Flash:
         if not chips or len(versions) != chips:
             raise NpuError(
                 "npu-smi reports the firmware version of %d of %d chips, so the firmware is not written: compare npu-smi info with "
-                "lspci -d 19e5: on this host" % (len(versions), chips)
+                "lspci -n | grep 19e5:d on this host" % (len(versions), chips)
             )
         return sorted(set(versions))
 

@@ -14,7 +14,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, pci, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -510,7 +510,7 @@ def validate(root, source, **options):
     validation = Validation(root, source, **options)
     validation.run()
     return {
-        "msg": summary(validation.results),
+        "msg": "\n".join([summary(validation.results), *pci.notes(validation.fs + "/sys/bus/pci/devices")]),
         "valid": validation.valid,
         "checks": validation.results,
         "chips": validation.host.chips if validation.host else 0,

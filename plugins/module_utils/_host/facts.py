@@ -118,6 +118,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
         "firmware_version": firmware_version(fs),
         "disk": disk_facts(driver["root"], fs),
         "problems": problems,
+        "notes": pci.notes(fs + "/sys/bus/pci/devices"),
     }
 
 

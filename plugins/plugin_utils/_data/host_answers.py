@@ -230,6 +230,7 @@ class Facts(TypedDict, total=False):
     disk: Disk | None
     upgrade: UpgradeFacts | None  # where it was asked for
     problems: list[Told] | None  # what somebody must repair before a driver can be installed, as sentences
+    notes: list[Told] | None  # what a person should know, as clauses
 
 
 # --- npu_validate ---

@@ -227,7 +227,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
     row["state"], row["reason"] = _state(host, facts, row, view)
-    told = [text for text in (row["reason"], _write_told(facts)) if text]
+    told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
     row["reason"] = "; ".join(told) or None
     return row
 

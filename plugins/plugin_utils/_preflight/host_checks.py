@@ -45,6 +45,8 @@ def check(verdict: CheckedHost, train: str | None) -> None:
         return
     if not verdict.has_chips:
         verdict.notes.append("has no Ascend chip; skipped")
+    verdict.notes.extend(verdict.facts.get("notes") or [])
+    if not verdict.has_chips:
         return
     verdict.reasons.extend(verdict.facts.get("problems") or [])
     _check_source(verdict)

@@ -11,7 +11,7 @@ import os
 import socket
 import stat
 
-from support.paths import CHECKOUT
+from support.paths import CHECKOUT, FIXTURES
 
 KERNEL = os.uname().release
 DIGESTS = {"a": "a" * 12, "b": "b" * 12, "c": "c" * 12}
@@ -234,8 +234,16 @@ class Host:
         if vf:
             os.symlink("../0000:00:00.0", os.path.join(self.fs, directory + "physfn"))
 
+    def kunpeng(self):
+        """What the CPU of an Ascend server has on the bus: its compression engines look like chips (lspci -Dn)."""
+        for line in (FIXTURES / "pci" / "kunpeng-920.txt").read_text().splitlines():
+            address, device_class, ids = line.split()[:3]
+            vendor, device = ids.split(":")
+            self.function(address, "0x" + device, "0x0000", "0x" + vendor, "0x%s00" % device_class[:4])
+
     def chips(self, count):
         """``count`` 910B chips that npu-smi lists once they are up."""
+        self.kunpeng()
         for index in range(count):
             self.function("0000:c%d:00.0" % index)
         self.set("chips", str(count))

@@ -24,12 +24,14 @@ type function struct {
 	physfn, virtfn                       string // address of the other one
 }
 
-// What a server has besides NPUs; the vendor of some is Huawei, too.
+// What a server has besides NPUs; the vendor of some is Huawei, too, and the class of a Kunpeng's engine is that of an NPU.
 var others = []function{
 	other("0000:00:00.0", 0x060000, 0x8086, 0x2020, 0xd129), // host bridge
 	other("0000:03:00.0", 0x030000, 0x19e5, 0x1711, 0x0101), // the management controller's graphics
 	other("0000:1a:00.0", 0x020000, 0x19e5, 0x0222, 0x0051), // network
 	other("0000:3b:00.0", 0x010802, 0x144d, 0xa80a, 0xa801), // disk
+	other("0000:75:00.0", 0x120000, 0x19e5, 0xa250, 0x0000), // compression engine of the CPU
+	other("0000:76:00.0", 0x100000, 0x19e5, 0xa255, 0x0000), // encryption engine of the CPU
 }
 
 func other(address string, class uint32, vendor, device, subDevice uint16) function {

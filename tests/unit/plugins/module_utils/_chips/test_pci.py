@@ -15,6 +15,10 @@ def functions(host):
     return pci.chip_functions(host.fs + "/sys/bus/pci/devices")
 
 
+def notes(host):
+    return pci.notes(host.fs + "/sys/bus/pci/devices")
+
+
 @pytest.mark.parametrize(
     "device, name, key, resource, accelerator",
     [
@@ -62,9 +66,34 @@ def test_two_families_are_refused_with_addresses(host):
         assert text in caught.value.message
 
 
-def test_unknown_device_id_is_named(host):
+def test_engines_of_the_cpu_are_no_chips(host):
+    host.kunpeng()
+    host.function("0000:75:00.1", device="0xa251")  # a virtual machine has no physfn
+    assert (functions(host), notes(host)) == ([], [])
+    host.chips(8)
+    assert pci.chip_count(functions(host)) == 8
+    assert pci.family_of(functions(host)).name == "910B"
+    assert notes(host) == []
+
+
+def test_an_unknown_device_id_is_named_and_does_not_count(host):
+    host.chips(8)
     host.function("0000:01:00.0", device="0xd9ff")
-    with pytest.raises(NpuError, match=r"0000:01:00\.0 has the PCI device ID d9ff"):
+    host.function("0000:02:00.0", device="0xd9ff")
+    host.function("0000:02:00.1", device="0xd9ff", vf=True)
+    assert pci.chip_count(functions(host)) == 8
+    assert pci.family_of(functions(host)).name == "910B"
+    assert notes(host) == [
+        "the unknown accelerator 19e5:d9ff (0000:01:00.0, 0000:02:00.0) may be a newer chip that this version does not support:"
+        " update the collection"
+    ]
+
+
+@pytest.mark.parametrize("device", ["", "0xd8"])
+def test_a_chip_whose_device_id_cannot_be_read_does_not_vanish(host, device):
+    host.function("0000:01:00.0", device=device)
+    assert pci.chip_count(functions(host)) == 1 and notes(host) == []
+    with pytest.raises(NpuError, match=r"device ID of 0000:01:00\.0 cannot be read"):
         pci.family_of(functions(host))
 
 

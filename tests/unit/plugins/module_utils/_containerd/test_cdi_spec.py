@@ -14,8 +14,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 @pytest.fixture
 def fs(tmp_path):
-    """A / with two 910B chips and their nodes."""
+    """A / with two 910B chips and their nodes, and the compression engine of the CPU."""
     add_chips(tmp_path, 2)
+    add_chips(tmp_path, 1, "a250", "0000", first=0x75)
     (tmp_path / "dev").mkdir()
     for name in ("davinci0", "davinci1", "davinci_manager", "devmm_svm", "hisi_hdc", "null"):
         (tmp_path / "dev" / name).touch()

@@ -200,7 +200,11 @@ def test_package_host_is_refused(npu_host):
 
 
 def test_host_without_chips_is_refused(host):
-    with pytest.raises(NpuError, match="no Ascend chip"):
+    host.kunpeng()
+    with pytest.raises(NpuError, match="no Ascend chip.*remove it from the group npu_nodes"):
+        activation(host, host.release("a")).plan()
+    host.function("0000:01:00.0", device="0xd9ff")
+    with pytest.raises(NpuError, match="no Ascend chip.*19e5:d9ff.*update the collection"):
         activation(host, host.release("a")).plan()
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import stat
 import subprocess
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 
@@ -495,6 +497,31 @@ def test_no_chip_on_the_bus(host):
     host.link("driver", host.release("a"))
     assert run(host, "npu-driver", "load").returncode == 1
     assert "no Ascend chip" in reason(host)
+
+
+@pytest.mark.parametrize("device", [None, "0xd9ff"])
+def test_accelerators_that_are_no_chips(host, device):
+    host.kunpeng()
+    if device:
+        host.function("0000:01:00.0", device=device)
+    conf(host)
+    host.link("driver", host.release("a"))
+    assert run(host, "npu-driver", "load").returncode == 1
+    assert "no Ascend chip" in reason(host)
+
+
+def test_device_ids_are_those_of_the_library(host):
+    """The boot script has its own list, because no Python runs at boot. A device ID that cannot be read counts in both."""
+    for number, device in enumerate(["", "0xd8", "0xd9ff", *("0x" + device for device in pci.FAMILIES)]):
+        host.function("0000:%02x:00.0" % number, device=device)
+    chips = pci.chip_count(pci.chip_functions(host.fs + "/sys/bus/pci/devices"))
+    assert chips == len(pci.FAMILIES) + 2
+    conf(host)
+    host.set("chips", "0")
+    host.link("driver", host.release("a"))
+    assert run(host, "npu-driver", "load").returncode == 1
+    assert "0 of %d chips" % chips in reason(host)
+    assert set(re.findall(r"\b0x(d[0-9a-f]{3})\b", pathlib.Path(FILES, "npu-driver").read_text())) == set(pci.FAMILIES)
 
 
 def test_duo_counts_twice_and_virtual_functions_not(host):

@@ -72,9 +72,8 @@ class Host:
         self.root = root
         self.daemon = Daemon()
         self.health = ["OK", "OK"]
-        for number in (0, 1):
-            for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", "d802"), ("subsystem_device", "3003")):
-                self.write("sys/bus/pci/devices/0000:0%d:00.0/%s" % (number, name), "0x%s\n" % value)
+        for bus, device in (("00", "d802"), ("01", "d802"), ("75", "a250")):
+            self.function("0000:%s:00.0" % bus, device)
         for minor, name in enumerate(("davinci0", "davinci1", "davinci_manager", "devmm_svm", "hisi_hdc")):
             self.node(name, minor)
         tree = "var/lib/Ascend/releases/%s/driver" % RELEASE
@@ -99,6 +98,10 @@ class Host:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    def function(self, address, device):
+        for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", device), ("subsystem_device", "3003")):
+            self.write("sys/bus/pci/devices/%s/%s" % (address, name), "0x%s\n" % value)
 
     def node(self, name, minor):
         (self.root / "dev").mkdir(exist_ok=True)
@@ -185,10 +188,16 @@ def test_no_chip_nothing_to_check(tmp_path):
 
 
 def test_two_families(host):
-    for name, value in (("vendor", "19e5"), ("class", "120000"), ("device", "d500"), ("subsystem_device", "0100")):
-        host.write("sys/bus/pci/devices/0000:81:00.0/" + name, "0x%s\n" % value)
+    host.function("0000:81:00.0", "d500")
     validation = host.validate()
     assert list(failed(validation)) == ["chips"] and not validation.valid
+
+
+def test_an_unknown_accelerator_is_told_and_fails_nothing(host):
+    host.function("0000:81:00.0", "d9ff")
+    assert failed(host.validate()) == {}
+    message = host_checks.validate("/var/lib/Ascend", "image", fs=str(host.root))["msg"]
+    assert message.splitlines()[-1].startswith("the unknown accelerator 19e5:d9ff (0000:81:00.0) may be a newer chip")
 
 
 def test_chip_without_a_node(host):

@@ -90,6 +90,15 @@ def test_host_without_chips_has_no_problems(host):
     assert facts["chip_count"] == 0 and facts["family"] is None and facts["problems"] == []
 
 
+def test_accelerators_that_are_no_chips_are_no_problem(host):
+    host.kunpeng()
+    assert gather(host)["notes"] == []
+    host.function("0000:01:00.0", device="0xd9ff")
+    facts = gather(host)
+    assert (facts["chip_count"], facts["chips"], facts["family"], facts["problems"]) == (0, [], None, [])
+    assert len(facts["notes"]) == 1 and "19e5:d9ff (0000:01:00.0)" in facts["notes"][0]
+
+
 def test_two_families_are_a_problem(host):
     host.function("0000:01:00.0", device="0xd802")
     host.function("0000:81:00.0", device="0xd500")

@@ -89,6 +89,13 @@ def test_what_the_last_write_of_firmware_has_left_is_told(flash, told):
     assert (row(host(facts=facts))["state"], row(host(facts=facts))["reason"]) == ("ready", told)
 
 
+def test_what_may_be_a_newer_chip_is_told():
+    note = "the unknown accelerator 19e5:d9ff (0000:01:00.0) may be a newer chip"
+    assert state(host(facts=dict(FACTS, notes=[note]))) == ("ready", note)
+    only = [row(host(facts=dict(FACTS, chip_count=0, notes=[note])))]
+    assert fleet_status.table(only)[1].endswith("  no chip: " + note)
+
+
 def test_ready():
     result = row()
     assert fleet_status.healthy(result)

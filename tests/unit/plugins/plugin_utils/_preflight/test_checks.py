@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from support.fleet.preflight import DIGEST, REPOSITORY, host, only
+from support.fleet.preflight import DIGEST, REPOSITORY, facts, host, only
 
 
 def test_a_host_in_order():
@@ -45,3 +45,11 @@ def test_a_host_without_a_chip_is_left_alone_and_said_so():
     verdict = only(empty, nodes={})
     assert (verdict.status, verdict.reasons) == ("skipped", [])
     assert verdict.line() == "a: has no Ascend chip; skipped"
+
+
+def test_what_may_be_a_newer_chip_is_said():
+    note = "the unknown accelerator 19e5:d9ff (0000:01:00.0) may be a newer chip"
+    empty = host(fact={"boot_id": "other", "chip_count": 0, "family": None, "problems": [], "notes": [note]})
+    assert only(empty, nodes={}).line() == "a: has no Ascend chip; skipped; " + note
+    verdict = only(host(fact=facts(notes=[note])))
+    assert (verdict.status, verdict.reasons) == ("ready", []) and verdict.line().endswith("; " + note)
