@@ -90,7 +90,7 @@ class Site(http.server.BaseHTTPRequestHandler):
     def drip(self, before=b"HTTP/1.0 200 OK\r\n\r\n", byte=b"a"):
         """Never silent, and not done within a limit of one second."""
         self.wfile.write(before)
-        for _ in range(200):
+        for _unused in range(200):
             if not self.server.end.wait(0.05):
                 self.wfile.write(byte)
 
