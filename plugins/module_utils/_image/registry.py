@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
-from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, registry_errors
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor, is_digest, sha256
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import is_tag, near_tags
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_authentication import Authentication
@@ -178,12 +178,11 @@ class RegistryClient:
             if not link:
                 break
             try:
-                path = urllib.parse.urljoin(self.base + path, link.group(1))
+                path = urllib.parse.urljoin(urllib.parse.urljoin(self.base, path), link.group(1))
             except ValueError:
                 break
             if not self._connection.is_own(path):
                 break
-            path = path[len(self.base) :]
         return tags
 
     def authorization(self, repository, actions="pull"):
@@ -283,6 +282,9 @@ class RegistryClient:
             except urllib.error.HTTPError as exc:
                 with exc:
                     challenge = exc.headers.get_all("WWW-Authenticate") or []
+                    if exc.code in (401, 403) and not self._connection.is_own(exc.url):
+                        # A blob store, for example. Its challenge is not answered: that would give it the password.
+                        raise registry_errors.denied_elsewhere(exc, self.registry, method, repository) from None
                     if exc.code == 401 and attempt == 1:
                         self._authentication.answer(challenge, repository, actions, watch)
                         continue
