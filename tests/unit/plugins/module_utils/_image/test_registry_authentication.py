@@ -56,7 +56,7 @@ def test_wrong_credentials_are_named_without_the_password(kind, action, username
             if action == "resolve":
                 one.resolve(REPOSITORY, TAG)
             else:
-                one.push_blob(REPOSITORY, SHA, 1, io.BytesIO(b"a"))
+                one.push_blob(REPOSITORY, registry_server.sha256(b"a"), 1, io.BytesIO(b"a"))
     text = "".join(traceback.format_exception(caught.type, caught.value, caught.tb, chain=True)) + repr(caught.value)
     assert "npu_registry_password" in text and (username or "anonymous") in caught.value.message
     for secret in ("wrong-Pa55", base64.b64encode(b"%s:wrong-Pa55" % (username or "").encode()).decode()):
@@ -186,7 +186,7 @@ def test_a_challenge_of_another_server_is_not_answered(kind, wanted, action):
             if action == "blob":
                 client(server).blob(REPOSITORY, SHA)
             else:
-                client(server).push_blob(REPOSITORY, SHA, 1, io.BytesIO(b"a"))
+                client(server).push_blob(REPOSITORY, registry_server.sha256(b"a"), 1, io.BytesIO(b"a"))
         assert store.stolen == []
         assert store.address in caught.value.message and "npu_registry_username" not in caught.value.message
 
