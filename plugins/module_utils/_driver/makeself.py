@@ -94,7 +94,7 @@ class Package:
             unpacked = _Bounded(self._unpacked(_Part(stream, self._length)), _MAX_HEADERS, too_long)
             limit = min(image_files.MAX_BYTES, _SMALL + _MAX_RATIO * self._length)
             with self._damage():
-                archive = tarfile.open(fileobj=unpacked, mode="r|")
+                archive = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # only reads
             with archive:
                 count = 0
                 while True:
