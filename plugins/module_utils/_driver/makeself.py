@@ -35,7 +35,7 @@ _LINES = (
 _COMPRESSIONS = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream, mode="rb")),
     (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"\xfd7zXZ\x00", lambda stream: _Xz(stream)),
 )
 _TAR_MAGIC = (257, b"ustar")
 _BLOCK = 1024 * 1024
@@ -46,6 +46,8 @@ _MAX_PATH, _MAX_NAME = 1024, 255
 _MAX_PADDING = 2**20
 # A package has three times its size, and nothing but a bomb has 200 times. Small ones, as far as they like.
 _MAX_RATIO, _SMALL = 200, 2**26
+# Memory for xz, whose highest compression level requires 65 MiB.
+_XZ_MEMORY = 128 * 2**20
 # What to do about a package of a driver or of firmware that cannot be read.
 _ADVICE = "Check that it is the %s (.run); if it is, build a driver image of it with npuops.ascend.build_driver_image"
 # What a tar file that is not one, or no longer one, makes of tarfile and the decompressors.
@@ -227,6 +229,37 @@ class _Bounded:
         if self._position > self.end:
             raise self.problem
         return content
+
+
+class _Xz:
+    """What lzma.LZMAFile is, with a limit for the memory that the archive asks for."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._start()
+
+    def _start(self):
+        self._unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+    def read(self, size):
+        while True:
+            packed = b""
+            if self._unpacker.eof:
+                # Another stream may follow, after zeros.
+                packed = self._unpacker.unused_data.lstrip(b"\0")
+                while not packed:
+                    packed = self._stream.read(_BLOCK)
+                    if not packed:
+                        return b""
+                    packed = packed.lstrip(b"\0")
+                self._start()
+            elif self._unpacker.needs_input:
+                packed = self._stream.read(_BLOCK)
+                if not packed:
+                    raise EOFError("the archive ends too early")
+            content = self._unpacker.decompress(packed, size)
+            if content:
+                return content
 
 
 class _Part:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import bz2
+import lzma
 import os
 import stat
 import tarfile
 import tracemalloc
+import zlib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself
@@ -217,3 +219,25 @@ def test_small_files_that_become_large(tmp_path, archive, text):
         assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
+
+
+def test_xz_that_asks_for_gigabytes(tmp_path):
+    """The header of a block says how much memory its dictionary takes."""
+    path = driver_packages.by_hand(tmp_path / "x.run", [("a", b"1")], "w:xz")
+    content = bytearray(path.read_bytes())
+    block = content.index(b"\xfd7zXZ\x00") + 12
+    end = block + (content[block] + 1) * 4 - 4
+    content[block + 4] = 37  # 1.5 GiB
+    content[end : end + 4] = zlib.crc32(content[block:end]).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(NpuError, match="x.run is damaged: Memory usage limit exceeded"):
+        extract(path, tmp_path)
+
+
+def test_xz_in_several_streams(tmp_path):
+    """As pxz makes it, with padding."""
+    path = driver_packages.by_hand(tmp_path / "x.run", [("a", os.urandom(3000)), ("b", b"b" * 3000)], "w:")
+    archive = path.read_bytes()[-tarfile.RECORDSIZE :]
+    content = b"".join(lzma.compress(archive[start : start + 5000]) + bytes(8) for start in range(0, len(archive), 5000))
+    path.write_bytes(driver_packages.SCRIPT % (bytes(driver_packages.RAN), len(content), driver_packages.LINES) + content)
+    assert extract(path, tmp_path)[0] == 6000
