@@ -191,6 +191,22 @@ def test_a_challenge_of_another_server_is_not_answered(kind, wanted, action):
         assert store.address in caught.value.message and "npu_registry_username" not in caught.value.message
 
 
+def test_a_token_service_that_redirects_to_another_server(token):
+    """That one gets no password."""
+    with Store() as store:
+        answer = token._server.RequestHandlerClass.do_GET
+
+        def redirect(self):
+            if self.path.startswith("/token"):
+                return self.answer(307, Location="http://%s%s" % (store.address, self.path))
+            return answer(self)
+
+        token._server.RequestHandlerClass.do_GET = redirect
+        with pytest.raises(RegistryDenied):
+            client(token).blob(REPOSITORY, SHA)
+        assert store.stolen == [None]
+
+
 @pytest.mark.parametrize(
     "registry, url, own",
     [
