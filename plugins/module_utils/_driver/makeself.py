@@ -35,7 +35,7 @@ _LINES = (
 _COMPRESSIONS = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream, mode="rb")),
     (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lambda stream: _Xz(stream)),
+    (b"\xfd7zXZ\x00", lambda stream: _Xz(stream, _XZ_MEMORY)),
 )
 _TAR_MAGIC = (257, b"ustar")
 _BLOCK = 1024 * 1024
@@ -234,12 +234,13 @@ class _Bounded:
 class _Xz:
     """What lzma.LZMAFile is, with a limit for the memory that the archive asks for."""
 
-    def __init__(self, stream):
+    def __init__(self, stream, memory):
         self._stream = stream
+        self._memory = memory
         self._start()
 
     def _start(self):
-        self._unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        self._unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory)
 
     def read(self, size):
         while True:
