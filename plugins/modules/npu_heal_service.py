@@ -63,13 +63,15 @@ options:
     default: []
   arguments:
     description:
-      - Further arguments of C(ansible-playbook), which are passed unchanged. Arguments that prompt for input are refused.
+      - Further arguments of C(ansible-playbook), which are passed unchanged. Arguments that prompt for input, and values of
+        secrets, are refused.
     type: list
     elements: str
     default: []
   environment:
     description:
-      - Environment variables of the service. Names that look like secrets are refused, because every user can read a unit.
+      - Environment variables of the service. Names that look like secrets, and values that contain secrets, are refused, because
+        every user can read a unit.
     type: dict
     default: {}
 notes:

@@ -34,7 +34,7 @@ def holders(fs=""):
     proc = fs + "/proc"
     chips = _Chips(fs)
     found = []
-    for pid in sorted((int(name) for name in os.listdir(proc) if name.isdigit())):
+    for pid in sorted((int(name) for name in os.listdir(proc) if name.isdecimal())):
         if pid == os.getpid():
             continue
         devices = _devices("%s/%d" % (proc, pid), chips)

@@ -18,11 +18,8 @@ def read(path, name):
 
     ``Firmware.package`` is the name that the file gets on a host. Raises NpuError for what is no firmware package.
     """
-    found, unpacked = {}, 0
-    for member, info, stream in makeself.Package(path, name, "firmware package").members():
-        unpacked += info.size
-        if unpacked > image_files.MAX_BYTES:
-            raise NpuError("The content of %s has more than %d GiB" % (name, image_files.MAX_BYTES // 2**30))
+    found = {}
+    for member, dummy, stream in makeself.Package(path, name, "firmware package").members():
         if (member + "/").startswith(("driver/", "lib64/")):
             raise NpuError("%s is a driver package, not a firmware package" % name)
         if member in _VERSION_INFOS and stream is not None:

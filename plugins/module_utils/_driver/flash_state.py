@@ -83,7 +83,7 @@ def _of_unit(fs):
     if active is None or _runs(unit):
         return {"state": WRITING, "reason": None}
     ended = (active, sub) == ("active", "exited") or (active == "failed" and unit.get("Result") == "exit-code")
-    code = int(status) if ended and status.isdigit() else None
+    code = int(status) if ended and status.isdecimal() else None
     if code in _SUCCESS:
         return {"state": WRITTEN, "reason": None}
     # timeout(1) ends itself by the signal with which it had to kill the package.

@@ -35,14 +35,23 @@ _LINES = (
 _COMPRESSIONS = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream, mode="rb")),
     (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"\xfd7zXZ\x00", lambda stream: _Xz(stream, _XZ_MEMORY)),
 )
 _TAR_MAGIC = (257, b"ustar")
 _BLOCK = 1024 * 1024
+# Bytes of what describes one member, which tarfile keeps in memory. The names are the most of it.
+_MAX_HEADERS = 2**16
+_MAX_PATH, _MAX_NAME = 1024, 255
+# tar fills its last record up, which has 10 KiB by default.
+_MAX_PADDING = 2**20
+# A package has three times its size, and nothing but a bomb has 200 times. Small ones, as far as they like.
+_MAX_RATIO, _SMALL = 200, 2**26
+# Memory for xz, whose highest compression level requires 65 MiB.
+_XZ_MEMORY = 128 * 2**20
 # What to do about a package of a driver or of firmware that cannot be read.
 _ADVICE = "Check that it is the %s (.run); if it is, build a driver image of it with npuops.ascend.build_driver_image"
 # What a tar file that is not one, or no longer one, makes of tarfile and the decompressors.
-_DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError)
+_DAMAGES = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, OSError, RecursionError)
 
 
 class Package:
@@ -78,28 +87,36 @@ class Package:
         """Yield (path, tarfile.TarInfo, binary stream or None) of everything in the archive, in its order.
 
         Paths are relative, without "." and "..". A stream is valid until the next member. Raises NpuError if the archive is
-        damaged, has a member whose path is not below its top, or one that is not a file, a directory or a link.
+        damaged, has a member whose path is not below its top, or one that is not a file, a directory or a link, or unpacks to
+        more than a package of its size does.
         """
         with image_files.opened(self.path) as stream:
             stream.seek(self._offset)
-            unpacked = self._unpacked(_Part(stream, self._length))
+            too_long = self._unreadable("what comes before one of its files has more than %d KiB" % (_MAX_HEADERS // 1024))
+            unpacked = _Bounded(self._unpacked(_Part(stream, self._length)), _MAX_HEADERS, too_long)
+            limit = min(image_files.MAX_BYTES, _SMALL + _MAX_RATIO * self._length)
             with self._damage():
-                archive = tarfile.open(fileobj=unpacked, mode="r|")
+                archive = tarfile.open(fileobj=unpacked, mode="r|")  # type: ignore[call-overload]  # only reads
             with archive:
                 count = 0
                 while True:
                     with self._damage():
                         member = archive.next()
+                    if archive.offset > limit:
+                        raise self._unreadable("its content has more than %d MiB, too much for its size" % (limit // 2**20))
                     if member is None:
                         break
                     count += 1
                     if count > image_files.MAX_ENTRIES:
                         raise NpuError("%s has more than %d files" % (self.name, image_files.MAX_ENTRIES))
                     path = self._inside(member)
+                    unpacked.end = archive.offset + _MAX_HEADERS
                     yield path, member, _Member(self, archive.extractfile(member)) if member.isreg() else None
                     # tarfile remembers all members.
                     vars(archive)["members"] = []
             # tarfile takes an early end of the archive for its end; the decompressors do not.
+            unpacked.end = archive.offset + _MAX_PADDING
+            unpacked.problem = self._unreadable("it has data after the end of its archive")
             with self._damage():
                 while unpacked.read(_BLOCK):
                     pass
@@ -143,6 +160,10 @@ class Package:
             return _write(place, stream, os.fstat(stream.fileno()).st_mode, os.path.getsize(source))
 
     def _inside(self, member):
+        self._check_path(member.name, member.name)
+        self._check_path(member.name, member.linkname)
+        if member.size < 0:
+            raise self._unreadable("%s in it has a negative size" % printable(member.name, 80))
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
             raise NpuError("%s in %s is neither a file, a directory nor a link" % (printable(member.name), self.name))
         path = self._normal(member.name)
@@ -154,10 +175,16 @@ class Package:
                 raise self._leads_out(member.name, member.linkname)
         return path
 
+    def _check_path(self, name, path):
+        with self._damage():
+            parts = os.fsencode(path).split(b"/")
+        if "\0" in path or len(path) > _MAX_PATH or max(map(len, parts)) > _MAX_NAME:
+            raise self._unreadable("%s in it has an invalid path or link, or one that is too long" % printable(name, 80))
+
     def _normal(self, name):
         """The path of a member, without "."; "" for the top."""
         parts = [part for part in name.split("/") if part not in ("", ".")]
-        if name.startswith("/") or ".." in parts or "\0" in name:
+        if name.startswith("/") or ".." in parts:
             raise NpuError("The path %s in %s leads out of the package" % (printable(name), self.name))
         return "/".join(parts)
 
@@ -185,6 +212,55 @@ class Package:
             yield
         except _DAMAGES as exc:
             raise NpuError("%s is damaged: %s" % (self.name, printable(str(exc) or type(exc).__name__))) from None
+
+
+class _Bounded:
+    """The unpacked archive, to be read up to ``end``. Raises the NpuError ``problem`` beyond it."""
+
+    def __init__(self, stream, end, problem):
+        self._stream = stream
+        self._position = 0
+        self.end = end
+        self.problem = problem
+
+    def read(self, size):
+        content = self._stream.read(size)
+        self._position += len(content)
+        if self._position > self.end:
+            raise self.problem
+        return content
+
+
+class _Xz:
+    """What lzma.LZMAFile is, with a limit for the memory that the archive asks for."""
+
+    def __init__(self, stream, memory):
+        self._stream = stream
+        self._memory = memory
+        self._start()
+
+    def _start(self):
+        self._unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory)
+
+    def read(self, size):
+        while True:
+            packed = b""
+            if self._unpacker.eof:
+                # Another stream may follow, after zeros.
+                packed = self._unpacker.unused_data.lstrip(b"\0")
+                while not packed:
+                    packed = self._stream.read(_BLOCK)
+                    if not packed:
+                        return b""
+                    packed = packed.lstrip(b"\0")
+                self._start()
+            elif self._unpacker.needs_input:
+                packed = self._stream.read(_BLOCK)
+                if not packed:
+                    raise EOFError("the archive ends too early")
+            content = self._unpacker.decompress(packed, size)
+            if content:
+                return content
 
 
 class _Part:

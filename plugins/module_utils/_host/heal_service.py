@@ -28,7 +28,11 @@ ASKING = ("-k", "--ask-pass", "-K", "--ask-become-pass", "-J", "--ask-vault-pass
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_SECRET = re.compile(r"(PASSWORD|PASSPHRASE|SECRET|TOKEN|API_KEY)\Z", re.IGNORECASE)
+_WORDS = r"(?:PASSWORD|PASSPHRASE|SECRET|TOKEN|API_?KEY|(?<![A-Z])PASS|(?<![A-Z])PASSWD)S?"
+_SECRET = re.compile(_WORDS + r"\Z", re.IGNORECASE)
+# As key=value, YAML or JSON. A template finds the value elsewhere.
+_VALUE = re.compile(r"""([\w-]*%s)["']?(?:=|\s*:\s*)(?!["']?\{\{)\S""" % _WORDS, re.IGNORECASE)
+_ACCOUNT_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _ACCESS_SECONDS = 20
 # More than TimeoutStopSec below.
 _STOP_SECONDS = 120
@@ -119,6 +123,19 @@ class Setup:
                 "npu_heal_service_arguments contains %s, but a service cannot prompt for input. Use SSH keys, and files for vault"
                 " passwords (--vault-password-file)." % ", ".join(asking)
             )
+        for name, values in (("arguments", self.arguments), ("environment", self.environment.values())):
+            for value in values:
+                found = _VALUE.search(value)
+                if found or _ACCOUNT_IN_URL.search(value):
+                    yield (
+                        "npu_heal_service_%s contains %s, and all users on this host can read a unit. Put secrets into files that"
+                        " only %s can read, such as the inventory, a vault, or a file for -e @FILE."
+                        % (
+                            name,
+                            "the value of %s" % found.group(1) if found else "a URL with a password",
+                            self.user or "the account",
+                        )
+                    )
         for name in sorted(self.environment):
             if not _VARIABLE.match(name) or _SECRET.search(name):
                 yield (

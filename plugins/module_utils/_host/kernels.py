@@ -142,7 +142,7 @@ def _entry(menu, wanted):
         if menu is None:
             return None
         chosen = next((entry for entry in menu if part in entry.names), None)
-        if chosen is None and part.isdigit() and int(part) < len(menu):
+        if chosen is None and part.isdecimal() and int(part) < len(menu):
             chosen = menu[int(part)]
         if chosen is None:
             chosen = menu[0]

@@ -209,7 +209,7 @@ def options(argv, *names):
 
 def _pids(fs):
     try:
-        return sorted(int(name) for name in os.listdir(fs + "/proc") if name.isdigit())
+        return sorted(int(name) for name in os.listdir(fs + "/proc") if name.isdecimal())
     except OSError:
         return []
 

@@ -44,7 +44,7 @@ def main_pids(units):
     for unit, block in zip(units, result.stdout.split("\n\n")):
         properties = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         pid = properties.get("MainPID", "")
-        if pid.isdigit() and int(pid):
+        if pid.isdecimal() and int(pid):
             found[unit] = int(pid)
     return found
 

@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
-from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, registry_errors
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor, is_digest, sha256
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import is_tag, near_tags
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_authentication import Authentication
@@ -178,12 +178,11 @@ class RegistryClient:
             if not link:
                 break
             try:
-                path = urllib.parse.urljoin(self.base + path, link.group(1))
+                path = urllib.parse.urljoin(urllib.parse.urljoin(self.base, path), link.group(1))
             except ValueError:
                 break
             if not self._connection.is_own(path):
                 break
-            path = path[len(self.base) :]
         return tags
 
     def authorization(self, repository, actions="pull"):
@@ -207,7 +206,8 @@ class RegistryClient:
     def push_blob(self, repository, digest, size, stream, seconds=None):
         """Upload the ``size`` bytes of the file ``stream`` as blob ``digest``; False if the registry already has it.
 
-        ``seconds``: how long the upload may take. None: no limit.
+        ``seconds``: how long the upload may take. None: no limit. Raises RegistryError, before the upload is complete, if the file
+        has other content than ``digest`` says.
         """
         if self.has_blob(repository, digest):
             return False
@@ -222,7 +222,8 @@ class RegistryClient:
         except ValueError:
             raise RegistryError("Registry %s accepted an upload with an invalid URL" % self.registry) from None
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
-        with self._request("PUT", url, repository, headers=headers, actions="pull,push", data=stream, seconds=seconds):
+        data = _Verified(stream, digest, size, self.registry)
+        with self._request("PUT", url, repository, headers=headers, actions="pull,push", data=data, seconds=seconds):
             return True
 
     def push_manifest(self, repository, reference, content, media_type=manifests.OCI_MANIFEST):
@@ -283,6 +284,9 @@ class RegistryClient:
             except urllib.error.HTTPError as exc:
                 with exc:
                     challenge = exc.headers.get_all("WWW-Authenticate") or []
+                    if exc.code in (401, 403) and not self._connection.is_own(exc.url):
+                        # A blob store, for example. Its challenge is not answered: that would give it the password.
+                        raise registry_errors.denied_elsewhere(exc, self.registry, method, repository) from None
                     if exc.code == 401 and attempt == 1:
                         self._authentication.answer(challenge, repository, actions, watch)
                         continue
@@ -294,3 +298,30 @@ class RegistryClient:
             # Unredirected: the store that a blob request may be redirected to must not see the credentials.
             request.add_unredirected_header("Authorization", authorization)
         return self._connection.send(request, watch)
+
+
+class _Verified:
+    """The file ``stream`` as it is sent: its last bytes are not if it has another digest. Registries may check nothing."""
+
+    def __init__(self, stream, digest, size, registry):
+        self._stream = stream
+        self._digest = digest
+        self._size = size
+        self._registry = registry
+        self.seek(0)
+
+    def seek(self, position):
+        self._stream.seek(position)
+        self._left = self._size
+        self._found = hashlib.sha256()
+
+    def read(self, size):
+        content = self._stream.read(min(size, self._left))
+        self._left -= len(content)
+        self._found.update(content)
+        if not content and self._left or not self._left and "sha256:" + self._found.hexdigest() != self._digest:
+            raise RegistryError(
+                "The file of the blob %s changed while it was sent to registry %s, which did not get all of it: run again"
+                % (self._digest, self._registry)
+            )
+        return content

@@ -48,7 +48,10 @@ class Connection:
 
     def is_own(self, url):
         """Whether ``url`` is on the registry itself, not on its token service or blob store."""
-        return url.startswith(self.base + "/")
+        try:
+            return _origin(url) == _origin(self.base)
+        except ValueError:
+            return False
 
     def send(self, request, watch):
         """Send the urllib request; the open response. Raises HTTPError for an error status, otherwise RegistryError."""
@@ -150,3 +153,10 @@ class Connection:
         if isinstance(reason, OSError) and reason.strerror:
             return "%s cannot be reached at %s: %s" % (where, host, reason.strerror)
         return "%s did not send a valid answer from %s (%s)" % (where, host, type(reason).__name__)
+
+
+def _origin(url):
+    """Scheme, host and port. With a user name in it, it equals no origin without one."""
+    parts = urllib.parse.urlsplit(url)
+    host, default = parts.netloc.lower(), {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+    return parts.scheme, host[: -len(default)] if default and host.endswith(default) else host

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import http.client
+import urllib.parse
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
@@ -53,6 +54,22 @@ def from_status(exc, registry, method, repository, username, plain_http):
     if exc.code == 400 and plain_http and "HTTPS" in detail:
         return RegistryUnreachable("Registry %s requires TLS; do not set npu_registry_plain_http" % registry)
     return RegistryError("Registry %s answered %d to %s%s" % (where, exc.code, method, detail))
+
+
+def denied_elsewhere(exc, registry, method, repository):
+    """The exception to raise for a 401 or 403 of another server than the registry, which gets no credentials."""
+    return RegistryDenied(
+        "Registry %s sends its clients to %s, which does not let them %s %s (HTTP status %d)%s. That server gets no credentials of"
+        " the registry: configure it to accept the URLs of the registry, or the registry to serve its content itself"
+        % (
+            registry,
+            printable(urllib.parse.urlsplit(exc.url).netloc.rpartition("@")[2]),
+            "write" if method in ("POST", "PUT", "PATCH") else "read",
+            repository,
+            exc.code,
+            _detail(exc),
+        )
+    )
 
 
 def _detail(exc):

@@ -91,7 +91,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         check_url(newurl, self._plain_http)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        redirected = super().redirect_request(req, fp, code, msg, headers, newurl)
+        # ProxyHandler adds it again if the new server needs the proxy.
+        redirected.remove_header("Proxy-authorization")
+        return redirected
 
 
 class _Connecting:

@@ -29,6 +29,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _PLUGIN = re.compile(r"(ascend|npu)[-_.]?(k8s)?[-_.]?device[-_.]?plugin")
 _EXPORTER = re.compile(r"npu[-_.]?exporter")
+# Where programs in a container look for the driver's libraries.
+_LIBRARIES = ("/usr/local/Ascend/", "/usr/local/dcmi/")
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
@@ -38,7 +40,7 @@ def device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
 
 def exporters(daemonsets: Iterable[Object], namespace: str) -> Objects:
     """The same for exporters."""
-    return [item for item in daemonsets if _says(item, _EXPORTER) and not _is_ours(item, namespace)]
+    return [item for item in daemonsets if _says(item, _EXPORTER) and _uses_chips(item) and not _is_ours(item, namespace)]
 
 
 def our_device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:
@@ -89,6 +91,15 @@ def _is_device_plugin(daemonset: Object) -> bool:
     return _says(daemonset, _PLUGIN) or any(
         str(entry.get("key")).startswith("huawei.com/") for entry in spec.get("tolerations") or []
     )
+
+
+def _uses_chips(daemonset: Object) -> bool:
+    """Whether it can: in a name alone, tenants may say anything."""
+    for container in daemonset["spec"]["template"]["spec"].get("containers") or []:
+        mounts = [str(mount.get("mountPath")) + "/" for mount in container.get("volumeMounts") or []]
+        if (container.get("securityContext") or {}).get("privileged") or any(path.startswith(_LIBRARIES) for path in mounts):
+            return True
+    return False
 
 
 def _says(daemonset: Object, what: re.Pattern[str]) -> bool:

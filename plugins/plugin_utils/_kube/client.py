@@ -358,7 +358,7 @@ def _new_token(exc: ApiException) -> str | None:
 def _retry_after(exc: ApiException) -> int | None:
     """Seconds of the Retry-After header, or None."""
     value = str((exc.headers or {}).get("Retry-After", ""))
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdecimal() and len(value) < 6 else None
 
 
 def _causes(exc: ApiException) -> list[str]:

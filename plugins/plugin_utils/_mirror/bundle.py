@@ -54,6 +54,8 @@ class Bundle:
     def __init__(self, path: str) -> None:
         self.path = path
         self._lock: int | None = None
+        # The checksums that ``verify`` found right.
+        self._verified: dict[str, str] = {}
 
     def _file(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -85,6 +87,8 @@ class Bundle:
             path = self._file(name)
             if _hash(path) != wanted:
                 raise NpuError(f"{path} does not match its checksum in {SUMS}: the bundle is damaged. Copy it again")
+        # What is read from here on is compared again: the medium may be a share.
+        self._verified = listed
         for digest in sorted(self._needed()):
             if f"{_BLOBS}/{digest.partition(':')[2]}" not in listed:
                 raise NpuError(f"{self._file(SUMS)} does not list {self._blob(digest)}: the bundle is damaged. Copy it again")
@@ -155,7 +159,7 @@ class Bundle:
 
     @contextlib.contextmanager
     def opened(self, image: Image, blob: Descriptor) -> Iterator[IO[bytes]]:
-        """The blob as an open file."""
+        """The blob as an open file. Who sends it compares it with its digest."""
         path = self._blob(blob.digest)
         with _opened(path) as stream:
             if os.fstat(stream.fileno()).st_size != blob.size:
@@ -168,6 +172,8 @@ class Bundle:
             content = _part(stream, limit + 1)
         if len(content) > limit:
             raise NpuError(f"{path} has more than {limit} bytes: it is not part of a bundle")
+        if hashlib.sha256(content).hexdigest() != self._verified.get(name, hashlib.sha256(content).hexdigest()):
+            raise NpuError(f"{path} changed after it was verified. Copy the bundle to a directory that nobody else writes to")
         return content
 
     # Writing

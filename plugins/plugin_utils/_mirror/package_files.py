@@ -66,7 +66,7 @@ class PackageFiles:
 
     @contextlib.contextmanager
     def opened(self, image: Image, blob: Descriptor) -> Iterator[IO[bytes]]:
-        """The blob as an open file. A registry compares it with its digest."""
+        """The blob as an open file. Who sends it compares it with its digest."""
         if blob.digest not in self._files:
             yield io.BytesIO(_EMPTY)
             return

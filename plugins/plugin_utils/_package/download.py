@@ -79,7 +79,7 @@ def _continue(
                 # It has become shorter than what is here, or is complete: from the start, then.
                 _restart(target)
                 raise _BrokeOff("the server has no more of it") from None
-            raise _refused(source, exc.code) from None
+            raise _refused(source, exc.code, urllib.parse.urlsplit(exc.url).netloc) from None
     except registry_http.Refused as exc:
         raise NpuError("%s redirects to %s; refused" % (source.name, printable(str(exc)))) from None
     except (OSError, http.client.HTTPException, ValueError) as exc:
@@ -118,7 +118,12 @@ def _restart(target: IO[bytes]) -> None:
     target.seek(0, os.SEEK_SET)
 
 
-def _refused(source: PackageSource, status: int) -> NpuError:
+def _refused(source: PackageSource, status: int, server: str) -> NpuError:
+    if status in (401, 403) and server != urllib.parse.urlsplit(source.place).netloc:
+        return NpuError(
+            "The server of %s redirects to %s, which does not let anybody download it (HTTP status %d). The account is not sent"
+            " there: check the URL that it redirects to" % (source.name, printable(server.rpartition("@")[2]), status)
+        )
     if status in (401, 403):
         who = "user %r" % printable(source.username, 80) if source.username else "anybody"
         advice = "Check %s_username and %s_password, or the validity of a signed URL" % (source.setting, source.setting)

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 
 try:
     import jmespath
@@ -19,6 +22,11 @@ try:
     from jmespath.lexer import Lexer
 except ImportError:
     jmespath = None  # type: ignore[assignment]  # ``check`` tells
+
+_LONGEST = 4096
+_TOO_MUCH = "it needs more than the memory that it may use"
+# A fleet of thousands of nodes is answered in less than a second. Some characters can double an answer, though.
+_SECONDS, _MEMORY, _MAX_ANSWER = 20, 2**29, 2**26
 
 # What can be asked of which result; `nodes` is a list everywhere, each with its `name`.
 KEYS = {
@@ -47,6 +55,15 @@ def check(expression: str, kind: str) -> None:
             "npu_query needs the Python library jmespath, which %s does not find: %s -m pip install jmespath"
             % (sys.executable, sys.executable)
         )
+    if len(expression) > _LONGEST:
+        raise NpuError("npu_query has %d characters, and may have %d. Ask for less at once" % (len(expression), _LONGEST))
+    try:
+        _check(expression, kind)
+    except RecursionError:
+        raise NpuError("npu_query is nested too deeply. Use fewer parentheses, brackets and negations") from None
+
+
+def _check(expression: str, kind: str) -> None:
     try:
         tree = jmespath.compile(expression).parsed
     except JMESPathError as exc:
@@ -85,15 +102,36 @@ def answer(expression: str, kind: str, result: Mapping[str, Any]) -> Any:
     if not expression:
         return _plain(result["table"])
     check(expression, kind)
+    data = document(kind, result)
     try:
-        found = jmespath.search(expression, document(kind, result))
-    except (ValueError, TypeError) as exc:
-        told = "npu_query cannot be answered: %s. The expression is: %s" % (str(exc).rstrip("."), expression)
+        found, why = bounded.call(lambda: _search(expression, data), _SECONDS)
+    except bounded.TimeIsUp:
+        found, why = "", "it takes more than %d seconds" % _SECONDS
+    except (bounded.Cut, AnsibleError):
+        found, why = "", _TOO_MUCH
+    if why:
+        told = "npu_query cannot be answered: %s. The expression is: %s" % (why.rstrip("."), expression)
         if kind == "report":
             # All is done. How it came out must be told, and is what the run fails for.
             return [*result["table"], "", told]
-        raise NpuError(told) from None
-    return found if isinstance(found, (str, list, dict)) else json.dumps(found)
+        raise NpuError(told)
+    answered = json.loads(found)
+    return answered if isinstance(answered, (str, list, dict)) else found
+
+
+def _search(expression: str, data: dict[str, Any]) -> tuple[str, str]:
+    """The answer as JSON, and why there is none. In a process of its own, whose memory it limits."""
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        used = int(stream.read().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY if hard < 0 else min(used + _MEMORY, hard), hard))
+    try:
+        found = json.dumps(jmespath.search(expression, data))
+    except (ValueError, TypeError) as exc:
+        return "", str(exc)
+    except (MemoryError, RecursionError):
+        return "", _TOO_MUCH
+    return (found, "") if len(found) <= _MAX_ANSWER else ("", _TOO_MUCH)
 
 
 def document(kind: str, result: Mapping[str, Any]) -> dict[str, Any]:

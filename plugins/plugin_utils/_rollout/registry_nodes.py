@@ -30,7 +30,7 @@ class RegistryNodes:
         for registry in registries:
             name, _colon, port = registry.rpartition(":") if ":" in registry else (registry, "", "443")
             names.add(name)
-            ports.add(int(port) if port.isdigit() else 443)
+            ports.add(int(port) if port.isdecimal() else 443)
             self._addresses |= {name} | _resolved(name)
         ours = {
             address["address"]: name for name, node in nodes.items() for address in node.get("status", {}).get("addresses") or []

@@ -33,7 +33,9 @@ def their_plugin(**pod_spec):
 
 
 def their_exporter():
-    return definition("hub.example/npu-exporter:v7.3.0", THEIR_EXPORTER, plugin=False, nodeSelector=dict(THEIR_LABELS))
+    item = definition("hub.example/npu-exporter:v7.3.0", THEIR_EXPORTER, plugin=False, nodeSelector=dict(THEIR_LABELS))
+    item["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    return item
 
 
 class AdoptionApi(DaemonSetApi):

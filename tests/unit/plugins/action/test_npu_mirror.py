@@ -427,6 +427,31 @@ def test_a_bundle_that_somebody_changed_with_its_checksums(save, load, outside, 
     assert not writes(inside)
 
 
+@pytest.mark.parametrize("part", ["index.json", "blobs"])
+def test_a_bundle_that_changes_after_its_check(save, load, outside, inside, images, bundle, tmp_path, monkeypatch, part):
+    """A share, or a stick with a computer in it: what was verified is not what is read then."""
+    made = save()
+    other = str(tmp_path / "other")
+    stored_images.put_image(outside, "mlops/driver", "25.5.0-910b", b"evil")
+    run(images=list(images), to=other, registries=access(outside))
+    verify = Bundle.verify
+
+    def change(self, checksum):
+        found = verify(self, checksum)
+        if part == "index.json":
+            shutil.copytree(other, bundle, dirs_exist_ok=True)
+        else:
+            layer = pathlib.Path(bundle, "blobs/sha256", registry_server.sha256(DRIVER)[len("sha256:") :])
+            layer.write_bytes(DRIVER[::-1])
+        return found
+
+    monkeypatch.setattr(Bundle, "verify", change)
+    with pytest.raises(NpuError, match="changed after it was verified|changed while it was sent"):
+        load(checksum=made["checksum"])
+    assert ("site/mlops/driver", "25.5.0-910b") not in inside.manifests
+    assert not {registry_server.sha256(DRIVER[::-1]), registry_server.sha256(b"evil")} & set(inside.blobs)
+
+
 @pytest.mark.parametrize(
     "line",
     [

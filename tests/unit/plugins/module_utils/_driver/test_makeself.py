@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import os
 import stat
 import tarfile
+import tracemalloc
+import zlib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself
@@ -103,6 +107,9 @@ def test_links_that_stay_inside(tmp_path):
         ([("a", b"1"), ("a/b", b"2")], "also a directory"),
         ([("d/" * 70 + "a", b"1")], "more than 64 levels"),
         ([("a", b"0" * 100), ("b", b"0" * 100)], "more than 0 MiB"),
+        ([("l", b"", {"type": LINK, "linkname": "a/" * 3000})], "an invalid path"),
+        ([("a" * 300, b"1")], "an invalid path"),
+        ([("d/" + "a" * 200 + "/" + "b" * 200 + "/c" * 40 + "/d" * 300 + "e" * 200, b"1")], "an invalid path"),
     ],
 )
 def test_what_no_package_has(tmp_path, members, text):
@@ -159,3 +166,78 @@ def test_a_link_to_a_package_is_not_followed(tmp_path):
     (tmp_path / "link.run").symlink_to(tmp_path / "x.run")
     with pytest.raises(NpuError, match="not a regular file"):
         makeself.Package(str(tmp_path / "link.run"))
+
+
+def header(name, size, kind):
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def with_nul():
+    info = tarfile.TarInfo("l")
+    info.type, info.pax_headers = LINK, {"linkpath": "a\0b"}
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+# 16 MiB. Streams of bzip2, one after the other, are one.
+ZEROS = bz2.compress(bytes(2**24))
+END = bytes(1024)
+
+
+@pytest.mark.parametrize(
+    "archive, text",
+    [
+        # The names that come before a file are kept in memory.
+        ([bz2.compress(header("x", 2**30, tarfile.GNUTYPE_LONGNAME))] + [ZEROS] * 64, "more than 64 KiB"),
+        ([bz2.compress(header("x", 2**30, tarfile.GNUTYPE_LONGLINK))] + [ZEROS] * 64, "more than 64 KiB"),
+        ([bz2.compress(header("x", 2**30, tarfile.XHDTYPE))] + [ZEROS] * 64, "more than 64 KiB"),
+        ([bz2.compress(header("x", 2**30, tarfile.XGLTYPE))] + [ZEROS] * 64, "more than 64 KiB"),
+        ([bz2.compress(header("x", 0, tarfile.XHDTYPE) * 5000)], "more than 64 KiB|damaged"),
+        # One that is in order before it.
+        (
+            [bz2.compress(header("f", 2**26, tarfile.REGTYPE)), *[ZEROS] * 4]
+            + [bz2.compress(header("x", 2**26, tarfile.GNUTYPE_LONGNAME)), *[ZEROS] * 4],
+            "more than 64 KiB",
+        ),
+        ([bz2.compress(header("f", 0, tarfile.REGTYPE) + END)] + [ZEROS] * 64, "after the end of its archive"),
+        ([bz2.compress(header("f", 2**30, tarfile.REGTYPE))] + [ZEROS] * 64 + [bz2.compress(END)], "content has more than"),
+        ([bz2.compress(header("n", -512, tarfile.REGTYPE) + END)], "negative size"),
+        ([bz2.compress(header("n", -(2**40), LINK) + END)], "negative size"),
+        ([bz2.compress(with_nul() + END)], "an invalid path"),
+    ],
+)
+def test_small_files_that_become_large(tmp_path, archive, text):
+    """Neither memory nor time is what the package says: some KiB unpack to any size."""
+    content = b"".join(archive)
+    (tmp_path / "x.run").write_bytes(b'#!/bin/sh\nfilesizes="%d"\nskip="3"\n' % len(content) + content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(NpuError, match="x.run .*(%s)" % text):
+            for _member in makeself.Package(str(tmp_path / "x.run")).members():
+                pass
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_xz_that_asks_for_gigabytes(tmp_path):
+    """The header of a block says how much memory its dictionary takes."""
+    path = driver_packages.by_hand(tmp_path / "x.run", [("a", b"1")], "w:xz")
+    content = bytearray(path.read_bytes())
+    block = content.index(b"\xfd7zXZ\x00") + 12
+    end = block + (content[block] + 1) * 4 - 4
+    content[block + 4] = 37  # 1.5 GiB
+    content[end : end + 4] = zlib.crc32(content[block:end]).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(NpuError, match="x.run is damaged: Memory usage limit exceeded"):
+        extract(path, tmp_path)
+
+
+def test_xz_in_several_streams(tmp_path):
+    """As pxz makes it, with padding."""
+    path = driver_packages.by_hand(tmp_path / "x.run", [("a", os.urandom(3000)), ("b", b"b" * 3000)], "w:")
+    archive = path.read_bytes()[-tarfile.RECORDSIZE :]
+    content = b"".join(lzma.compress(archive[start : start + 5000]) + bytes(8) for start in range(0, len(archive), 5000))
+    path.write_bytes(driver_packages.SCRIPT % (bytes(driver_packages.RAN), len(content), driver_packages.LINES) + content)
+    assert extract(path, tmp_path)[0] == 6000

@@ -93,6 +93,36 @@ def test_what_cannot_work_is_refused(place, changes, sentence):
     assert sentence in problem
 
 
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"arguments": ["-e", "npu_registry_password=" + SECRET]}, "arguments contains the value of npu_registry_password,"),
+        ({"arguments": ["-enpu_max_parallel=2 ansible_become_pass='%s'" % SECRET]}, "the value of ansible_become_pass,"),
+        ({"arguments": ["--extra-vars", '{"npu_kubernetes_auth": {"api_key": "%s"}}' % SECRET]}, "the value of api_key,"),
+        ({"arguments": ["-e", "{npu_registries: [{registry: r, Password: %s}]}" % SECRET]}, "the value of Password,"),
+        ({"arguments": ["-e", "a=https://user:%s@proxy:3128" % SECRET]}, "arguments contains a URL with a password,"),
+        ({"environment": {"HTTPS_PROXY": "http://user:%s@proxy:3128" % SECRET}}, "environment contains a URL with a password,"),
+        ({"environment": {"ANSIBLE_OPTIONS": "-e token=" + SECRET}}, "environment contains the value of token,"),
+        ({"environment": {"K8S_AUTH_API_KEYS": SECRET}}, 'environment contains "K8S_AUTH_API_KEYS"'),
+        ({"environment": {"SMTP_PASS": SECRET}}, 'environment contains "SMTP_PASS"'),
+    ],
+)
+def test_a_secret_is_refused_wherever_it_is(place, changes, sentence):
+    (problem,) = problems(place, **changes)
+    assert sentence in problem and "files that only %s can read" % getpass.getuser() in problem and SECRET not in problem
+
+
+def test_what_is_no_secret(place):
+    arguments = ["--vault-password-file=/etc/vault", "--become-password-file", "/etc/become", "--vault-id", "dev@/etc/vault"]
+    arguments += ["-e", "npu_registry_password={{ lookup('file', '/etc/npuops/password') }}", "-e", "@/etc/npuops/secrets.yml"]
+    arguments += ["-e", '{"npu_registry_password": "{{ password_of_the_vault }}"}', "-e", "npu_registry_password= bypass=1"]
+    environment = {"ANSIBLE_VAULT_PASSWORD_FILE": "/etc/vault", "HTTPS_PROXY": "http://proxy:3128", "SSH_AUTH": "git@host:path"}
+    setup(place, arguments=arguments, environment=environment).check()
+
+
 def test_what_the_account_may_not_use(place):
     closed = place / "closed"
     closed.mkdir()

@@ -103,6 +103,7 @@ def boot(host):
         ("1", OLD),
         ("0", NEW),
         ("", NEW),
+        ("\u00b2", NEW),
         # Of an entry that was removed: GRUB boots the first.
         ("gnulinux-5.10-advanced", NEW),
     ],

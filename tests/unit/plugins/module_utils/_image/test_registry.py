@@ -157,6 +157,22 @@ def test_what_an_index_offers_instead(basic, platforms, only):
     assert caught.value.message.endswith("has no image for linux/arm64, only %s" % only)
 
 
+@pytest.mark.parametrize("content", [b"abd", b"ab", b""])
+def test_what_is_sent_is_what_its_digest_says(content):
+    """A registry may check nothing: other content is not sent to its end."""
+    received = []
+
+    def accept(self):
+        received.append(len(self.rfile.read(3)))
+        self.close_connection = True
+
+    with registry_server.Registry() as server:
+        server._server.RequestHandlerClass.do_PUT = accept
+        with pytest.raises(RegistryError, match="changed while it was sent"):
+            client(server).push_blob(REPOSITORY, registry_server.sha256(b"abc"), 3, io.BytesIO(content))
+    assert 3 not in received
+
+
 def test_pushes_and_reads_back(registry):
     one = client(registry)
     content = b"x" * 3000000
@@ -169,8 +185,9 @@ def test_pushes_and_reads_back(registry):
 
 
 def test_a_damaged_upload_is_refused(basic):
+    basic.faults.append(("PUT", "/uploads/", 400))
     with pytest.raises(RegistryError, match="answered 400"):
-        client(basic).push_blob(REPOSITORY, SHA, 3, io.BytesIO(b"abc"))
+        client(basic).push_blob(REPOSITORY, registry_server.sha256(b"abc"), 3, io.BytesIO(b"abc"))
 
 
 def test_a_missing_tag_names_the_reference_and_what_comes_near(registry):

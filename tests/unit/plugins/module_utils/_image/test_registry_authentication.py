@@ -11,6 +11,7 @@ import traceback
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_connection import Connection
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import RegistryDenied, RegistryError
 
 from support.host import registry_server
@@ -55,7 +56,7 @@ def test_wrong_credentials_are_named_without_the_password(kind, action, username
             if action == "resolve":
                 one.resolve(REPOSITORY, TAG)
             else:
-                one.push_blob(REPOSITORY, SHA, 1, io.BytesIO(b"a"))
+                one.push_blob(REPOSITORY, registry_server.sha256(b"a"), 1, io.BytesIO(b"a"))
     text = "".join(traceback.format_exception(caught.type, caught.value, caught.tb, chain=True)) + repr(caught.value)
     assert "npu_registry_password" in text and (username or "anonymous") in caught.value.message
     for secret in ("wrong-Pa55", base64.b64encode(b"%s:wrong-Pa55" % (username or "").encode()).decode()):
@@ -142,3 +143,107 @@ def test_a_token_service_that_gives_no_token(token, answer):
     token.faults = [("GET", "/token", lambda content: answer)]
     with pytest.raises(RegistryError):
         client(token).resolve(REPOSITORY, TAG)
+
+
+class Store(registry_server.Registry):
+    """A blob store that wants the credentials of the registry for itself."""
+
+    def __enter__(self):
+        super().__enter__()
+        store = self
+        self.stolen = []
+
+        def steal(handler):
+            if handler.path.startswith("/token"):
+                store.stolen.append(handler.headers.get("Authorization"))
+                return handler.answer(200, b'{"token":"T"}')
+            handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+            return handler.answer(401, **{"WWW-Authenticate": store.wanted % store.address})
+
+        for method in ("do_GET", "do_HEAD", "do_PUT"):
+            setattr(self._server.RequestHandlerClass, method, steal)
+        return self
+
+
+@pytest.mark.parametrize("action", ["blob", "push"])
+@pytest.mark.parametrize("wanted", ['Bearer realm="http://%s/token",service="s"', 'Basic realm="%s"'])
+@pytest.mark.parametrize("kind", ["basic", "token"])
+def test_a_challenge_of_another_server_is_not_answered(kind, wanted, action):
+    with registry_server.Registry(auth=kind) as server, Store() as store:
+        store.wanted = wanted
+        handler = server._server.RequestHandlerClass
+        originals = {"do_GET": handler.do_GET, "do_POST": handler.do_POST}
+
+        def elsewhere(self):
+            original = originals["do_" + self.command]
+            if "/blobs/" in self.path and server.allowed(self.headers.get("Authorization")):
+                location = {"Location": "http://%s/elsewhere" % store.address}
+                return self.answer(307 if self.command == "GET" else 202, **location)
+            return original(self)
+
+        handler.do_GET = handler.do_POST = elsewhere
+        with pytest.raises(RegistryError) as caught:
+            if action == "blob":
+                client(server).blob(REPOSITORY, SHA)
+            else:
+                client(server).push_blob(REPOSITORY, registry_server.sha256(b"a"), 1, io.BytesIO(b"a"))
+        assert store.stolen == []
+        assert store.address in caught.value.message and "npu_registry_username" not in caught.value.message
+
+
+def test_a_token_service_that_redirects_to_another_server(token):
+    """That one gets no password."""
+    with Store() as store:
+        answer = token._server.RequestHandlerClass.do_GET
+
+        def redirect(self):
+            if self.path.startswith("/token"):
+                return self.answer(307, Location="http://%s%s" % (store.address, self.path))
+            return answer(self)
+
+        token._server.RequestHandlerClass.do_GET = redirect
+        with pytest.raises(RegistryDenied):
+            client(token).blob(REPOSITORY, SHA)
+        assert store.stolen == [None]
+
+
+@pytest.mark.parametrize(
+    "registry, url, own",
+    [
+        ("r.example", "https://r.example/v2/", True),
+        ("r.example", "https://R.example:443/v2/", True),
+        ("r.example:443", "https://r.example/v2/", True),
+        ("r.example", "http://r.example/v2/", False),
+        ("r.example", "https://r.example:8443/v2/", False),
+        ("r.example", "https://r.example.evil.example/v2/", False),
+        ("r.example", "https://r.example@evil.example/v2/", False),
+        ("r.example", "https://evil.example\\@r.example/v2/", False),
+        ("docker.io", "https://registry-1.docker.io/v2/", True),
+        ("docker.io", "https://auth.docker.io/token", False),
+    ],
+)
+def test_what_is_the_registry_itself(registry, url, own):
+    assert Connection(registry, False, None, 1, None).is_own(url) is own
+
+
+def test_the_account_of_a_proxy_stays_with_the_proxy(monkeypatch, basic):
+    """urllib keeps it in the headers that follow a redirect, to a server that needs no proxy too."""
+    with registry_server.Registry() as store:
+        digest = store.put_blob(b"abc")
+
+        def redirect(self):
+            return self.answer(307, Location="http://%s/v2/%s/blobs/%s" % (store.address, REPOSITORY, digest))
+
+        seen = []
+        answer = store._server.RequestHandlerClass.do_GET
+
+        def look(self):
+            seen.append(self.headers.get("Proxy-Authorization"))
+            return answer(self)
+
+        basic._server.RequestHandlerClass.do_GET = redirect
+        store._server.RequestHandlerClass.do_GET = look
+        monkeypatch.setenv("http_proxy", "http://user:proxy-secret@%s" % basic.address)
+        monkeypatch.setenv("no_proxy", store.address)
+        assert RegistryClient("registry.example", plain_http=True, timeout=PATIENCE).blob(REPOSITORY, digest) == b"abc"
+        assert seen == [None]

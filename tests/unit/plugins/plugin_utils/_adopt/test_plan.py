@@ -39,7 +39,9 @@ def daemonset(
 
 def exporter(name="npu-exporter", namespace="npu-exporter", image="npu-exporter:v7.3.0"):
     item = daemonset(name, namespace, image, "umask 027;npu-exporter -port=8082")
-    item["spec"]["template"]["spec"]["volumes"] = []
+    spec = item["spec"]["template"]["spec"]
+    spec["volumes"] = []
+    spec["containers"][0]["volumeMounts"] = [{"name": "ascend-driver", "mountPath": "/usr/local/Ascend/driver"}]
     return item
 
 
@@ -95,6 +97,22 @@ def test_exporters():
     assert foreign.exporters([exporter(), ours, other, daemonset()], "npu-operator") == [exporter(), other]
 
 
+@pytest.mark.parametrize(
+    "name, image",
+    [("npu-exporter-billing", "hub/billing:1"), ("cost", "hub/npu-exporter-proxy:2"), ("npu-exporter", "npu-exporter:1")],
+)
+@pytest.mark.parametrize("uses", [{}, {"securityContext": None}, {"securityContext": {"privileged": False}, "volumeMounts": None}])
+def test_what_is_only_called_an_exporter(name, image, uses):
+    """A tenant's DaemonSet that reads no chips is not taken off its nodes, whatever it is called."""
+    item = exporter(name, "tenant", image)
+    container = item["spec"]["template"]["spec"]["containers"][0]
+    container["volumeMounts"] = [{"name": "data", "mountPath": "/usr/local/Ascend-data"}]
+    container.update(uses)
+    assert foreign.exporters([item], "npu-operator") == []
+    container["securityContext"] = {"privileged": True}
+    assert foreign.exporters([item], "npu-operator") == [item]
+
+
 def restricted(item, expression):
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     item["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -140,6 +158,7 @@ def test_what_would_differ_is_told():
     assert flags.conflicts(daemonset(), {"volcano": True}) == []
     assert flags.conflicts(daemonset(args="x -shareDevCount=4"), {"share_count": "4"}) == []
     assert "npu_device_plugin_share_count is 1" in flags.conflicts(daemonset(args="x -shareDevCount=4"), {})[0]
+    assert flags.conflicts(daemonset(args="x -shareDevCount=\u00b2"), {"volcano": "false"}) == []
     assert "npu_device_plugin_hot_reset: training-offline" in flags.conflicts(daemonset(args="x -hotReset=2"), {})[0]
     assert "does not support" in flags.conflicts(daemonset(args="x -presetVirtualDevice=false"), {})[0]
     assert "does not support" in flags.conflicts(daemonset(args="x -use310PMixedInsert=true"), {})[0]

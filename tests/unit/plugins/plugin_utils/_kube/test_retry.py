@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster, pause_after
@@ -109,3 +111,9 @@ def test_a_budget_that_forbids_is_an_answer(api, patient, clock):
     with pytest.raises(kube_client.TooManyRequests):
         patient.request("post", EVICTION, body={"metadata": {"name": "x"}})
     assert clock.now() == 1_700_000_000
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("10", 10), ("\u00b2", None), ("9" * 5000, None), ("soon", None), ("", None)])
+def test_when_to_try_again_is_a_number_or_nothing(value, seconds):
+    exc = types.SimpleNamespace(headers={"Retry-After": value})
+    assert kube_client._retry_after(exc) == seconds

@@ -56,5 +56,5 @@ def test_what_is_no_driver_package(tmp_path, members, text):
 def test_a_package_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(contents.image_files, "MAX_BYTES", 1000)
     path = driver_packages.by_hand(tmp_path / "x.run", [INFO, ("zeros", b"\0" * 1000)])
-    with pytest.raises(NpuError, match="has more than 0 GiB"):
+    with pytest.raises(NpuError, match="content has more than 0 MiB"):
         contents.read(str(path), "p.run")

@@ -180,6 +180,16 @@ def test_a_redirect_to_another_server_does_not_see_the_account(server, store):
     assert [login for _path, _range, login in server.requests] == [None]
 
 
+def test_a_server_that_it_redirects_to_and_that_refuses(server, store):
+    """The account is not that server's: to check it would lead nowhere."""
+    with FileServer({}) as first:
+        first.redirects["/b.run"] = server.url("/a.run", "localhost") + "?signature=secret"
+        server.statuses["/a.run"] = 403
+        with pytest.raises(NpuError, match="redirects to localhost:[0-9]+, which does not let anybody download it .*403") as caught:
+            store.file(source(first.url("/b.run"), **LOGIN))
+    assert "_username" not in caught.value.message and "secret" not in caught.value.message
+
+
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://x.example/a", "http:///a"])
 def test_redirects_that_are_not_followed(server, store, tmp_path, target):
     server.redirects["/b.run"] = target

@@ -91,6 +91,41 @@ def test_what_only_the_data_shows():
         query.answer("length(storm)", "status", FLEET)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["!" * 4000 + "nodes", "[" * 2000 + "nodes" + "]" * 2000, "(" * 2000 + "nodes" + ")" * 2000, "`%s`" % ("[" * 4000)],
+    ids=["not", "list", "parentheses", "literal"],
+)
+def test_an_expression_without_bottom(expression):
+    assert query.problem(expression, "status").startswith("npu_query is nested too deeply")
+    with pytest.raises(NpuError, match="npu_query is nested too deeply"):
+        query.answer(expression, "status", FLEET)
+
+
+def test_an_expression_that_is_too_long():
+    told = query.problem("nodes" + " || nodes" * 1000, "status")
+    assert told == "npu_query has 9005 characters, and may have 4096. Ask for less at once"
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("nodes" + "|[@,@]" * 30, "takes more than 1 second|needs more than"),
+        ("nodes" + "|[@,@]" * 30 + "|to_string(@)", "takes more than 1 second|needs more than"),
+        ("problems" + "|[join('',@),join('',@)]" * 40 + "|length(@[0])", "needs more than"),
+        ("problems" + "|[join('',@),join('',@)]" * 24, "needs more than"),
+    ],
+    ids=["list", "text", "memory", "length"],
+)
+def test_an_answer_without_end(monkeypatch, expression, why):
+    """It doubles with each step."""
+    if "takes" in why:
+        monkeypatch.setattr(query, "_SECONDS", 1)
+    assert query.problem(expression, "status") == ""
+    with pytest.raises(NpuError, match="npu_query cannot be answered: it (%s)" % why):
+        query.answer(expression, "status", FLEET)
+
+
 def report(**more):
     return dict({"report": report_document.document(rows(DONE), "r1", "upgrade", None, END), "table": ["NODE"]}, **more)
 
