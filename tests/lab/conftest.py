@@ -53,5 +53,11 @@ def quick_agents(lab, installed):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked last go to the end, in whatever way they were named or chosen, and before them those that change the agents."""
-    items.sort(key=lambda item: (item.get_closest_marker("last") is not None, "quick_agents" in item.fixturenames))
+    """In whatever way tests were named or chosen: first those that leave drivers and agents alone, then rollouts, which end with another
+    driver, then those that change the agents, and at the end those marked last."""
+
+    def order(item: pytest.Item) -> tuple[bool, bool, bool]:
+        last = item.get_closest_marker("last") is not None
+        return last, "quick_agents" in item.fixturenames, item.path.parent.name == "maintenance"
+
+    items.sort(key=order)
