@@ -14,11 +14,13 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from support import collection
 from support.patience import PATIENCE
 from support.preloaded import PLACE, Preloaded, PreloadedPython
 
+_AnyPreloaded = TypeVar("_AnyPreloaded", bound=Preloaded)
 # What tells Ansible and the clients of APIs where to go, or names the test at hand.
 _TOLD = ("ANSIBLE_", "CONTROLLER_", "K8S_AUTH_", "KUBE", "PYTEST_", "TOWER_", "XDG_")
 
@@ -72,12 +74,18 @@ _one_at_a_time = threading.Lock()  # a test may do several runs at once
 
 @functools.cache
 def _lasting(environ: frozenset[tuple[str, str]]) -> Preloaded:
-    return Preloaded(dict(environ))
+    return _closed_at_exit(Preloaded(dict(environ)))
 
 
 @functools.cache
 def _lasting_python() -> PreloadedPython:
-    return PreloadedPython()
+    return _closed_at_exit(PreloadedPython())
+
+
+def _closed_at_exit(lasting: _AnyPreloaded) -> _AnyPreloaded:
+    """What it has cost is part of what this process has cost only if this one waits for its end."""
+    atexit.register(lasting.close)
+    return lasting
 
 
 def _environ() -> dict[str, str]:
