@@ -94,7 +94,12 @@ def bounded(record: OrNone) -> OrNone:
     """The record as it may be written: what others say in it, such as a hook or a host, is cut."""
     if record is None or len(record.get("failure") or "") <= _FAILURE:
         return record
-    return dict(record, failure=record["failure"][:_FAILURE] + "...")
+    return dict(record, failure=cut(record["failure"], _FAILURE))
+
+
+def cut(text: str, most: int) -> str:
+    """The text with at most ``most`` characters, and a sign of it if there were more. In JSON, each may take twelve."""
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def wedge(text: str | None) -> dict[str, Any]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 Halt = dict[str, Any]
+# Characters. A halt is written whatever else the Lease has: slots leave it half of the room.
+_WHO, _WHY = 256, 4096
 
 
 def made(who: str, why: str, when: str, reason: str, node: str | None = None) -> Halt:
-    halted = {"who": who, "why": why, "when": when, "reason": reason}
+    halted = {"who": data_annotations.cut(who, _WHO), "why": data_annotations.cut(why, _WHY), "when": when, "reason": reason}
     return dict(halted, node=node) if node else halted
 
 

@@ -32,6 +32,8 @@ ASIDE = "aside"  # of a holder: people go on without the node
 HOLDER_LIMIT = 60
 # Kinds that are remembered as proved.
 _MOST_PROVED = 20
+# Characters that slots may fill on the Lease. The rest is for a halt, and for nodes that are in maintenance already.
+_ROOM = data_annotations.LIMIT // 2
 
 
 # What the Lease tells: {max, halted, holders, proved}. ``max``: how many slots, 0 = unlimited; ``halted``: a Halt or None;
@@ -126,9 +128,13 @@ class Slots:
             why = why or _first_of(slots, pool)
             if why:
                 return why
-            slots["max"] = number
             kind = _kind(pool, mine)
-            holders[node] = self._holder(run, recovers, kind if kind not in _proved(slots) else None)
+            others, holder = dict(holders), self._holder(run, recovers, kind if kind not in _proved(slots) else None)
+            holders[node] = holder
+            if len(json.dumps(holders)) > _ROOM:
+                del holders[node]
+                return Wait("the Lease has no room for more than these %d nodes at once" % len(others), others)
+            slots["max"] = number
             return None
 
         return self._write(decide)

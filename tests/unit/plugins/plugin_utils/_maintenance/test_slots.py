@@ -316,6 +316,20 @@ def test_hold_goes_beyond_the_number(world, slots):
     assert sorted(world.slots()["holders"]) == ["npu-a", "npu-b"]
 
 
+@pytest.mark.parametrize("nodes", [1, 500])
+def test_no_text_and_no_number_of_nodes_makes_the_lease_unreadable(world, slots, nodes):
+    """What a host, a hook or a person says may have any length, and each character may take twelve in JSON."""
+    waits = [slots.take("npu-%04d" % number, "run-1", 0, pool="a%d%s" % (number, "b" * 400)) for number in range(nodes)]
+    taken = [wait for wait in waits if wait is None]
+    assert waits[: len(taken)] == taken and (len(taken) == nodes or "has no room for more" in waits[-1]), waits[len(taken)]
+    for text in ("npu-a says: " + "\U0001f525" * 10**6, "a" * 10**6):
+        slots.clear_halt()
+        slots.halt("the run " + text, text)
+        assert slots.halted().startswith("The rollout is halted since ") and text[:1000] in slots.halted()
+    slots.give("npu-0000", "run-1")
+    assert "npu-0000" not in world.slots()["holders"]
+
+
 def test_halt(world, slots):
     slots.halt("the run run-1", "npu-a burns.")
     slots.halt("the run run-2", "npu-b burns, too.")
