@@ -53,7 +53,12 @@ DCMI_CODES = {
     -8020: ("the device is busy", "another process has exclusive use of it: stop that process"),
     -8255: ("not supported", "this chip or driver does not support the command"),
     -9001: ("missing argument", "the command is incomplete"),
-    -9005: ("unknown command", "this version of npu-smi does not support the command"),
+    # Also what npu-smi returns when no card answers the query of its board type.
+    -9005: (
+        "unknown command, or no card that npu-smi knows",
+        "check that the libraries beside npu-smi are those of the loaded driver, that lspci -n | grep 19e5:d lists the chips and, "
+        "in a container, that the whole driver is mounted",
+    ),
 }
 # A shortage of memory is a problem of the host, not of the chip.
 _OUT_OF_MEMORY = -8003
@@ -152,9 +157,20 @@ class NpuSmi:
         for chip in listed:
             # The board of a card says nothing of its single chips.
             alone = sum(other["npu"] == chip["npu"] for other in listed) == 1
-            board = self.board(chip["npu"]) if alone else self.board(chip["npu"], chip["chip"])
-            found.append(board.get("Firmware Version") or "NA")
+            version = self._firmware(chip["npu"], None if alone else chip["chip"])
+            if version == "NA" and not alone:
+                # Some cards tell it of the card only, and some have no board of a card.
+                try:
+                    version = self._firmware(chip["npu"])
+                except NoVerdict:
+                    raise
+                except NpuError:
+                    pass
+            found.append(version)
         return found
+
+    def _firmware(self, npu_id, chip_id=None):
+        return self.board(npu_id, chip_id).get("Firmware Version") or "NA"
 
     def _lock(self):
         """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""
@@ -298,6 +314,9 @@ def parse_info(text):
         else:
             chips.append(_chip(layout, first, cells, text))
             first = None
+    if versions is None and "There is no NPU card" in text:
+        why = "The loaded driver does not see those of the PCI bus: check dmesg"
+        raise _not_taken("npu-smi lists no chip: %s %s" % (_excerpt(text), why), text)
     if versions is None or layout is None or first is not None:
         raise _unreadable("an incomplete table" if versions else text.strip() or "nothing", text)
     return {
@@ -336,6 +355,12 @@ def _chip(layout, first, second, text):
         second = ["0"] + second[2:]
     card = re.match(r"([0-9]{1,9}) (.+)\Z", first[0])
     place = re.match(r"([0-9]{1,9})(?: ([0-9]{1,9}))?\Z", second[0])
+    if card and place and second[1:2] == ["NA"]:
+        raise _not_taken(
+            "npu-smi lists %s without a PCI address, so it is part of an SoC, such as an Atlas 200I. Only PCIe cards are supported"
+            % _excerpt(card.group(2)),
+            text,
+        )
     if not card or not place or len(first) < 3 or len(second) < 3 or not first[1] or not _BUS_ID.match(second[1]):
         raise _unreadable("%s / %s" % (" | ".join(first), " | ".join(second)), text)
     return {
@@ -349,10 +374,11 @@ def _chip(layout, first, second, text):
 
 
 def _unreadable(what, text):
-    return NpuError(
-        "npu-smi info printed something that this version of npuops.ascend cannot parse: %s" % _excerpt(what),
-        npu_smi={"command": "npu-smi info", "status": 0, "dcmi_code": None, "output": text[:4000]},
-    )
+    return _not_taken("npu-smi info printed something that this version of npuops.ascend cannot parse: %s" % _excerpt(what), text)
+
+
+def _not_taken(message, text):
+    return NpuError(message, npu_smi={"command": "npu-smi info", "status": 0, "dcmi_code": None, "output": text[:4000]})
 
 
 def _excerpt(text):

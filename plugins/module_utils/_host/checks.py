@@ -286,7 +286,7 @@ class Validation:
             "firmware",
             not wrong,
             "%s to %s" % bounds,
-            ", ".join(seen) + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
+            ", ".join(seen).replace("NA", "unknown") + (" (NPU %s)" % ", ".join(map(str, wrong)) if wrong else ""),
             "The driver declares in version.info which firmware it supports. Upgrade the firmware first, then the driver",
         )
 

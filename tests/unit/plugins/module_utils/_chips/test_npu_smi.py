@@ -54,18 +54,24 @@ def sample(name):
             [(4, 0, 8, "0000:8d:00.0"), (4, 1, 9, "0000:8f:00.0")],
         ),
         ("info_950_docs.txt", "950", "x.x.x", [(0, 0, None, "0000:91:00.0")]),
+        (
+            "info_310B1_2card_23.0.5_alarm.txt",
+            "device",
+            "23.0.5",
+            [(0, 0, 0, "0000:11:00.0"), (1, 0, 1, "0000:12:00.0")],
+        ),
     ],
 )
 def test_layouts(name, layout, version, chips):
     info = chips_npu_smi.parse_info(sample(name))
     assert (info["layout"], info["version"]) == (layout, version)
     assert [(chip["npu"], chip["chip"], chip["phy_id"], chip["bus_id"]) for chip in info["chips"]] == chips
-    assert {chip["health"] for chip in info["chips"]} == {"OK"}
+    assert {chip["health"] for chip in info["chips"]} == {"Alarm" if "alarm" in name else "OK"}
 
 
 def test_every_sample_is_read():
     names = [name for name in os.listdir(FIXTURES) if name.startswith("info_")]
-    assert len(names) == 8
+    assert len(names) == 9
     for name in names:
         assert chips_npu_smi.parse_info(sample(name))["chips"]
 
@@ -115,17 +121,32 @@ def test_a_table_that_breaks_off_is_not_taken(keep):
     "text",
     [
         "",
-        "There is no NPU card on this server.\n",
         "\x00\xff garbage |||| \n| a | b |\n",
         sample("fail_8005_newer_driver.txt"),
         sample("info-l_910B_8card_25.5.1.txt"),
-        sample("info_910B3_1card_23.0.1.txt").replace("0000:01:00.0", "NA"),
         sample("info_910B3_1card_23.0.1.txt").replace("| 4     910B3 ", "| ?           "),
         sample("info_910B3_1card_23.0.1.txt").replace("Chip  ", "Chop  "),
     ],
 )
 def test_garbage_is_refused(text):
     with pytest.raises(NpuError, match="cannot parse") as caught:
+        chips_npu_smi.parse_info(text)
+    assert caught.value.details["npu_smi"]["output"] == text
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("There is no NPU card on this server.\n", "npu-smi lists no chip: There is no NPU card on this server. The loaded driver"),
+        (sample("soc_310B4_23.0.0.txt"), "npu-smi lists 310B4 without a PCI address, so it is part of an SoC"),
+        (
+            sample("info_910B3_1card_23.0.1.txt").replace("0000:01:00.0", "NA          "),
+            "npu-smi lists 910B3 without a PCI address",
+        ),
+    ],
+)
+def test_chips_that_are_not_there_for_us(text, message):
+    with pytest.raises(NpuError, match=message) as caught:
         chips_npu_smi.parse_info(text)
     assert caught.value.details["npu_smi"]["output"] == text
 
@@ -161,6 +182,13 @@ def test_printed_code_counts_before_the_status():
     error = chips_npu_smi.failure("npu-smi info", 1, sample("fail_8020_device_used.txt"))
     assert error.details["npu_smi"]["dcmi_code"] == -8020
     assert "busy" in error.message
+
+
+def test_a_query_that_no_card_answers():
+    """npu-smi returns the same as for a command that it does not know."""
+    error = chips_npu_smi.failure("npu-smi info", 211, sample("fail_9005_board_type.txt"))
+    assert error.details["npu_smi"]["dcmi_code"] == -9005
+    assert "no card that npu-smi knows" in error.message and "that the whole driver is mounted" in error.message
 
 
 def test_inner_error_does_not_claim_a_wedge():
@@ -347,6 +375,16 @@ def test_the_firmware_of_each_chip_of_a_card(smi, host):
     assert [call[len("npu-smi info -t board ") :] for call in host.calls] == ["-i 0", "-i 1 -c 0", "-i 1 -c 1"]
     host.set("npu-smi.out", "NPU ID : 0\n")
     assert smi.firmware(listed[:1]) == ["NA"]
+
+
+@pytest.mark.parametrize(
+    "card, version", [("cat %s" % os.path.join(FIXTURES, "info-t-board_910B_25.5.1.txt"), "7.8.0.6.201"), ("exit 193", "NA")]
+)
+def test_firmware_that_only_the_card_tells(smi, host, card, version):
+    """Real output of a 910B1; its card may have no board, and then the version is unknown."""
+    chip = os.path.join(FIXTURES, "info-t-board-c0_910B1_firmware_NA.txt")
+    host.program(host.root + "/driver/tools/npu-smi", '#!/bin/sh\ncase "$*" in *" -c "*) cat %s ;; *) %s ;; esac\n' % (chip, card))
+    assert smi.firmware([{"npu": 1, "chip": 0}, {"npu": 1, "chip": 1}]) == [version] * 2
 
 
 def test_board(smi, host):
