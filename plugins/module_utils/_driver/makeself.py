@@ -245,7 +245,8 @@ class _Xz:
     def read(self, size):
         while True:
             packed = b""
-            if self._unpacker.eof:
+            # pylint takes the attributes of the decompressor for constants.
+            if self._unpacker.eof:  # pylint: disable=using-constant-test
                 # Another stream may follow, after zeros.
                 packed = self._unpacker.unused_data.lstrip(b"\0")
                 while not packed:
@@ -254,7 +255,7 @@ class _Xz:
                         return b""
                     packed = packed.lstrip(b"\0")
                 self._start()
-            elif self._unpacker.needs_input:
+            elif self._unpacker.needs_input:  # pylint: disable=using-constant-test
                 packed = self._stream.read(_BLOCK)
                 if not packed:
                     raise EOFError("the archive ends too early")
