@@ -108,6 +108,8 @@ class ActionModule(ClusterAction):
         if not recovers and not params["target"]:
             raise NpuError("target is missing: an upgrade needs to know the release.")
         pods = drain_policy.DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])
+        if recovers:
+            pods = pods.of_recovery()
         auto = resolve.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],

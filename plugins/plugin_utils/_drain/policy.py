@@ -15,6 +15,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NP
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
+# Seconds that a recovery waits where an upgrade may wait without a limit: what uses chips that do not respond may never end.
+RECOVERY_LIMIT = 300
+
 
 @dataclasses.dataclass(frozen=True)
 class DrainPolicy:
@@ -53,6 +56,15 @@ class DrainPolicy:
             drain_timeout=drained["timeout"],
             drain_delete_empty_dir=drained["delete_empty_dir"],
             drain_skip=kube_selectors.parse(drained["skip_selector"], "npu_upgrade_drain.skip_selector"),
+        )
+
+    def of_recovery(self) -> DrainPolicy:
+        """The same, with RECOVERY_LIMIT in place of no limit."""
+        return dataclasses.replace(
+            self,
+            jobs_timeout=self.jobs_timeout or RECOVERY_LIMIT,
+            deletion_timeout=self.deletion_timeout or RECOVERY_LIMIT,
+            drain_timeout=self.drain_timeout or RECOVERY_LIMIT,
         )
 
     def goes(self, pod: Pod) -> bool:

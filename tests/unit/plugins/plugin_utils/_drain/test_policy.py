@@ -44,3 +44,12 @@ def test_several_dra_drivers():
 def test_what_is_wrong_with_a_setting_is_told_by_name(variables, message):
     with pytest.raises(NpuError, match=message):
         drain_policy.DrainPolicy.of(**variables)
+
+
+def test_a_recovery_waits_for_nothing_without_a_limit():
+    zero = {"timeout": 0}
+    policy = drain_policy.DrainPolicy.of({"selector": "app=a", **zero}, zero, {"timeout": 7200})
+    assert (policy.jobs_timeout, policy.deletion_timeout, policy.drain_timeout) == (0, 0, 7200)
+    limited = policy.of_recovery()
+    assert (limited.jobs_timeout, limited.deletion_timeout, limited.drain_timeout) == (300, 300, 7200)
+    assert limited.jobs.matches({"app": "a"})

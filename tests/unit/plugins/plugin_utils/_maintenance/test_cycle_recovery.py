@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
-from support.fleet.fake_fleet import OLD, Fate, Killed, Pods
+from support.fleet.fake_fleet import OLD, FakeCluster, Fate, Killed, Pods
 from support.fleet.maintenance_bench import APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
+from support.kube.eviction_stub import pod
 
 HOLDER = {"command": "train", "pid": 7, "device": "/dev/davinci0"}
 
@@ -500,3 +505,41 @@ def test_a_node_to_be_left_out_is():
     bench = Wedged(labels={"npuops.ascend/skip": "true"})
     assert bench.run()["outcome"] == "deferred"
     bench.assert_untouched()
+
+
+def test_a_job_that_hangs_on_the_chips_keeps_no_recovery():
+    """Upgrades may wait for it without a limit; a recovery is there because it hangs."""
+    bench = Wedged()
+    clock, job = bench.world.clock, pod("train-0", node="npu-a", npus=8, labels={"job": "yes"})
+
+    class Cluster(FakeCluster):
+        def list(self, path, label_selector=None, field_selector=None):
+            if path == "/api/v1/pods":
+                return [copy.deepcopy(job)] if bench.host.boots == 0 else []
+            return [] if path == drain_budgets.PATH else super().list(path, label_selector)
+
+        def each(self, path, label_selector=None, field_selector=None):
+            return iter(self.list(path, label_selector, field_selector))
+
+        def request(self, method, path, body=None, label_selector=None, dry_run=None, **more):
+            if path.endswith("/eviction"):
+                if not dry_run:
+                    job["metadata"]["deletionTimestamp"] = "2023-11-14T22:14:00Z"
+                return {}
+            if method == "get":
+                return {"metadata": {}, "items": self.list(path, label_selector)}
+            return super().request(method, path, body, label_selector, **more)
+
+    without = {"timeout": 0, "force": True}
+    policy = drain_policy.DrainPolicy.of({"selector": "job=yes", "timeout": 0}, without, without).of_recovery()
+    bench.cluster = Cluster
+    bench.pods = lambda cluster, beat, say: node_drain.Drain(
+        cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic, leave_stuck=True
+    )
+
+    def too_late():
+        raise AssertionError("it still waits after an hour: %s" % bench.record)
+
+    clock.at(3600, too_late)
+    assert bench.run()["outcome"] == "done"
+    bench.assert_recovered()
