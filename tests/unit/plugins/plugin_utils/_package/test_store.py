@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from support.host.file_server import FileServer
 from support.host.registry_server import Registry
 
 PATHS = os.path.join(os.path.abspath(next(iter(collection.__path__))), "..", "..", "..")
-CONTENT = os.urandom(200_000)
+CONTENT = random.Random(1).randbytes(200_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -287,7 +288,7 @@ def test_artifacts_that_do_not_fit(store, tmp_path, layers, text):
     with Registry() as registry:
         artifact(registry, layers)
         if layers is None:
-            registry.faults.append(("GET", "blobs", lambda body: body[:-1] + b"x"))
+            registry.faults.append(("GET", "blobs", lambda body: body[:-1] + bytes([body[-1] ^ 1])))
         with pytest.raises(NpuError, match=text):
             store.file(source("oci://%s/m/p:1" % registry.address, registry_plain_http=True))
     assert left(tmp_path) == []
