@@ -173,7 +173,7 @@ class Bundle:
         if len(content) > limit:
             raise NpuError(f"{path} has more than {limit} bytes: it is not part of a bundle")
         if hashlib.sha256(content).hexdigest() != self._verified.get(name, hashlib.sha256(content).hexdigest()):
-            raise NpuError(f"{path} changed after it was verified. Copy the bundle to a directory that nobody else writes to")
+            raise NpuError(f"{path} changed after it was verified. Copy the bundle to a directory that only you can write to")
         return content
 
     # Writing
