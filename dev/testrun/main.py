@@ -10,13 +10,14 @@ import functools
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import count
 
 from . import costs, plan, speed
 from .labs import Labs
-from .plan import Part, Place
+from .plan import Place
 from .runner import Interrupted, Queue, Runner
 
 # Of checks without a lab at once: the unit tests use all cores, most others use one.
@@ -65,7 +66,7 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
     def queue(place: Place) -> Queue:
         return Queue(part for part in parts if part.place is place)
 
-    checks = Queue(Part(part.name, (*NICE, *part.command), part.budget) for part in parts if part.place is Place.NO_LAB)
+    checks = Queue(replace(part, command=(*NICE, *part.command)) for part in parts if part.place is Place.NO_LAB)
     for _ in range(WORKERS):
         runner.work(checks, functools.partial(labs.env, Place.NO_LAB))
     for place in (Place.NEWEST, Place.OLDEST):

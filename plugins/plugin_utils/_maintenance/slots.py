@@ -129,11 +129,10 @@ class Slots:
             if why:
                 return why
             kind = _kind(pool, mine)
-            others, holder = dict(holders), self._holder(run, recovers, kind if kind not in _proved(slots) else None)
-            holders[node] = holder
+            holders[node] = self._holder(run, recovers, kind if kind not in _proved(slots) else None)
             if len(json.dumps(holders)) > _ROOM:
                 del holders[node]
-                return Wait("the Lease has no room for more than these %d nodes at once" % len(others), others)
+                return Wait("the Lease has no room for more than these %d nodes at once" % len(holders), dict(holders))
             slots["max"] = number
             return None
 

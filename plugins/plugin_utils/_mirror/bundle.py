@@ -172,7 +172,7 @@ class Bundle:
             content = _part(stream, limit + 1)
         if len(content) > limit:
             raise NpuError(f"{path} has more than {limit} bytes: it is not part of a bundle")
-        if hashlib.sha256(content).hexdigest() != self._verified.get(name, hashlib.sha256(content).hexdigest()):
+        if name in self._verified and hashlib.sha256(content).hexdigest() != self._verified[name]:
             raise NpuError(f"{path} changed after it was verified. Copy the bundle to a directory that only you can write to")
         return content
 

@@ -174,8 +174,12 @@ def test_the_whole_of_it(checkout):
 
 
 def test_everything(checkout):
+    checkout.does("simulate", 'echo "${SEEDS:-few}" >>seeds')
+    checkout.does("lab-test", 'echo "${NPU_CRASH:-few}" >>crashes')
     status, output = checkout.run("test-all")
     assert status == 0, output
+    # Each part gets its own environment.
+    assert sorted(checkout.lines("seeds")) == ["100000", "few"] and checkout.lines("crashes").count("all") == 1
     begun = checkout.begun()
     assert set(ALL_CHECKS) <= set(begun)
     assert sorted(name for name in begun if name in ("simulate", "kubernetes-core", "arm64", "ansible-matrix", "matrix", "bench")) == [
