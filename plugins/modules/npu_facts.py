@@ -410,7 +410,7 @@ def main():
             if params["vnpu_layout"]:
                 facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:
-            result["validation"] = host_checks.validate(root, source, library_path=params["library_path"])
+            result["validation"] = host_checks.validate(root, source, library_path=params["library_path"], runtime=facts["runtime"])
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
     module.exit_json(changed=False, npu=facts, **result)

@@ -72,9 +72,12 @@ class Daemon:
         return match.group(1) if match else None
 
 
-def find(fs=""):
-    """The Daemon of the kubelet; raises NpuError, with what to do, if the host has another runtime or none."""
-    runtime = host_facts.runtime_facts(fs)
+def find(fs="", runtime=None):
+    """The Daemon of the kubelet; raises NpuError, with what to do, if the host has another runtime or none.
+
+    ``runtime``: of host_facts.runtime_facts, if they are known.
+    """
+    runtime = runtime or host_facts.runtime_facts(fs)
     if runtime["conflict"]:
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == "cri-o":

@@ -9,6 +9,7 @@ Checks do not depend on each other's outcome, so that one run shows everything t
 
 from __future__ import annotations
 
+import functools
 import grp
 import os
 import stat
@@ -39,11 +40,15 @@ class Validation:
     """The checks of one host, with ``results`` after ``run``.
 
     root, source: location of the driver; version: required driver version, None for any; timeout: seconds for one npu-smi;
-    library_path: as in the CDI spec; trial: whether the driver may differ from good; fs: path of the host's /, for tests.
+    library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of host_facts.runtime_facts, if they are
+    known; fs: path of the host's /, for tests.
     """
 
-    def __init__(self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False):
+    def __init__(
+        self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False, runtime=None
+    ):
         self.fs = fs
+        self.runtime = runtime
         self.trial = trial
         self.source = source = "preinstalled" if source == "preinstalled" else "image"
         self.version = version
@@ -62,7 +67,7 @@ class Validation:
         """Whether all checks passed."""
         return all(result["ok"] for result in self.results)
 
-    def run(self, find_daemon=containerd_runtime.find):
+    def run(self, find_daemon=None):
         """Run all checks, in the order in which to investigate them; the list of results. Empty on a host without chips."""
         try:
             self.host = cdi_spec.look(self.fs)
@@ -83,7 +88,7 @@ class Validation:
         self._libraries()
         self._virtual_npus()
         if runtime_mode.of_host(self.fs) == runtime_mode.ASCEND:
-            self._ascend_runtime(find_daemon)
+            self._ascend_runtime(find_daemon or containerd_runtime.find)
         else:
             self._cdi_spec()
             self._runtime(find_daemon)
@@ -373,15 +378,16 @@ class Validation:
         return None, None
 
     def _runtime(self, find_daemon):
+        runtime = self.runtime or host_facts.runtime_facts(self.fs)
         try:
-            crio = host_facts.crio(self.fs)
+            crio = host_facts.crio(self.fs, runtime)
         except NpuError as exc:
             self._add("cdi_config", False, "a container runtime with CDI", "unknown", exc.message)
             return
         if crio:
             self._crio(crio)
         else:
-            self._containerd(find_daemon)
+            self._containerd(find_daemon or functools.partial(containerd_runtime.find, self.fs, runtime))
 
     def _ascend_runtime(self, find_daemon):
         expected = "the default runtime is %s" % ascend_runtime.PROGRAM

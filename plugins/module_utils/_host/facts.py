@@ -406,12 +406,12 @@ def runtime_facts(fs=""):
     return found
 
 
-def crio(fs=""):
-    """The _crio.runtime.Daemon of the kubelet; None if it uses another runtime.
+def crio(fs="", runtime=None):
+    """The _crio.runtime.Daemon of the kubelet; None if it uses another runtime. ``runtime``: of runtime_facts, if they are known.
 
     Raises NpuError if the socket is not safe to use.
     """
-    runtime = runtime_facts(fs)
+    runtime = runtime or runtime_facts(fs)
     if runtime["conflict"] or runtime["name"] != crio_runtime.NAME:
         return None
     return crio_runtime.Daemon(runtime["address"], fs)
