@@ -69,11 +69,12 @@ _SECRET = (
 
 def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
 
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
-    return [_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names]
+    return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names])
 
 
 def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:

@@ -49,9 +49,10 @@ def npu_mirrored(image: str, mirror: Any) -> str:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
     from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
 
     try:
-        return mirrored(image, mirror)
+        return outside(mirrored(image, mirror))
     except NpuError as exc:
         raise AnsibleFilterError(exc.message) from exc
 

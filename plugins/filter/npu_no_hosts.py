@@ -67,10 +67,12 @@ def npu_no_hosts(selected: Iterable[str], pattern: str, groups: Mapping[str, lis
     # Without an inventory, Ansible adds localhost.
     if set(groups.get("all", ())) <= {"localhost"}:
         return (
-            "The inventory has no hosts. Name yours with -i, such as -i inventory.yml; in AWX, add the hosts to the inventory of the"
-            " job template, or synchronize its source."
+            "The inventory has no hosts. Name yours with -i, such as -i inventory.yml; in AWX, add the hosts to the inventory of"
+            " the job template, or synchronize its source."
         )
-    names = sorted(name for name, hosts in groups.items() if hosts and name not in ("all", "ungrouped") and not name.startswith("__"))
+    names = sorted(
+        name for name, hosts in groups.items() if hosts and name not in ("all", "ungrouped") and not name.startswith("__")
+    )
     there = f"The groups that have hosts are {_some(names)}" if names else "It has no group with hosts"
     return (
         f"No host of the inventory matches '{pattern}'. {there}. Correct the inventory (-i), or name the group of the hosts:"

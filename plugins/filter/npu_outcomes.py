@@ -46,7 +46,9 @@ from typing import Any
 
 def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, str | None]]:
     """See DOCUMENTATION."""
-    return [dict(_outcome(hostvars[name]), name=name) for name in names]
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
+
+    return outside([dict(_outcome(hostvars[name]), name=name) for name in names])
 
 
 def _outcome(variables: Mapping[str, Any]) -> dict[str, str | None]:

@@ -51,19 +51,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible.utils.unsafe_proxy import wrap_var
 
 
 def npu_query(expression: str, kind: str, result: Any = None, rest: str = "") -> Any:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
 
     try:
         if result is None:
             return query.problem(expression, kind, rest)
         # The cluster's words are shown, not evaluated.
-        return wrap_var(query.answer(expression, kind, result))
+        return outside(query.answer(expression, kind, result))
     except NpuError as exc:
         raise AnsibleFilterError(exc.message) from exc
 

@@ -54,11 +54,12 @@ from ansible.errors import AnsibleFilterError
 def npu_settings(hostvars: Any, host: str, role: str = "npu_upgrade") -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
 
     try:
-        return resolve.of_host(role, given(hostvars)[host])
+        return outside(resolve.of_host(role, given(hostvars)[host]))
     except NpuError as error:
         raise AnsibleFilterError(error.message)
 

@@ -50,10 +50,11 @@ from ansible.errors import AnsibleFilterError
 def npu_stats(result: Any, kind: str) -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
 
     if kind not in awx_stats.KINDS:
         raise AnsibleFilterError("npu_stats knows %s, not %s" % (", ".join(awx_stats.KINDS), kind))
-    return awx_stats.KINDS[kind](result)
+    return outside(awx_stats.KINDS[kind](result))
 
 
 class FilterModule:

@@ -81,6 +81,7 @@ def npu_targets(
     noded: bool = False,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
 
     validated = {}
@@ -90,7 +91,7 @@ def npu_targets(
         if "firmware_version" in validation:
             validated[name] = validation
     components = [boolean(component) for component in (device_plugin, exporter, node_agent, noded)]
-    return preflight_targets.targets(verdicts, done, validated, namespace, *components)
+    return outside(preflight_targets.targets(verdicts, done, validated, namespace, *components))
 
 
 class FilterModule:

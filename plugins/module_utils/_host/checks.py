@@ -40,7 +40,7 @@ class Validation:
     """The checks of one host, with ``results`` after ``run``.
 
     root, source: location of the driver; version: required driver version, None for any; timeout: seconds for one npu-smi;
-    library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of host_facts.runtime_facts, if they are
+    library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of host_facts.runtime_facts, if
     known; fs: path of the host's /, for tests.
     """
 

@@ -44,6 +44,13 @@ class Connection(Local):
 PLAUSIBLE, ABSURD = "plausible", "absurd"
 
 
+class Unsafe(str):
+    """A value as an inventory plugin, a survey or the result of a module has it: no template."""
+
+
+yaml.SafeDumper.add_representer(Unsafe, lambda dumper, value: dumper.represent_scalar("!unsafe", str(value)))
+
+
 class Fleet:
     """A node and its host for each form of an attack. ``kind``: PLAUSIBLE, with an attack in each free text, so that playbooks
     come far; or ABSURD, with nothing else in it."""
@@ -174,6 +181,19 @@ def test_what_is_asked_of_them_is_not_evaluated(fleet, playbook, asked):
         r"TASK \[(?:npuops\.ascend\.\w+ : )?Show the (?:fleet|report)\] .*?(?=\nTASK)", told.split("PLAY [Report]")[-1], re.S
     ).group()
     assert hostile.SHOWN in answer.replace("\\", ""), told
+
+
+# Where a fleet may use what its nodes say, such as a directory for each owner of nodes. A file that there must be ends the run early.
+SETTINGS = ("npu_upgrade_report_dir", "npu_upgrade_plan_file", "npu_status_file", "npu_driver_image_path", "npu_registry_ca_file")
+
+
+@pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
+@pytest.mark.parametrize("playbook", ["status", "install", "plan", "upgrade", "heal"])
+def test_settings_that_come_from_outside_data_are_not_evaluated(fleet, playbook):
+    template = "{{ lookup('ansible.builtin.pipe', 'touch %s') }}" % fleet.canary
+    told = fleet.run(playbook, **{name: Unsafe("%s/%s/%s" % (fleet.directory, name, template)) for name in SETTINGS})
+    assert not fleet.canary.exists(), told
+    assert "PLAY RECAP" in told and "Traceback" not in told, told
 
 
 @pytest.mark.parametrize("fleet", [PLAUSIBLE], indirect=True)
