@@ -49,6 +49,15 @@ options:
       - It is written to C(/var/lib/npuops/bin/npu-cdi-hook) before the spec that refers to it, and removed after the spec.
       - Without this option an existing hook is kept. If there is none, O(library_path=hook) fails.
     type: str
+  mounts_script:
+    description:
+      - The content of the script that renews the spec when a file that it mounts, and that not every host has, appears or disappears:
+        C(/etc/hccn.conf), C(/etc/hccl_rootinfo.json), C(/etc/ascend_install.info), C(/usr/local/dcmi). It is a file of the role
+        P(npuops.ascend.npu_runtime#role). Without the renewal, a container with a chip does not start after such a file was removed.
+      - It is written to C(/var/lib/npuops/bin/npu-cdi-mounts), and run by the unit C(npu-cdi-mounts.path) and at each boot. Both are
+        removed with the spec.
+      - Without this option an existing script is kept. If there is none, the spec is not renewed.
+    type: str
   check_runtime:
     description:
       - Whether to return what is still to be done in the container runtime, as RV(would_change) and RV(settled). The runtime is not
@@ -131,7 +140,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
@@ -149,6 +158,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "hook_script": {"type": "str"},
+            "mounts_script": {"type": "str"},
             "check_runtime": {"type": "bool", "default": False},
             "restart": {"type": "bool", "default": True},
         },
@@ -181,12 +191,17 @@ def run(module):
         runtime["settled"] = not runtime["would_change"] and installed is None and runtime_mode.of_host() != "ascend"
     spec_reason = cdi_spec.reason(cdi_spec.PATH, wanted)
     hook_reason = cdi_spec.hook_reason(script)
-    reason = spec_reason or hook_reason
+    complete = cdi_spec.spec(host, root, params["library_path"], complete=True) if wanted else None
+    renewal = cdi_mounts.Renewal(complete, params["mounts_script"])
+    renewal_reason = renewal.reason()
+    reason = spec_reason or hook_reason or renewal_reason
     before = read_text(cdi_spec.PATH, "")
     if not module.check_mode:
         # The spec must never refer to a hook that does not exist.
         if hook_reason and script is not None:
             cdi_spec.write_hook(script)
+        if renewal_reason:
+            renewal.apply()
         if spec_reason:
             cdi_spec.write(cdi_spec.PATH, wanted)
         if hook_reason and script is None:

@@ -62,6 +62,26 @@ def test_all_chips(lab, image):
     assert len([name for name in lab.ssh(NODE, command).stdout.split() if name.startswith("davinci")]) == 4 + 1
 
 
+def test_a_file_of_the_host_comes_and_goes(lab, image):
+    """Without an install in between. A container whose mount has no source would not start."""
+
+    def seen():
+        command = f"ctr -n k8s.io run --rm --device huawei.com/npu=1 {image} cdi-test /bin/cat /etc/hccn.conf 2>&1; true"
+        return lab.ssh(NODE, command).stdout
+
+    lab.ssh(NODE, "echo address_0=10.10.0.10 > /etc/hccn.conf")
+    try:
+        lab.wait_for(lambda: "/etc/hccn.conf" in lab.ssh(NODE, f"cat {SPEC}").stdout, 60, "the spec has the new file")
+        assert "address_0=10.10.0.10" in seen()
+        assert lab.module(NODE, "npu_validate", fail=False)["valid"]
+    finally:
+        lab.ssh(NODE, "rm /etc/hccn.conf")
+    lab.wait_for(lambda: "/etc/hccn.conf" not in lab.ssh(NODE, f"cat {SPEC}").stdout, 60, "the spec has lost the file")
+    assert "No such file" in seen()
+    assert lab.module(NODE, "npu_validate", fail=False)["valid"]
+    assert not lab.module(NODE, "npu_cdi_spec")["changed"]
+
+
 def test_second_spec_of_the_same_kind(lab):
     lab.ssh(NODE, "printf 'cdiVersion: 0.6.0\\nkind: huawei.com/npu\\ndevices: []\\n' > /etc/cdi/theirs.yaml")
     try:

@@ -46,8 +46,9 @@ _NODES = {
     None: _REQUIRED + ("devmm_svm", "dvpp_cmdlist"),
 }
 
-# Further mounts, if they exist on the host: DCMI as installed by packages, and the network configuration of the chips.
-_HOST_PATHS = ("/usr/local/dcmi", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
+# Further mounts, if they exist on the host, where they may come and go (cdi_mounts): DCMI as installed by packages, where the driver is,
+# and the network configuration of the chips.
+OPTIONAL = ("/usr/local/dcmi", "/etc/ascend_install.info", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 
 class HostDevices:
@@ -91,19 +92,19 @@ def chip_numbers(chips, present):
     return sorted(numbers)
 
 
-def spec(host, root, library_path="hook", fs=""):
+def spec(host, root, library_path="hook", fs="", complete=False):
     """The CDI spec as a dict.
 
     ``root``: the directory that contains ``driver``. ``library_path``: how containers find the driver's libraries:
     "hook" adds them to the container's loader cache, "env" sets LD_LIBRARY_PATH (the image's own value is lost),
-    "none" does neither.
+    "none" does neither. ``complete``: with all OPTIONAL mounts, even if the host does not have them now.
     """
     devices = [{"name": str(number), "containerEdits": {"deviceNodes": [_node(number)]}} for number in host.numbers]
     devices.extend({"name": str(number), "containerEdits": {"deviceNodes": [_virtual_node(number)]}} for number in host.virtual)
     devices.append({"name": "all", "containerEdits": {"deviceNodes": [_node(number) for number in host.numbers]}})
     edits = {
         "deviceNodes": [{"path": "/dev/" + name, "permissions": "rw"} for name in host.nodes],
-        "mounts": [_mount(source, target) for source, target in mounts(root, fs)],
+        "mounts": [_mount(source, target) for source, target in mounts(root, fs, complete)],
     }
     edits.update(_LIBRARY_PATHS[library_path])
     return {"cdiVersion": VERSION, "kind": KIND, "devices": devices, "containerEdits": edits}
@@ -171,13 +172,14 @@ def missing_programs(fs=""):
     return [name for name in HOOK_PROGRAMS if not any(os.access(fs + path + name, os.X_OK) for path in _PROGRAM_PATHS)]
 
 
-def mounts(root, fs=""):
-    """(path on the host, path in the container) of all mounts, parent directories first.
+def mounts(root, fs="", complete=False):
+    """(path on the host, path in the container) of all mounts: the OPTIONAL ones first, as each can be left out then.
 
     Mounts the tree as a whole, not parts that only some releases have, so that containers also start with the next release.
     """
     tree = root.rstrip("/") + "/driver"
-    found = [(tree, TARGET)]
+    found = [(path, path) for path in OPTIONAL if complete or os.path.exists(fs + path)]
+    found.append((tree, TARGET))
     # Packages install npu-smi outside of the tree; driver images have it inside.
     program = next(
         (
@@ -188,7 +190,6 @@ def mounts(root, fs=""):
         tree + "/tools/npu-smi",
     )
     found.append((program, "/usr/local/bin/npu-smi"))
-    found.extend((path, path) for path in _HOST_PATHS if os.path.exists(fs + path))
     return found
 
 
@@ -213,8 +214,15 @@ def _dicts(listed):
 
 
 def text(document):
-    """The spec as the text of its file."""
-    return json.dumps(document, indent=2) + "\n"
+    """The spec as the text of its file, in which each of the OPTIONAL mounts is a line."""
+    edits = _edits(document)
+    listed = _dicts(edits.get("mounts"))
+    lines = {"@%d@" % number: mount for number, mount in enumerate(listed) if mount.get("hostPath") in OPTIONAL}
+    marked = ["@%d@" % number if "@%d@" % number in lines else mount for number, mount in enumerate(listed)]
+    told = json.dumps(dict(document, containerEdits=dict(edits, mounts=marked)), indent=2) + "\n"
+    for mark, mount in lines.items():
+        told = told.replace('"%s"' % mark, json.dumps(mount))
+    return told
 
 
 def read(path):
@@ -263,9 +271,10 @@ def directories_of(path):
 
 def problem(document, host, root, library_path, fs=""):
     """Why ``document`` (a result of ``read``) is not the spec of this host, as a sentence; None if it is."""
-    wanted = spec(host, root, library_path, fs)
     if document is None:
         return "there is no CDI spec"
+    # The optional mounts come and go with their files.
+    document, wanted = _without_optional(document), _without_optional(spec(host, root, library_path, fs))
     if document == wanted:
         return None
     names = [device.get("name") for device in _dicts(document.get("devices"))]
@@ -279,6 +288,22 @@ def problem(document, host, root, library_path, fs=""):
     parts = sorted(set(edits) | set(wanted["containerEdits"]))
     differing = [key for key in parts if edits.get(key) != wanted["containerEdits"].get(key)]
     return "the CDI spec has the wrong %s" % (" and ".join(differing) or "content")
+
+
+def notes(fs=""):
+    """Sentences on OPTIONAL files of the host that its spec does not mount. Containers start without them."""
+    document = read(fs + PATH)
+    mounted = mount_sources(document or {})
+    new = [path for path in OPTIONAL if document and os.path.exists(fs + path) and path not in mounted]
+    return ["%s is new on this host, and containers with a chip do not get it: run npuops.ascend.install" % path for path in new]
+
+
+def _without_optional(document):
+    edits = _edits(document)
+    if not isinstance(edits.get("mounts"), list):
+        return document
+    kept = [mount for mount in edits["mounts"] if not (isinstance(mount, dict) and mount.get("hostPath") in OPTIONAL)]
+    return dict(document, containerEdits=dict(edits, mounts=kept))
 
 
 def other_writers(path, directories=DIRECTORIES):

@@ -516,7 +516,9 @@ def validate(root, source, **options):
     validation = Validation(root, source, **options)
     validation.run()
     return {
-        "msg": "\n".join([summary(validation.results), *pci.notes(validation.fs + "/sys/bus/pci/devices")]),
+        "msg": "\n".join(
+            [summary(validation.results), *pci.notes(validation.fs + "/sys/bus/pci/devices"), *cdi_spec.notes(validation.fs)]
+        ),
         "valid": validation.valid,
         "checks": validation.results,
         "chips": validation.host.chips if validation.host else 0,

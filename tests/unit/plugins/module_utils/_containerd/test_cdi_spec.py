@@ -172,10 +172,10 @@ def test_packages_have_files_outside_of_the_tree(fs):
         (fs / path).touch()
     (fs / "usr/local/dcmi").mkdir()
     assert cdi_spec.mounts("/usr/local/Ascend/", str(fs)) == [
-        ("/usr/local/Ascend/driver", "/usr/local/Ascend/driver"),
-        ("/usr/local/bin/npu-smi", "/usr/local/bin/npu-smi"),
         ("/usr/local/dcmi", "/usr/local/dcmi"),
         ("/etc/hccn.conf", "/etc/hccn.conf"),
+        ("/usr/local/Ascend/driver", "/usr/local/Ascend/driver"),
+        ("/usr/local/bin/npu-smi", "/usr/local/bin/npu-smi"),
     ]
 
 
