@@ -46,9 +46,11 @@ _NODES = {
     None: _REQUIRED + ("devmm_svm", "dvpp_cmdlist"),
 }
 
-# Further mounts, if they exist on the host, where they may come and go (cdi_mounts): DCMI as installed by packages, where the driver is,
-# and the network configuration of the chips.
-OPTIONAL = ("/usr/local/dcmi", "/etc/ascend_install.info", "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
+# Says where the driver is.
+_INSTALL_INFO = "/etc/ascend_install.info"
+# Further mounts, if they exist on the host, where they may come and go (cdi_mounts): DCMI as installed by packages, and the network
+# configuration of the chips.
+OPTIONAL = ("/usr/local/dcmi", _INSTALL_INFO, "/etc/hccl_rootinfo.json", "/etc/hccn.conf")
 
 
 class HostDevices:
@@ -178,7 +180,9 @@ def mounts(root, fs="", complete=False):
     Mounts the tree as a whole, not parts that only some releases have, so that containers also start with the next release.
     """
     tree = root.rstrip("/") + "/driver"
-    found = [(path, path) for path in OPTIONAL if complete or os.path.exists(fs + path)]
+    # With another root, _INSTALL_INFO names a directory that containers do not have.
+    wanted = [path for path in OPTIONAL if path != _INSTALL_INFO or tree == TARGET]
+    found = [(path, path) for path in wanted if complete or os.path.exists(fs + path)]
     found.append((tree, TARGET))
     # Packages install npu-smi outside of the tree; driver images have it inside.
     program = next(
@@ -294,7 +298,8 @@ def notes(fs=""):
     """Sentences on OPTIONAL files of the host that its spec does not mount. Containers start without them."""
     document = read(fs + PATH)
     mounted = mount_sources(document or {})
-    new = [path for path in OPTIONAL if document and os.path.exists(fs + path) and path not in mounted]
+    wanted = [path for path in OPTIONAL if path != _INSTALL_INFO or TARGET in mounted]
+    new = [path for path in wanted if document and os.path.exists(fs + path) and path not in mounted]
     return ["%s is new on this host, and containers with a chip do not get it: run npuops.ascend.install" % path for path in new]
 
 

@@ -128,6 +128,8 @@ class Activation:
                     )
                 )
             self._add(host_system.library_path(self.root, self.fs))
+            if self.release:
+                self._add(host_system.tools(self.root, self.layout.tree(self.release), self.fs))
         if not self.is_ready():
             verb = "load the driver" if self.source == "image" else "check the driver's devices"
             self.changes.append(Change(verb, self._start))

@@ -134,6 +134,9 @@ class Removal:
         yield from self._outside()
 
     def _outside(self):
+        for path, target in host_system.tool_links(self.root).items():
+            if os.path.islink(self.fs + path) and os.readlink(self.fs + path) == target:
+                yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path))
         for path in ("/lib/davinci.conf", "/etc/ld.so.conf.d/ascend_driver_so.conf"):
             if read_text(self.fs + path) not in (None, host_system.content_of(path, self.root)):
                 continue

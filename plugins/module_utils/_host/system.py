@@ -32,6 +32,8 @@ MINDCLUSTER_USER = "hwMindX"
 IDS = {DRIVER_USER: 1000, MINDCLUSTER_USER: 9000}
 
 # MindCluster's DaemonSets mount these as hostPath of type Directory. Without them, no pod starts.
+# Programs of the driver that people run on the host; hccn_tool only with chips that have a network.
+TOOLS = ("npu-smi", "hccn_tool")
 LOG_ROOT = "/var/log/mindx-dl"
 LOG_DIRECTORIES = {"device_plugin": "devicePlugin", "exporter": "npu-exporter"}
 
@@ -153,6 +155,28 @@ def library_path(root, fs=""):
             yield Change(step.reason, lambda step=step: (step.apply(), refresh_loader_cache(fs)))
         else:
             yield step
+
+
+def tool_links(root):
+    """{path: target} of the links by which users of the host find the driver's programs.
+
+    Not in /usr/local/sbin: the driver runs npu-smi from there to create virtual NPUs again, which npu-vnpu does.
+    """
+    return {"/usr/local/bin/" + name: "%s/driver/tools/%s" % (root, name) for name in TOOLS}
+
+
+def tools(root, tree, fs=""):
+    """The links to the programs of the driver in ``tree``. A program that the host has already is not replaced."""
+    for path, target in tool_links(root).items():
+        name = os.path.basename(path)
+        if not os.path.exists("%s/tools/%s" % (tree, name)):
+            continue
+        if any(os.path.lexists("%s/usr/local/%s/%s" % (fs, place, name)) for place in ("bin", "sbin")):
+            continue
+        if os.access(fs + os.path.dirname(path), os.W_OK):
+            yield Change("link %s" % path, functools.partial(os.symlink, target, fs + path))
+        else:
+            yield Missing("%s cannot be created (the file system is read-only). Run %s by its path: %s" % (path, name, target))
 
 
 def _file(path, content, cost, fs):

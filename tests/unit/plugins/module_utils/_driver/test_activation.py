@@ -297,6 +297,22 @@ def test_new_script_is_written_without_a_restart(npu_host):
     assert npu_host.calls == []
 
 
+def test_programs_of_the_driver_are_found_by_their_names(npu_host):
+    os.makedirs(npu_host.fs + "/usr/local/bin")
+    name = npu_host.release("a")
+    assert "link /usr/local/bin/npu-smi" in install(npu_host, name)[1]
+    assert os.readlink(npu_host.fs + "/usr/local/bin/npu-smi") == "/var/lib/Ascend/driver/tools/npu-smi"
+    # This driver has no hccn_tool.
+    assert os.listdir(npu_host.fs + "/usr/local/bin") == ["npu-smi"]
+    assert activation(npu_host, name).plan() == []
+
+
+def test_where_programs_cannot_be_linked_their_path_is_told(npu_host):
+    made = activation(npu_host, npu_host.release("a"))
+    made.plan()
+    assert any("Run npu-smi by its path: /var/lib/Ascend/driver/tools/npu-smi" in text for text in made.missing)
+
+
 def test_preinstalled_writes_nothing_of_the_driver(npu_host):
     npu_host.write("usr/local/Ascend/driver/version.info", "Version=24.1.0\n")
     npu_host.program(npu_host.fs + "/usr/local/Ascend/driver/tools/npu-smi", NPU_SMI)

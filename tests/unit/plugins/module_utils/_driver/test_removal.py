@@ -21,14 +21,15 @@ def npu_host(host, monkeypatch):
     monkeypatch.setattr(driver_activation.host_system, "accounts", lambda fs: [])
     monkeypatch.setattr(driver_activation, "NPU_SMI_WAIT", 1)
     os.makedirs(host.fs + "/etc/ld.so.conf.d")
+    os.makedirs(host.fs + "/usr/local/bin")
     host.chips(2)
     return host
 
 
 def files(host):
-    """Everything below /etc, /lib, /var and /run, but for what a boot brings."""
+    """Everything below /etc, /lib, /usr, /var and /run, but for what a boot brings."""
     found = []
-    for top in ("etc", "lib", "var", "run"):
+    for top in ("etc", "lib", "usr", "var", "run"):
         for directory, names, others in os.walk(os.path.join(host.fs, top)):
             found.extend(os.path.relpath(os.path.join(directory, name), host.fs) for name in names + others)
     return sorted(path for path in found if not path.endswith(("multi-user.target.wants", "ld.so.cache")))
@@ -60,6 +61,13 @@ def test_all_of_an_installation_goes_and_the_loaded_driver_is_told(npu_host):
     assert made.left == ["the driver stays loaded until this host is rebooted: a chip does not survive a driver unload"]
     assert not [call for call in npu_host.calls if call.startswith(("insmod", "rmmod"))]
     assert npu_host.calls.index("systemctl disable --now npu-driver.service") < npu_host.calls.index("systemctl daemon-reload")
+
+
+def test_programs_of_others_are_kept(npu_host):
+    npu_host.write("usr/local/bin/npu-smi", "theirs")
+    install(npu_host, npu_host.release("a"))
+    removal(npu_host)[0].apply()
+    assert npu_host.read("usr/local/bin/npu-smi") == "theirs"
 
 
 def test_after_a_reboot_nothing_is_left(npu_host):
