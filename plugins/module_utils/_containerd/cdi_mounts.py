@@ -22,7 +22,9 @@ TEMPLATE = HOME + "/cdi-spec.json"
 PATH_UNIT = "npu-cdi-mounts.path"
 SERVICE = "npu-cdi-mounts.service"
 _HEAD = "# Written by the Ansible collection npuops.ascend.\n\n"
-_BEFORE = " ".join(dict.fromkeys([*process.EMBEDDING_UNITS, process.KUBELET_UNIT, *process.CONTAINERD_UNITS.values(), process.CRIO_UNIT]))
+_BEFORE = " ".join(
+    dict.fromkeys([*process.EMBEDDING_UNITS, process.KUBELET_UNIT, *process.CONTAINERD_UNITS.values(), process.CRIO_UNIT])
+)
 _SERVICE_TEXT = """[Unit]
 Description=Renew the CDI spec of the NPUs
 RequiresMountsFor=%s

@@ -66,6 +66,12 @@ WantedBy=multi-user.target
 )
 
 
+def is_secret(name, value):
+    """Whether the variable ``name`` or its ``value`` must not be where others can read it."""
+    told = value if isinstance(value, str) else json.dumps(value, default=str)
+    return bool(_SECRET.search(name) or _VALUE.search(told) or _ACCOUNT_IN_URL.search(told))
+
+
 class Setup:
     """What the service runs, and as which user. ``command``: path of ansible-playbook, empty if it was not found."""
 

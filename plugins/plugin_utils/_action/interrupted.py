@@ -17,6 +17,8 @@ import sys
 import tempfile
 from typing import Self
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
+
 
 class Notes:
     """To be made in the process that starts the workers; they inherit the file."""
@@ -53,7 +55,7 @@ class Notes:
         if told:
             told.append(
                 "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: docs/upgrade.md,"
-                ' "Follow and repair with kubectl".' % " and ".join("ansible-playbook npuops.ascend." + name for name in playbooks)
+                ' "Follow and repair with kubectl".' % " and ".join(this_run.again(name) for name in playbooks)
             )
         return told
 

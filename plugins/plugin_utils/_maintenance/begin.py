@@ -301,13 +301,11 @@ class Beginning:
         limit = max(maintenance_record.HEARTBEAT_LIMIT, self._policy.heartbeat_limit) + TELL
         records = self._slots.dead(holders, limit)
         if records:
-            playbooks = sorted({maintenance_purpose.playbook_of(record) for record in records.values()})
-            raise NpuError(
-                "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first:"
-                " ansible-playbook npuops.ascend.%s --limit %s"
-                % (" and ".join(records), " npuops.ascend.".join(playbooks), ",".join(records)),
-                no_slot=True,
+            told = "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first: %s" % (
+                " and ".join(records),
+                " and ".join(maintenance_purpose.finish(record, name) for name, record in records.items()),
             )
+            raise NpuError(told, no_slot=True)
 
     # --- approval ---
 
@@ -348,13 +346,11 @@ def _sign(record: Record) -> object:
 
 def other_purpose(name: str, found: Record) -> str:
     """The sentence about a maintenance of the other kind that is under way."""
-    text = "%s is in %s by the run %s (step %s, last heartbeat %s). If that run is dead: ansible-playbook npuops.ascend.%s"
-    return (text + " --limit %s") % (
+    return "%s is in %s by the run %s (step %s, last heartbeat %s). If that run is dead: %s" % (
         name,
         "recovery" if found["reason"] == maintenance_record.RECOVERY_REASON else found["reason"],
         found["run"],
         found.get("step"),
         found.get("heartbeat"),
-        maintenance_purpose.playbook_of(found),
-        name,
+        maintenance_purpose.finish(found, name),
     )

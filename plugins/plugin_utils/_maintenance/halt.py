@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 Halt = dict[str, Any]
@@ -48,12 +49,13 @@ def text(halted: Halt) -> str:
 
 def ways_out(halted: Halt) -> str:
     """What to do now."""
-    playbook = "ansible-playbook npuops.ascend." + ("rollback" if of_rollback(halted) else "upgrade")
+    playbook, clear = "rollback" if of_rollback(halted) else "upgrade", {"npu_upgrade_clear_halt": True}
     if halted.get("node"):
-        told = (
-            "After fixing this, finish %(node)s first: %(playbook)s. To continue without it:"
-            " %(playbook)s --limit 'npu_nodes:!%(node)s' -e npu_upgrade_clear_halt=true"
-        ) % {"node": halted["node"], "playbook": playbook}
+        told = "After fixing this, finish %s first: %s. To continue without it: %s" % (
+            halted["node"],
+            this_run.again(playbook),
+            this_run.again(playbook, clear, limit="npu_nodes:!%s" % halted["node"]),
+        )
     else:
-        told = "After fixing this, continue with %s -e npu_upgrade_clear_halt=true" % playbook
-    return told if of_rollback(halted) else told + ". To go back instead: ansible-playbook npuops.ascend.rollback"
+        told = "After fixing this, continue with: %s" % this_run.again(playbook, clear)
+    return told if of_rollback(halted) else "%s. To go back instead: %s" % (told, this_run.again("rollback"))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
@@ -194,9 +195,15 @@ def playbook_of(record: Record) -> str:
     return _PLAYBOOKS.get(record.get("reason"), "upgrade")
 
 
+def finish(record: Record, name: str) -> str:
+    """The command that goes on with the maintenance of the node, to the driver that it was begun for."""
+    version = (record.get("to") or {}).get("version") if playbook_of(record) == "upgrade" else None
+    return this_run.again(playbook_of(record), {"npu_driver_version": version} if version else None, limit=name)
+
+
 def _failed_before(node: Object) -> str:
     why = maintenance_record.last(node).get("failure") or "It failed before."
-    return "%s To try again: ansible-playbook npuops.ascend.upgrade --limit %s -e npu_upgrade_retry=true" % (
+    return "%s To try again: %s" % (
         sentence(why),
-        node["metadata"]["name"],
+        this_run.again("upgrade", {"npu_upgrade_retry": True}, limit=node["metadata"]["name"]),
     )

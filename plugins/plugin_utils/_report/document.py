@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -273,15 +274,14 @@ _PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal"}
 
 def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt | None) -> str | None:
     """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
-    bad, options = unfinished(nodes), []
+    bad, variables = unfinished(nodes), {}
     held = maintenance_halt.binds(halted, reason)
     # What stands in the middle of its maintenance is finished in spite of the halt, and ends it.
     if halted and held and not halted.get("node"):
-        options.append("-e npu_upgrade_clear_halt=true")
+        variables["npu_upgrade_clear_halt"] = True
     if reason != maintenance_record.RECOVERY_REASON and any(node["state"] == maintenance_record.FAILED for node in bad):
-        options.append("-e npu_upgrade_retry=true")
-    command = "ansible-playbook npuops.ascend." + _PLAYBOOKS.get(reason, reason)
-    return " ".join([command] + options) if bad or held else None
+        variables["npu_upgrade_retry"] = True
+    return this_run.again(_PLAYBOOKS.get(reason, reason), variables) if bad or held else None
 
 
 def _approve(nodes: list[ReportedNode]) -> str | None:
@@ -325,7 +325,8 @@ def shown_name(node: ReportedNode) -> str:
 
 def how_to_go_on(report: Report) -> str:
     """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
-    return "After fixing this, continue with:" if " -e " in report["go_on"] else "To continue:"
+    seen_to = any(name in report["go_on"] for name in ("npu_upgrade_clear_halt", "npu_upgrade_retry"))
+    return "After fixing this, continue with:" if seen_to else "To continue:"
 
 
 def printable(text: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import (
     AWAITING,
@@ -176,9 +177,11 @@ def _in_flight(entry: PlannedNode, node: Object, settings: RolloutSettings, now:
     dead = maintenance_record.age(record, now) > maintenance_record.HEARTBEAT_LIMIT
     if record.get("reason") == maintenance_record.RECOVERY_REASON and (maintenance_record.intended(record) or not dead):
         # As pods that cannot leave now, it ends by itself.
-        entry.blocker_text = (
-            "is in recovery by the run %s (step %s, last heartbeat %s); if that run is dead: ansible-playbook npuops.ascend.heal"
-            % (record["run"], record.get("step"), record.get("heartbeat"))
+        entry.blocker_text = "is in recovery by the run %s (step %s, last heartbeat %s); if that run is dead: %s" % (
+            record["run"],
+            record.get("step"),
+            record.get("heartbeat"),
+            this_run.again("heal", limit=entry.name),
         )
         return BLOCKED
     entry.notes.append("step %s of run %s, last heartbeat %s" % (record.get("step"), record["run"], record.get("heartbeat")))

@@ -29,7 +29,9 @@ def _optional(tmp_path, monkeypatch):
     return names
 
 
-@pytest.mark.parametrize("present", [set(chosen) for size in range(4) for chosen in itertools.combinations(FILES, size)], ids=sorted)
+@pytest.mark.parametrize(
+    "present", [set(chosen) for size in range(4) for chosen in itertools.combinations(FILES, size)], ids=sorted
+)
 def test_the_script_writes_what_the_module_would(tmp_path, optional, present):
     template, spec = tmp_path / "template.json", tmp_path / "spec.json"
     template.write_text(cdi_spec.text(cdi_spec.spec(TWO, "/x", complete=True)), encoding="utf-8")
@@ -91,7 +93,9 @@ def test_a_new_file_is_a_note_and_no_problem(tmp_path):
     cdi_spec.write(fs + cdi_spec.PATH, spec)
     assert cdi_spec.notes(fs) == []
     (tmp_path / "etc" / "hccn.conf").touch()
-    assert cdi_spec.notes(fs) == ["/etc/hccn.conf is new on this host, and containers with a chip do not get it: run npuops.ascend.install"]
+    assert cdi_spec.notes(fs) == [
+        "/etc/hccn.conf is new on this host, and containers with a chip do not get it: run npuops.ascend.install"
+    ]
     assert cdi_spec.problem(spec, TWO, "/x", "hook", fs) is None
     # What is mounted and lost is the check cdi_mounts, which names it.
     assert cdi_spec.problem(cdi_spec.spec(TWO, "/x", fs=fs, complete=True), TWO, "/x", "hook", fs) is None

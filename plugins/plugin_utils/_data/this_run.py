@@ -1,0 +1,115 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command to run next, with the inventory, the hosts and the variables that this run was started with.
+
+A command without them does something else: with another inventory, or with the version that the inventory names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from ansible import context
+from ansible.errors import AnsibleError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import is_secret
+
+# They answer for one run, so the next one must be told again.
+_ONCE = ("npu_upgrade_clear_halt", "npu_upgrade_retry")
+# Of ansible-playbook, whose names in Ansible's own options are these.
+_OPTIONS = {"remote_user": "--user", "private_key_file": "--private-key", "become_user": "--become-user"}
+_FLAGS = {
+    "become": "--become",
+    "ask_pass": "--ask-pass",
+    "become_ask_pass": "--ask-become-pass",
+    "ask_vault_pass": "--ask-vault-pass",
+}
+_LISTS = {"vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
+
+
+def again(playbook: str, variables: Mapping[str, Any] | None = None, limit: str | None = None) -> str:
+    """Return what people do to run the playbook of this collection, as this run was started.
+
+    :param variables: further extra variables; they take precedence
+    :param limit: other hosts than those of this run
+
+    Values of secrets are left out: they would be in a log. In AWX, it is a sentence: people do not type commands there.
+    """
+    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (variables or {}).items()}
+    if "JOB_ID" in os.environ and "INVENTORY_ID" in os.environ:
+        return _in_awx(playbook, given, limit)
+    words = ["ansible-playbook", *_words(), "npuops.ascend." + playbook]
+    hosts = limit or _option("subset")
+    if hosts:
+        words += ["--limit", hosts]
+    for text in _extra_variables(given):
+        words += ["-e", text]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _in_awx(playbook: str, given: Mapping[str, str], limit: str | None) -> str:
+    more = ["%s: %s" % item for item in given.items()]
+    told = ["the variables " + ", ".join(more)] if more else []
+    told += ["the limit " + limit] if limit else []
+    return "launch the job template of npuops.ascend.%s again%s" % (playbook, " with " + " and ".join(told) if told else "")
+
+
+def _option(name: str) -> Any:
+    """An option of the program that runs; None outside of one."""
+    try:
+        return context.CLIARGS.get(name)
+    except AttributeError:
+        return None
+
+
+def _words() -> Iterator[str]:
+    for source in _option("inventory") or ():
+        yield from ("-i", _path(source))
+    for name, word in _OPTIONS.items():
+        if _option(name):
+            yield from (word, str(_option(name)))
+    for name, word in _FLAGS.items():
+        if _option(name):
+            yield word
+    for name, word in _LISTS.items():
+        for value in _option(name) or ():
+            yield from (word, str(value))
+
+
+def _path(source: str) -> str:
+    """Ansible makes paths absolute; people are in the same directory when they run the next command."""
+    if "," in source or not os.path.isabs(source):
+        return source
+    near = os.path.relpath(source)
+    return source if near.startswith("..") else near
+
+
+def _extra_variables(given: Mapping[str, str]) -> Iterator[str]:
+    """The values of -e, without secrets, without what `given` replaces, and with that."""
+    for text in _option("extra_vars") or ():
+        if text.startswith("@"):
+            yield text
+            continue
+        kept = {name: value for name, value in _parsed(text).items() if name not in (*given, *_ONCE) and not is_secret(name, value)}
+        if kept and all(isinstance(value, str) for value in kept.values()):
+            yield from ("%s=%s" % item if " " not in item[1] else json.dumps(dict([item])) for item in kept.items())
+        elif kept:
+            yield json.dumps(kept)
+    yield from ("%s=%s" % item for item in given.items())
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """What one -e says; nothing if it cannot be read, as Ansible has read it in this run."""
+    # Only here, as it loads most of Ansible.
+    from ansible.parsing.splitter import parse_kv
+
+    try:
+        found = yaml.safe_load(text) if text[:1] in "{[" else parse_kv(text)
+    except (yaml.YAMLError, AnsibleError):
+        return {}
+    return {str(name): value for name, value in found.items() if name != "_raw_params"} if isinstance(found, dict) else {}
