@@ -51,11 +51,12 @@ options:
     type: str
   mounts_script:
     description:
-      - The content of the script that renews the spec when a file that it mounts, and that not every host has, appears or disappears:
-        C(/etc/hccn.conf), C(/etc/hccl_rootinfo.json), C(/etc/ascend_install.info), C(/usr/local/dcmi). It is a file of the role
-        P(npuops.ascend.npu_runtime#role). Without the renewal, a container with a chip does not start after such a file was removed.
-      - It is written to C(/var/lib/npuops/bin/npu-cdi-mounts), and run by the unit C(npu-cdi-mounts.path) and at each boot. Both are
-        removed with the spec.
+      - The content of the script that renews the spec when a file that it mounts, and that not every host has, appears or
+        disappears. These are C(/etc/hccn.conf), C(/etc/hccl_rootinfo.json), C(/etc/ascend_install.info) and C(/usr/local/dcmi).
+        The script is a file of the role P(npuops.ascend.npu_runtime#role).
+      - Without the renewal, a container with a chip does not start after such a file was removed.
+      - It is written to C(/var/lib/npuops/bin/npu-cdi-mounts), and run by the unit C(npu-cdi-mounts.path) and at each boot. Both
+        are removed with the spec.
       - Without this option an existing script is kept. If there is none, the spec is not renewed.
     type: str
   check_runtime:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The host's own renewal of the CDI spec, for the files in it that may come and go.
 
-A container whose mount has no source does not start. So systemd watches these files, and a script removes their mounts from the spec
-or adds them: it copies the template, which has all of them, line by line.
+A container whose mount has no source does not start. So systemd watches these files, and a script removes their mounts from the
+spec or adds them: it copies the template, which has all of them, line by line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions, process, systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process, systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
 
 HOME = "/var/lib/npuops"
@@ -43,7 +43,7 @@ WantedBy=multi-user.target
 
 
 class Renewal:
-    """What renews the spec ``wanted``; None if nothing is to do so. ``script``: the text of SCRIPT, by default the one on the host."""
+    """What renews the spec ``wanted``; None if nothing is to do so. ``script``: the text of SCRIPT, by default that on the host."""
 
     def __init__(self, wanted, script=None, fs=""):
         self.fs = fs
