@@ -8,12 +8,17 @@ import functools
 import time
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import unhealthy_devices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.halt import Halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
 
 
 class ActionModule(HostsAction):
@@ -35,14 +40,25 @@ class ActionModule(HostsAction):
             time.sleep(1)
             rows, storm = look()
         rollouts, told = rollout_view.read(cluster, params["namespace"], time.time())
-        table = fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else [])
+        halted, told_halt = _halt(cluster, params["namespace"])
+        table = fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + told_halt
         return {
             "fleet": rows,
             "storm": storm,
+            "halted": halted,
             "rollouts": rollouts,
             "table": table + (["", "Component rollouts:", *("  " + line for line in told)] if told else []),
             "problems": [fleet_status.line(row) for row in rows if row["host"] and not fleet_status.healthy(row)],
         }
+
+
+def _halt(cluster: kube_client.Cluster, namespace: str) -> tuple[Halt | None, list[str]]:
+    """(the halt of the rollouts or None, lines for people)."""
+    try:
+        halted = Slots(cluster, namespace, kube_retry.Clock()).view()["halted"]
+    except NpuError as exc:
+        return None, ["", "Whether rollouts are halted is unknown: %s" % one_line(exc.message)]
+    return halted, ["", "HALTED: %s" % maintenance_halt.text(halted)] if halted else []
 
 
 def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:

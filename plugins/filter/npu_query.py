@@ -38,7 +38,7 @@ options:
 EXAMPLES = r"""
 - name: Show the nodes that are not ready
   ansible.builtin.debug:
-    msg: "{{ \"nodes[?state!='ready'].name\" | npuops.ascend.npu_query('status', fleet) | npuops.ascend.npu_lines }}"
+    msg: "{{ 'nodes[?!healthy].name' | npuops.ascend.npu_query('status', fleet) | npuops.ascend.npu_lines }}"
 """
 
 RETURN = r"""

@@ -111,6 +111,9 @@ fleet:
         - For each resource of virtual NPUs that the host has recorded, how many there should be (C(wanted)), and how many the
           node offers (C(allocatable)).
       type: dict
+    healthy:
+      description: Whether nothing is wrong with the node. A host without chips is healthy.
+      type: bool
     unhealthy_pods:
       description:
         - Pods that run on chips that the device plugin reports as unhealthy, with the chips, such as V(train/job-0 (Ascend910-3\)).
@@ -131,6 +134,12 @@ storm:
   description: Why no wedged node is recovered at the moment, V(none) if there is no such reason.
   returned: success
   type: str
+halted:
+  description:
+    - Why no further node is upgraded or rolled back, as in RV(npuops.ascend.npu_report#module:halted), with who, why and when.
+    - V(none) if nothing is halted, or if the Lease cannot be read, which RV(table) says.
+  returned: success
+  type: dict
 rollouts:
   description:
     - The rollouts of components that have not ended. One that was interrupted ends with the next run that deploys the component.

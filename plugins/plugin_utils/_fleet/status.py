@@ -29,7 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 View = dict[str, Any]
 Row = dict[str, Any]
 
-READY, NO_CHIP, INVALID = "ready", "no chip", "invalid"
+READY, NO_CHIP, INVALID, NOT_INSTALLED = "ready", "no chip", "invalid", "not installed"
 _GOOD = (READY, NO_CHIP)
 
 _COLUMNS = (
@@ -140,10 +140,11 @@ def rows(hosts: Iterable[AskedHost], views: Mapping[str, View]) -> list[Row]:
     for name in sorted(views):
         if views[name]["present"] and name not in known:
             result.append(_foreign_row(name, views[name]))
-    return result
+    return [dict(row, healthy=healthy(row)) for row in result]
 
 
 def healthy(row: Row) -> bool:
+    """Whether nothing is wrong with the host; one without chips is healthy."""
     return row["state"] in _GOOD
 
 
@@ -324,11 +325,13 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     problems = facts.get("problems")
     if problems:
         return "blocked", problems[0]
+    if not view["components"] and not (facts.get("driver") or {}).get("version"):
+        return NOT_INSTALLED, "npuops.ascend.install"
     wrong = _wrong(row["checks"])
     if wrong:
         return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
     if not view["components"]:
-        return "not installed", None
+        return NOT_INSTALLED, "npuops.ascend.install"
     if view["agent"] == "failing":
         return "no agent", view["agent_why"]
     if view["plugin"] != "running":

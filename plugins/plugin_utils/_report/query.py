@@ -30,7 +30,7 @@ _SECONDS, _MEMORY, _MAX_ANSWER = 20, 2**29, 2**26
 
 # What can be asked of which result; `nodes` is a list everywhere, each with its `name`.
 KEYS = {
-    "status": ("nodes", "problems", "rollouts", "storm"),
+    "status": ("halted", "nodes", "problems", "rollouts", "storm"),
     "plan": (
         "capacity", "cluster_notes", "cluster_reasons", "components", "counts", "deferred", "due_nodes", "estimate_seconds",
         "green", "halted", "in_flight", "max_parallel", "nodes", "order", "park", "problem", "reason", "settled_nodes", "summary",

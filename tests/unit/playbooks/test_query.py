@@ -22,7 +22,15 @@ HOSTS = dict.fromkeys(("npu-a", "npu-c"), {"ansible_connection": "local"})
 
 
 def row(name, state, allocatable, checks=()):
-    return {"host": name, "node": name, "state": state, "reason": None, "allocatable": allocatable, "checks": list(checks)}
+    return {
+        "host": name,
+        "node": name,
+        "state": state,
+        "healthy": state == "ready",
+        "reason": None,
+        "allocatable": allocatable,
+        "checks": list(checks),
+    }
 
 
 FLEET = {
@@ -33,6 +41,7 @@ FLEET = {
     ],
     "rollouts": [],
     "storm": None,
+    "halted": None,
     "problems": ["npu-b: invalid", "npu-c: unreachable"],
     "table": ["<<the table>>"],
 }

@@ -62,7 +62,7 @@ PREFLIGHT = {
     "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
     "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
 }  # fmt: skip
-FLEET = {"fleet": [], "rollouts": [], "storm": None, "problems": ["a: invalid"], "table": []}
+FLEET = {"fleet": [], "rollouts": [], "storm": None, "halted": None, "problems": ["a: invalid"], "table": []}
 ANSWERS = {
     "npu_facts": {"*": [{"npu": {}}]},
     "npu_preflight": {"*": [PREFLIGHT]},

@@ -127,7 +127,7 @@ def test_states_and_reasons():
         "maintenance",
         "its virtual NPUs change since 2026-11-24T10:00:00Z; if no install is running, run npuops.ascend.install",
     )
-    assert state(labels={}) == ("not installed", None)
+    assert state(labels={}) == ("not installed", "npuops.ascend.install")
     assert state(pods=[]) == ("no plugin", "the device plugin has no pod there")
     assert state(pods=[plugin(ready=False)]) == ("no plugin", "is Running; no events yet")
     assert state(allocatable="6") == ("degraded", "6 of 8 chips are allocatable")

@@ -18,10 +18,11 @@ FLEET = {
     ],
     "rollouts": [],
     "storm": None,
+    "halted": None,
     "problems": ["b: wedged"],
     "table": ["NODE", "npu-a"],
 }
-KEYS = "The top-level keys are nodes, problems, rollouts, storm"
+KEYS = "The top-level keys are halted, nodes, problems, rollouts, storm"
 
 
 @pytest.mark.parametrize(
