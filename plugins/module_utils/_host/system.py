@@ -167,6 +167,7 @@ def tool_links(root):
 
 def tools(root, tree, fs=""):
     """The links to the programs of the driver in ``tree``. A program that the host has already is not replaced."""
+    unlinked = []
     for path, target in tool_links(root).items():
         name = os.path.basename(path)
         if not os.path.exists("%s/tools/%s" % (tree, name)):
@@ -176,7 +177,12 @@ def tools(root, tree, fs=""):
         if os.access(fs + os.path.dirname(path), os.W_OK):
             yield Change("link %s" % path, functools.partial(os.symlink, target, fs + path))
         else:
-            yield Missing("%s cannot be created (the file system is read-only). Run %s by its path: %s" % (path, name, target))
+            unlinked.append(target)
+    if unlinked:
+        yield Missing(
+            "/usr/local/bin cannot be written (the file system is read-only). Run the driver's programs by their paths: %s"
+            % " and ".join(unlinked)
+        )
 
 
 def _file(path, content, cost, fs):
