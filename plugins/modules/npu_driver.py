@@ -14,7 +14,8 @@ author:
 description:
   - Points the link C(driver) below O(root) to a release that M(npuops.ascend.npu_driver_stage) staged, installs the boot scripts
     and systemd units, and loads the driver if none is loaded. No reboot is necessary.
-  - If all chips are healthy, also points the link C(good) to the release. A boot falls back to that release.
+  - If C(npu-smi) lists all chips, and not all of them as C(Critical), also points the link C(good) to the release. A boot falls
+    back to that release.
   - With O(source=preinstalled), the module does not change the driver. The boot unit only checks that the driver works and
     publishes the result.
   - Creates what the driver and MindCluster expect of a host. These are the users C(HwHiAiUser) (UID 1000) and C(hwMindX) (UID

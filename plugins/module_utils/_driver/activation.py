@@ -15,7 +15,7 @@ import re
 import shlex
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
@@ -272,15 +272,14 @@ class Activation:
         return self.source == "image" and (self.release is None or good != self.release) and not trial
 
     def _confirm(self):
-        """Point good to the release if npu-smi lists every chip as healthy; otherwise return the reason why not."""
+        """Point good to the release if npu-smi lists every chip and one of them serves; otherwise return the reason why not."""
         chips = pci.chip_count(pci.chip_functions(self.fs + "/sys/bus/pci/devices"))
         info = NpuSmi(self.fs + self.root + "/driver", lock=self.fs + "/run/npuops/npu-smi.lock").info()
         if len(info["chips"]) != chips:
             raise NpuError("npu-smi lists %d chips, but the PCI bus has %d. Check dmesg" % (len(info["chips"]), chips))
-        unhealthy = ["%s is %s" % (chip["bus_id"], chip["health"]) for chip in info["chips"] if chip["health"] != "OK"]
-        if unhealthy:
-            return "The driver is loaded, but not confirmed as good, because npu-smi lists unhealthy chips: %s" % ", ".join(
-                unhealthy
+        if not any(map(chip_health.serves, info["chips"])):
+            return "The driver is loaded, but not confirmed as good, because none of its chips can be used: %s" % chip_health.told(
+                info["chips"]
             )
         trial_boot.confirm(self.layout, self.release, self.fs)
         return None

@@ -14,7 +14,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, pci, vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, device_nodes, pci, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -28,6 +28,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 INSTALL = "run npuops.ascend.install"
 _LIBRARY_DEPTH = 20  # the device plugin's own limit
+_HEALTH_ADVICE = (
+    "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a repair"
+)
 
 
 def check(name, ok, expected, seen, message):
@@ -54,6 +57,7 @@ class Validation:
         self.host = None
         self.info = None
         self.firmware = None
+        self.chip_health = []
         self.vnpus = []
         self.results = []
 
@@ -88,6 +92,13 @@ class Validation:
             self._cdi_spec()
             self._runtime(find_daemon)
         return self.results
+
+    @property
+    def notes(self):
+        """What a person should know of a host, whether it is valid or not, as sentences."""
+        ill = chip_health.told(self.chip_health)
+        told = ["%s. %s" % (ill, _HEALTH_ADVICE)] if ill and self.valid else []
+        return told + pci.notes(self.fs + "/sys/bus/pci/devices")
 
     def _add(self, name, ok, expected, seen, message):
         self.results.append(check(name, ok, expected, seen, message))
@@ -174,13 +185,14 @@ class Validation:
             "The PCI bus and npu-smi disagree about the number of chips. Check dmesg; a chip that fell off the bus needs a reboot "
             "of the host",
         )
-        unhealthy = [chip for chip in listed if chip["health"] != "OK"]
+        self.chip_health = chip_health.view(listed)
+        # One chip that does not serve is no reason to do without the others.
         self._add(
             "health",
-            not unhealthy,
-            "OK for every chip",
-            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in unhealthy) or "OK for %d chips" % len(listed),
-            "Run npu-smi info -t health -i NPU for details; a chip that stays unhealthy needs a reset or a reboot of the host",
+            any(map(chip_health.serves, self.chip_health)),
+            "a chip that is not Critical",
+            chip_health.told(self.chip_health) or "OK for %d chips" % len(listed),
+            _HEALTH_ADVICE,
         )
 
     def _versions(self):
@@ -510,12 +522,13 @@ def validate(root, source, **options):
     validation = Validation(root, source, **options)
     validation.run()
     return {
-        "msg": "\n".join([summary(validation.results), *pci.notes(validation.fs + "/sys/bus/pci/devices")]),
+        "msg": "\n".join([summary(validation.results), *validation.notes]),
         "valid": validation.valid,
         "checks": validation.results,
         "chips": validation.host.chips if validation.host else 0,
         "version": validation.driver["version"],
         "firmware_version": validation.firmware,
+        "chip_health": validation.chip_health,
         "vnpus": validation.vnpus,
     }
 

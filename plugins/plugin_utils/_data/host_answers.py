@@ -80,6 +80,18 @@ class Vnpu(TypedDict):
 Vnpus = Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)]
 
 
+class ChipHealth(TypedDict):
+    """A chip that npu-smi lists."""
+
+    npu: Annotated[int, number(0, 10**9)]  # of its card
+    chip: Annotated[int, number(0, 10**9)]  # on that card
+    bus_id: Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
+    health: Annotated[str, text(32, r"[A-Za-z0-9 _./-]+", "a word of npu-smi")]  # OK, Warning, Alarm, Critical or another
+
+
+ChipsHealth = Annotated[list[ChipHealth], listing(schema.of(ChipHealth), 1024)]
+
+
 class VnpuPlan(TypedDict):
     """What has to change until the host has the virtual NPUs that it is to have."""
 
@@ -255,7 +267,15 @@ class Verdict(_Verdict, total=False):
     """What a maintenance reads of a validation that took place."""
 
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    chips: Annotated[int, number(0, 1024)] | None  # how many the host has
+    chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+
+
+class ChipListing(TypedDict):
+    """What npu-smi lists."""
+
+    chips: ChipsHealth
 
 
 class Validation(TypedDict, total=False):
@@ -266,6 +286,7 @@ class Validation(TypedDict, total=False):
     chips: Annotated[int, number(0, 1024)] | None  # how many the host has
     version: Word | None  # of the driver tree
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
@@ -351,7 +372,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
-_FIRMWARE_ANSWER, _VNPU_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer)
+_FIRMWARE_ANSWER, _VNPU_ANSWER, _CHIP_LISTING = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(ChipListing)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -367,6 +388,11 @@ def why_not(facts: Any, validation: Any = None) -> str | None:
 def verdict(answer: Any) -> Verdict:
     """What npu_validate answered. Raises NpuError."""
     return _checked(_VERDICT, answer)
+
+
+def chip_listing(answer: Any) -> list[ChipHealth]:
+    """The chips of what npu_smi_info answered. Raises NpuError."""
+    return _checked(_CHIP_LISTING, answer)["chips"]
 
 
 def view(answer: Any) -> View:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
@@ -73,6 +74,9 @@ def _check_health(entry: PlannedNode, validation: Validation) -> None:
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
+    ill = chip_health.told(validation.get("chip_health") or [])
+    if ill:
+        entry.notes.append("chips that are not OK: %s; the upgrade fails only if they, or others, are worse afterwards" % ill)
     wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
     if wrong:
@@ -150,7 +154,8 @@ def trouble(entry: PlannedNode, validation: Validation) -> list[str]:
         return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
     if validation.get("valid") is False:
         return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
-    return []
+    ill = chip_health.told(validation.get("chip_health") or [])
+    return ["chips that are not OK: %s" % ill] if ill else []
 
 
 class ImageSizes:

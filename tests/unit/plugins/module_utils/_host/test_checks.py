@@ -258,8 +258,20 @@ def test_npu_smi_lists_fewer_chips(host):
 def test_sick_chip(host, health):
     host.health = ["OK", health]
     host.firmware("7.8.0")
+    validation = host.validate()
+    told = "NPU 1 chip 0 (0000:01:00.0): %s" % health
+    assert validation.valid and validation.notes[0].startswith(told + ". Run npu-smi info -t health")
+    assert {"npu": 1, "chip": 0, "bus_id": "0000:01:00.0", "health": health} in validation.chip_health
+
+
+@pytest.mark.parametrize("health, valid", [("Alarm", True), ("Critical", False), ("UNKNOWN", False)])
+def test_no_chip_is_well(host, health, valid):
+    host.health = [health, health]
+    host.firmware("7.8.0")
     results = failed(host.validate())
-    assert list(results) == ["health"] and results["health"]["seen"] == "NPU 1 chip 0: %s" % health
+    assert list(results) == ([] if valid else ["health"])
+    if not valid:
+        assert results["health"]["seen"] == "NPU 0 chip 0 (0000:00:00.0): %s, NPU 1 chip 0 (0000:01:00.0): %s" % (health, health)
 
 
 def test_another_version_than_wanted(host):
@@ -537,11 +549,12 @@ def test_preinstalled_has_no_releases(host):
 
 def test_summary_is_for_a_person(host):
     host.daemon.on = False
-    host.health = ["OK", "Alarm"]
+    host.health = ["Critical", "Critical"]
     host.firmware("7.8.0")
     lines = host_checks.summary(host.validate().results).splitlines()
     assert lines[0] == "2 of 20 checks failed"
-    assert lines[1] == "health: NPU 1 chip 0: Alarm (expected: OK for every chip)"
+    assert lines[1].startswith("health: NPU 0 chip 0 (0000:00:00.0): Critical, NPU 1 ")
+    assert lines[1].endswith(": Critical (expected: a chip that is not Critical)")
     assert lines[2].startswith("  -> ") and lines[3].startswith("cdi_config: ")
 
 

@@ -192,6 +192,26 @@ def test_pods_on_chips_that_fail_validation_are_named():
     assert fleet_status.details(found)[-2:] == ["    -> Reset it", "  pods on unhealthy chips: train/job-0 (Ascend910-3)"]
 
 
+@pytest.mark.parametrize(
+    "health, allocatable, told",
+    [
+        ("Warning", "8", ("ready", "NPU 4 chip 0 (0000:81:00.0): Warning")),
+        ("Warning", "7", ("degraded", "7 of 8 chips are allocatable; NPU 4 chip 0 (0000:81:00.0): Warning")),
+        ("Critical", "7", ("degraded", "7 of 8 chips are allocatable; NPU 4 chip 0 (0000:81:00.0): Critical")),
+        ("Critical", "8", ("degraded", "NPU 4 chip 0 (0000:81:00.0): Critical")),
+    ],
+)
+def test_chips_that_are_not_ok_are_named(health, allocatable, told):
+    chips = [{"npu": 4, "chip": chip, "bus_id": "0000:81:00.0", "health": (health, "OK")[chip]} for chip in (0, 1)]
+    entry = host()
+    entry["validation"] = dict(VALID, chip_health=chips)
+    found = row(entry, allocatable=allocatable)
+    assert (found["state"], found["reason"]) == told
+    assert found["chip_health"] == chips
+    # They do not get better by waiting.
+    assert not fleet_status.may_get_better([found])
+
+
 RECORD = {
     "run": "awx-812",
     "generation": 3,
