@@ -88,6 +88,12 @@ options:
         description: The exporter.
         type: bool
         default: true
+  chips:
+    description:
+      - The number of chips that the host has. By default, at least as many as it had before.
+      - The module records which chips the host has, and fails if some of them are missing later. Set this option to accept that the
+        host has fewer chips than before.
+    type: int
   timeout:
     description:
       - Seconds to wait until all chips have their device nodes, in this module and at each boot. Real chips take minutes.
@@ -215,6 +221,7 @@ def run(module):
         components=sorted(name for name, wanted in params["components"].items() if wanted),
         timeout=params["timeout"],
         accept_absent=module.check_mode,
+        chips=params["chips"],
     )
     before = activation.links()
     reasons = activation.plan()

@@ -14,7 +14,7 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, device_nodes, pci, vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory, device_nodes, pci, vnpu_change, vnpu_plan
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -28,6 +28,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 INSTALL = "run npuops.ascend.install"
 _LIBRARY_DEPTH = 20  # the device plugin's own limit
+_GONE_ADVICE = "Check the host's cards, power and dmesg; if it is to stay like that, run npuops.ascend.install with npu_chips"
 _HEALTH_ADVICE = (
     "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a repair"
 )
@@ -58,6 +59,7 @@ class Validation:
         self.info = None
         self.firmware = None
         self.chip_health = []
+        self.before = None
         self.vnpus = []
         self.results = []
 
@@ -75,6 +77,7 @@ class Validation:
             return self.results
         if not self.host.chips:
             return self.results
+        self.before = host_facts.chips_before(pci.chip_functions(self.fs + "/sys/bus/pci/devices"), self.fs)
         family = self.host.family.name
         self._add("chips", True, "at least one", "%d x %s on the PCI bus" % (self.host.chips, family), None)
         self._device_nodes()
@@ -98,6 +101,9 @@ class Validation:
         """What a person should know of a host, whether it is valid or not, as sentences."""
         ill = chip_health.told(self.chip_health)
         told = ["%s. %s" % (ill, _HEALTH_ADVICE)] if ill and self.valid else []
+        if self.host and self.before:
+            missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
+            told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
         return told + pci.notes(self.fs + "/sys/bus/pci/devices")
 
     def _add(self, name, ok, expected, seen, message):
@@ -318,6 +324,10 @@ class Validation:
         directories = [self.fs + directory for directory in cdi_spec.DIRECTORIES]
         document = cdi_spec.read(path)
         problem = cdi_spec.problem(document, self.host, self.root, self.library_path, self.fs)
+        if problem and self.before["gone"]:
+            # It still describes them. What containers get of the other chips is the same.
+            earlier = cdi_spec.problem(document, self.host.with_chips(self.before["count"]), self.root, self.library_path, self.fs)
+            problem = problem if earlier else None
         self._add(
             "cdi_spec",
             problem is None,

@@ -45,6 +45,7 @@ Told = Annotated[str, text(4096)]
 Summary = Annotated[str, text(64 * 1024)]
 # As of uname -r; becomes part of tags and of directory names.
 Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel release")]
+BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -85,7 +86,7 @@ class ChipHealth(TypedDict):
 
     npu: Annotated[int, number(0, 10**9)]  # of its card
     chip: Annotated[int, number(0, 10**9)]  # on that card
-    bus_id: Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
+    bus_id: BusId
     health: Annotated[str, text(32, r"[A-Za-z0-9 _./-]+", "a word of npu-smi")]  # OK, Warning, Alarm, Critical or another
 
 
@@ -214,6 +215,14 @@ class NextKernel(TypedDict):
     release: Word | None  # the staged release that the next boot would select for it
 
 
+class ChipsBefore(TypedDict):
+    """The chips that install has found before."""
+
+    count: Annotated[int, number(0, 2048)]  # 0: it has recorded none
+    gone: Annotated[list[BusId], listing(schema.of(BusId), 1024)]  # those that are missing
+    boot: Word | None  # when the host booted, RFC 3339
+
+
 class Facts(TypedDict, total=False):
     """A host, before anything is changed on it."""
 
@@ -230,6 +239,7 @@ class Facts(TypedDict, total=False):
     python: Word | None  # the version that modules run with
     chips: list[dict[str, Any]] | None  # PCI functions: pci_address, device_id, subsystem_device_id, chips (how many)
     chip_count: Annotated[int, number(0, 1024)] | None
+    chips_before: ChipsBefore | None
     family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
     chip_numbers: Annotated[list[int], listing(number(0, 1023), 1024)] | None  # N of /dev/davinciN
     vnpus: Vnpus | None  # those that are recorded

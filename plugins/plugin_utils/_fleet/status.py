@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_an
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import missing_chips as fleet_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
@@ -157,7 +158,8 @@ def may_get_better(all_rows: Iterable[Row]) -> bool:
     """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot. Chips that are not OK
     do not become so by waiting."""
     return any(
-        row["state"] in ("not ready", "no agent", "no plugin") or (row["state"] == "degraded" and not chip_health.ill(row["chip_health"]))
+        row["state"] in ("not ready", "no agent", "no plugin")
+        or (row["state"] == "degraded" and not row["missing_chips"] and not chip_health.ill(row["chip_health"]))
         for row in all_rows
     )
 
@@ -228,6 +230,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
             for resource, count in offers.items()
             if resource != family.get("resource")
         },
+        "missing_chips": fleet_chips.missing(facts, (host.get("config") or {}).get("chips")),
         "checks": (host.get("validation") or {}).get("checks") or [],
         "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
@@ -267,6 +270,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "allocatable": view["allocatable"].get(resource, 0),
         "devices_per_chip": view["devices_per_chip"],
         "vnpus": {},
+        "missing_chips": None,
         "checks": [],
         "chip_health": [],
         "unhealthy_pods": view["unhealthy"],
@@ -332,6 +336,8 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     if problems:
         return "blocked", problems[0]
     wrong = _wrong(row["checks"])
+    if row["missing_chips"]:
+        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *([_users(row)] if row["unhealthy_pods"] else [])])
     if wrong:
         return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
     if not view["components"]:

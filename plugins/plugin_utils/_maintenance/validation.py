@@ -25,6 +25,7 @@ class Check:
         """``work``: Work."""
         self._work = work
         self._vnpus: list[Vnpu] | None = None  # those that the host is to have, as it says itself
+        self._trial = False
 
     def in_order(
         self,
@@ -39,7 +40,7 @@ class Check:
         it is a new driver, which is to blame for chips that are worse than the record has them. Otherwise nothing can be done
         about them here, and the node serves with its other chips.
         """
-        work = self._work
+        work, self._trial = self._work, trial
         view, why = work.host.wait_driver()
         self._same_driver(view, release)
         if why:
@@ -139,13 +140,21 @@ class Check:
         wanted = dict(request.offers) or {request.resource: request.chips}
         # They may have changed since the plan.
         if self._vnpus is not None:
-            wanted = chips_vnpu.offered(request.resource, request.chips, self._vnpus)
+            wanted = chips_vnpu.offered(request.resource, self._chips(result), self._vnpus)
+        elif request.resource in wanted:
+            wanted[request.resource] = max(0, wanted[request.resource] + self._chips(result) - request.chips)
         least = chip_health.fewest(wanted, result.get("chip_health") or [])
         if request.resource in wanted:
             each = self._devices_per_chip()
             wanted[request.resource] *= each
             least[request.resource] *= each
         return least, wanted
+
+    def _chips(self, result: Verdict) -> int:
+        """How many chips the host is to offer. If one is gone, a driver on trial was refused before; otherwise the others serve."""
+        there = result.get("chips")
+        compared = self._work.log.own.get("chips") is not None or not self._trial
+        return min(there, self._work.request.chips) if there and compared else self._work.request.chips
 
     def _devices_per_chip(self) -> int:
         work = self._work

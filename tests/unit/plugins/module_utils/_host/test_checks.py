@@ -14,6 +14,7 @@ import shutil
 import stat
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
@@ -272,6 +273,28 @@ def test_no_chip_is_well(host, health, valid):
     assert list(results) == ([] if valid else ["health"])
     if not valid:
         assert results["health"]["seen"] == "NPU 0 chip 0 (0000:00:00.0): %s, NPU 1 chip 0 (0000:01:00.0): %s" % (health, health)
+
+
+def test_a_chip_that_is_gone_after_a_reboot(host):
+    """The host serves with the other one, and says which one is missing; the CDI spec may still describe it."""
+    fs = str(host.root)
+    functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
+    chip_memory.write(chip_memory.of(functions), fs + chip_memory.PATH)
+    assert host.validate().notes == []
+    shutil.rmtree(host.root / "sys/bus/pci/devices/0000:01:00.0")
+    os.unlink(host.root / "dev/davinci1")
+    host.health = ["OK"]
+    host.firmware("7.8.0")
+    host.write("proc/uptime", "100.0 50.0\n")
+    validation = host.validate()
+    assert validation.valid, failed(validation)
+    (told,) = validation.notes
+    assert told.startswith("1 of 2 chips: 0000:01:00.0 is gone from the PCI bus since the boot of 20")
+    # A spec of neither is not valid.
+    document = cdi_spec.read(fs + cdi_spec.PATH)
+    document["devices"][1]["name"] = "7"
+    host.write(cdi_spec.PATH.lstrip("/"), cdi_spec.text(document))
+    assert list(failed(host.validate())) == ["cdi_spec"]
 
 
 def test_another_version_than_wanted(host):

@@ -212,6 +212,36 @@ def test_chips_that_are_not_ok_are_named(health, allocatable, told):
     assert not fleet_status.may_get_better([found])
 
 
+GONE = {"count": 8, "gone": ["0000:c4:00.0"], "boot": "2026-11-25T22:00:00Z"}
+MISSING = "7 of 8 chips: 0000:c4:00.0 is gone from the PCI bus since the boot of 2026-11-25T22:00:00Z or an earlier one"
+
+
+@pytest.mark.parametrize(
+    "before, wanted, told",
+    [
+        (GONE, None, ("degraded", MISSING)),
+        (GONE, 7, ("ready", None)),
+        ({"count": 7, "gone": [], "boot": None}, "8", ("degraded", "7 of 8 chips are on the PCI bus")),
+        ({"count": 0, "gone": [], "boot": None}, None, ("ready", None)),
+        (None, "eight", ("ready", None)),
+    ],
+)
+def test_a_chip_that_is_gone_is_missed(before, wanted, told):
+    entry = host()
+    entry["facts"] = dict(FACTS, chip_count=7, chips_before=before)
+    entry["config"]["chips"] = wanted
+    found = row(entry, allocatable="7")
+    assert (found["state"], found["reason"]) == told
+    assert not fleet_status.may_get_better([found])
+
+
+def test_what_follows_from_a_chip_that_is_gone_is_told_as_well():
+    entry = host()
+    entry["facts"] = dict(FACTS, chip_count=7, chips_before=GONE)
+    entry["validation"] = {"valid": False, "checks": [WRONG]}
+    assert state(entry, allocatable="7") == ("degraded", MISSING + "; npu_smi: 7 chips (expected: 8 chips)")
+
+
 RECORD = {
     "run": "awx-812",
     "generation": 3,

@@ -136,3 +136,24 @@ def test_a_halt_of_an_upgrade_stops_no_recovery(node):
     assert bench.host.boots == 1 and not bench.cordoned and REBOOT_REQUIRED not in bench.labels
     assert bench.world.slots()["halted"]["why"] == "Two nodes are lost."
     assert list(bench.world.slots()["holders"]) == ([node] if node else [])
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+def test_a_chip_that_is_gone_after_the_reboot(recovers):
+    """A driver on trial is blamed; then, and after a recovery, the node serves with the others."""
+    bench = Wedged() if recovers else Bench()
+    choose = bench.host.choose
+
+    def boot():
+        choose()
+        bench.host.health = ["OK"] * 7
+        offer(bench, 7)
+
+    bench.host.choose = boot
+    outcome = bench.run()
+    if recovers:
+        assert outcome["outcome"] == "done"
+        bench.assert_recovered()
+    else:
+        assert "its chips are worse than before: the chip 0000:08:00.0 is gone. It is back on" in outcome["reason"]
+        assert_serves_with_the_old_driver(bench)
