@@ -141,3 +141,26 @@ def test_the_device_plugin_waits_for_a_driver_that_takes_its_time(lab, broken):
     (waited,) = pod["status"]["initContainerStatuses"]
     assert waited["restartCount"] == 0 and waited["state"]["terminated"]["exitCode"] == 0, waited
     assert [line.partition(":")[0] for line in lab.kubectl(*log).splitlines()] == ["Waiting for the driver of this host"]
+
+
+def test_a_chip_that_is_gone_after_a_reboot_is_missed(lab):
+    """The firmware of the host does not find it any more: the node serves with the others, and install does not take it for granted."""
+    hardware = "/etc/npusim/hardware.json"
+    lost = "0000:c4:00.0"
+    without = f"import json; d = json.load(open({hardware!r})); d['functions'] = [f for f in d['functions'] if f['address'] != {lost!r}]"
+    lab.ssh(NODE, f'cp -p {hardware} /root/hardware.json && python3 -c "{without}; json.dump(d, open({hardware!r}, \'w\'))"')
+    try:
+        reboot(lab, NODE)
+        fewer = str(CHIPS - 1)
+        lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == fewer, 180, f"{NODE} offers {fewer} chips")
+        told = f"{fewer} of {CHIPS} chips: {lost} is gone from the PCI bus since the boot of"
+        status = " ".join(lab.playbook("status").stdout.split())
+        assert f"{NODE}: degraded {told}" in status, status
+        install = lab.playbook("install", check=False)
+        assert install.returncode != 0 and told in " ".join(install.stdout.split()), install.stdout
+        assert lab.module(NODE, "npu_validate", fail=False)["valid"]
+    finally:
+        lab.ssh(NODE, f"mv /root/hardware.json {hardware}")
+        reboot(lab, NODE)
+        lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == str(CHIPS), 180, f"{NODE} offers its chips")
+    assert f"{NODE}: degraded" not in " ".join(lab.playbook("status").stdout.split())
