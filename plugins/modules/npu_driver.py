@@ -200,6 +200,7 @@ def main():
                     "exporter": {"type": "bool", "default": True},
                 },
             },
+            "chips": {"type": "int"},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,

@@ -147,8 +147,10 @@ def test_a_chip_that_is_gone_after_a_reboot_is_missed(lab):
     """The firmware of the host does not find it any more: the node serves with the others, and install does not take it for granted."""
     hardware = "/etc/npusim/hardware.json"
     lost = "0000:c4:00.0"
-    without = f"import json; d = json.load(open({hardware!r})); d['functions'] = [f for f in d['functions'] if f['address'] != {lost!r}]"
-    lab.ssh(NODE, f'cp -p {hardware} /root/hardware.json && python3 -c "{without}; json.dump(d, open({hardware!r}, \'w\'))"')
+    without = (
+        f"import json; d = json.load(open({hardware!r})); d['functions'] = [f for f in d['functions'] if f['address'] != {lost!r}]"
+    )
+    lab.ssh(NODE, f"cp -p {hardware} /root/hardware.json && python3 -c \"{without}; json.dump(d, open({hardware!r}, 'w'))\"")
     try:
         reboot(lab, NODE)
         fewer = str(CHIPS - 1)

@@ -5,8 +5,8 @@
 
 npu-smi has a word for the health of each chip. Chips with Warning or Alarm work: healthy 310B cards show Alarm for months. A chip
 that is Critical, or whose word is unknown, does not serve; the device plugin withdraws single chips by their fault codes. So a node
-serves as long as one of its chips does. Whether a driver is to blame for a chip that is not OK shows by comparison only: it is worse
-than before.
+serves as long as one of its chips does. Whether a driver is to blame for a chip that is not OK shows by comparison only: it is
+worse than before.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def told(count, expected, addresses, boot):
 def problem(count, wanted, remembered, addresses, boot=None):
     """Why install must not take the ``count`` chips of a host as all that it has, as a sentence; None if it may.
 
-    ``wanted``: npu_chips, None or 0 if it is not set; ``remembered``: how many the host had, 0 if that is not known; ``addresses``: of
-    ``gone``.
+    ``wanted``: npu_chips, None or 0 if it is not set; ``remembered``: how many the host had, 0 if that is not known;
+    ``addresses``: of ``gone``.
     """
     expected = wanted or remembered
     if wanted and count > wanted:
@@ -77,6 +77,6 @@ def problem(count, wanted, remembered, addresses, boot=None):
     if missing is None:
         return None
     return (
-        "The host has only %s. Check its cards, power and dmesg. To accept that it has %d chips from now on, set npu_chips: %d for this "
-        "host" % (missing, count, count)
+        "The host has only %s. Check its cards, power and dmesg. To accept that it has %d chips from now on, set npu_chips: %d for "
+        "this host" % (missing, count, count)
     )

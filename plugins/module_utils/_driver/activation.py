@@ -68,8 +68,8 @@ class Activation:
     source: ``preinstalled``, or anything else for a staged release; release: name below releases, None for preinstalled; files:
     list of {path, content, mode} (boot scripts and units); chip: name of the chip in image tags; components: names of
     LOG_DIRECTORIES; timeout: seconds to wait for the device nodes; accept_absent: whether to accept a release that
-    does not exist or has no name yet (check mode: it was not staged); chips: how many the host is to have, None for at least as many
-    as before. fs: the host's / (empty: this machine's).
+    does not exist or has no name yet (check mode: it was not staged); chips: how many the host is to have, None for at least as
+    many as before. fs: the host's / (empty: this machine's).
 
     ``plan()`` returns what would change, ``apply()`` does it.
     """

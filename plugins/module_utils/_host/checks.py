@@ -14,7 +14,14 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory, device_nodes, pci, vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
+    chip_health,
+    chip_memory,
+    device_nodes,
+    pci,
+    vnpu_change,
+    vnpu_plan,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -30,7 +37,8 @@ INSTALL = "run npuops.ascend.install"
 _LIBRARY_DEPTH = 20  # the device plugin's own limit
 _GONE_ADVICE = "Check the host's cards, power and dmesg; if it is to stay like that, run npuops.ascend.install with npu_chips"
 _HEALTH_ADVICE = (
-    "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a repair"
+    "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a "
+    "repair"
 )
 
 
@@ -59,7 +67,7 @@ class Validation:
         self.info = None
         self.firmware = None
         self.chip_health = []
-        self.before = None
+        self.before = {"count": 0, "gone": [], "boot": None}
         self.vnpus = []
         self.results = []
 
@@ -101,7 +109,7 @@ class Validation:
         """What a person should know of a host, whether it is valid or not, as sentences."""
         ill = chip_health.told(self.chip_health)
         told = ["%s. %s" % (ill, _HEALTH_ADVICE)] if ill and self.valid else []
-        if self.host and self.before:
+        if self.host:
             missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
             told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
         return told + pci.notes(self.fs + "/sys/bus/pci/devices")

@@ -218,7 +218,7 @@ def uptime(fs=""):
 
 
 def chips_before(functions, fs=""):
-    """What install has remembered of the chips, as {count, gone, boot}: how many there were, 0 if unknown; the PCI addresses of those
+    """What install has recorded of the chips, as {count, gone, boot}: how many there were, 0 if unknown; the PCI addresses of those
     that are missing among ``functions``; when the host booted (RFC 3339)."""
     try:
         remembered = chip_memory.read(fs + chip_memory.PATH)

@@ -337,7 +337,8 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "blocked", problems[0]
     wrong = _wrong(row["checks"])
     if row["missing_chips"]:
-        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *([_users(row)] if row["unhealthy_pods"] else [])])
+        users = [_users(row)] if row["unhealthy_pods"] else []
+        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *users])
     if wrong:
         return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
     if not view["components"]:

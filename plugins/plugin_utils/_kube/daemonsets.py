@@ -50,8 +50,8 @@ def wait(
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
-    the DaemonSet's own status. ``nodes``: list of {name, resource, count, least}: allocatable must be exactly what the device plugin
-    there makes of so many chips; of ``least`` or more of them, where that is given.
+    the DaemonSet's own status. ``nodes``: list of {name, resource, count, least}: allocatable must be exactly what the device
+    plugin there makes of so many chips; of ``least`` or more of them, where that is given.
     ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
     Returns the DaemonSetSnapshot in which all is done. Raises NpuError with the reason per node; at once
     when waiting is in vain (an image that does not exist).

@@ -424,7 +424,7 @@ class Cycle:
         self._log.write(decide)
         self._asked = True
 
-    def _chips_before(self) -> dict[str, dict[str, str]]:
+    def _chips_before(self) -> dict[str, dict[str, str] | None]:
         """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
         if self._purpose.recovers:
             return {}

@@ -40,24 +40,29 @@ def test_cards_that_show_alarm_for_months_serve():
     assert all(map(chip_health.serves, found)) and len(chip_health.ill(found)) == 2
 
 
-@pytest.mark.parametrize("before, now, is_worse", [
-    ("OK", "OK", False),
-    ("OK", "Warning", True),
-    ("Warning", "Alarm", True),
-    ("Alarm", "Critical", True),
-    ("Critical", "UNKNOWN", True),
-    ("Critical", "Critical", False),
-    ("Alarm", "Warning", False),
-    ("UNKNOWN", "Critical", False),
-    ("Warning", "some new word", True),
-])
+@pytest.mark.parametrize(
+    "before, now, is_worse",
+    [
+        ("OK", "OK", False),
+        ("OK", "Warning", True),
+        ("Warning", "Alarm", True),
+        ("Alarm", "Critical", True),
+        ("Critical", "UNKNOWN", True),
+        ("Critical", "Critical", False),
+        ("Alarm", "Warning", False),
+        ("UNKNOWN", "Critical", False),
+        ("Warning", "some new word", True),
+    ],
+)
 def test_worse(before, now, is_worse):
     assert bool(chip_health.worse(chip_health.by_key(chips(before)), chips(now))) is is_worse
 
 
 def test_without_a_comparison_only_ok_will_do():
     assert chip_health.worse(None, chips("OK")) == []
-    assert chip_health.worse(None, chips("Alarm")) == ["NPU 0 chip 0 (0000:00:00.0) is Alarm, and it is not known how it was before"]
+    assert chip_health.worse(None, chips("Alarm")) == [
+        "NPU 0 chip 0 (0000:00:00.0) is Alarm, and it is not known how it was before"
+    ]
 
 
 @pytest.mark.parametrize("word", ["\x1b[31mOK", "x" * 33, "{{ lookup('pipe', 'id') }}"])

@@ -14,9 +14,8 @@ import shutil
 import stat
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
