@@ -400,6 +400,15 @@ def verdict(answer: Any) -> Verdict:
     return _checked(_VERDICT, answer)
 
 
+def chips_of(validation: Any) -> list[ChipHealth]:
+    """``chip_health`` of a validation that nobody has checked; [] if it is not valid."""
+    try:
+        _VALIDATION(validation, "")
+    except Misfit:
+        return []
+    return validation.get("chip_health") or []
+
+
 def chip_listing(answer: Any) -> list[ChipHealth]:
     """The chips of what npu_smi_info answered. Raises NpuError."""
     return _checked(_CHIP_LISTING, answer)["chips"]

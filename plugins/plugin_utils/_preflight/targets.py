@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -80,7 +81,7 @@ def targets(
 def _offers(verdict: dict[str, Any], validated: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     """What npu_wait waits for on a node. Chips that are not OK may be missing."""
     offers = verdict["offers"]
-    least = chip_health.fewest(offers, (validated or {}).get("chip_health") or [])
+    least = chip_health.fewest(offers, host_answers.chips_of(validated or {}))
     for resource, count in offers.items():
         entry = {"name": verdict["node_name"], "resource": resource, "count": count}
         yield entry if least[resource] == count else dict(entry, least=least[resource])

@@ -123,6 +123,13 @@ def test_chips_that_are_not_ok_are_not_waited_for():
     ]
 
 
+@pytest.mark.parametrize("told", ["Critical", ["Critical"], [{"health": "Critical"}], [{"npu": 1}] * 5000, {"a": 1}])
+def test_a_host_cannot_break_the_run_with_what_it_says_of_its_chips(told):
+    assert targets(judge([host("a")]), ["a"], dict(VALIDATED, chip_health=told))["nodes"] == [
+        {"name": "a", "resource": "huawei.com/Ascend910", "count": 8}
+    ]
+
+
 @pytest.mark.parametrize("firmware", [None, "7.8.0.5.216, 7.8.0.6.201", "x" * 64, 7])
 def test_what_the_chips_run_is_no_longer_known(firmware):
     results = {verdict.name: verdict.result() for verdict in judge([host("a")])}
