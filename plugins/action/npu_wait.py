@@ -35,6 +35,7 @@ class ActionModule(ClusterAction):
                 "name": {"type": "str", "required": True},
                 "resource": {"type": "str", "required": True},
                 "count": {"type": "int", "required": True},
+                "least": {"type": "int"},
             },
         },
         "timeout": {"type": "int", "default": 300},

@@ -14,7 +14,8 @@ author:
 description:
   - Points the link C(driver) below O(root) to a release that M(npuops.ascend.npu_driver_stage) staged, installs the boot scripts
     and systemd units, and loads the driver if none is loaded. No reboot is necessary.
-  - If all chips are healthy, also points the link C(good) to the release. A boot falls back to that release.
+  - If C(npu-smi) lists all chips, and not all of them as C(Critical), also points the link C(good) to the release. A boot falls
+    back to that release.
   - With O(source=preinstalled), the module does not change the driver. The boot unit only checks that the driver works and
     publishes the result.
   - Creates what the driver and MindCluster expect of a host. These are the users C(HwHiAiUser) (UID 1000) and C(hwMindX) (UID
@@ -87,6 +88,12 @@ options:
         description: The exporter.
         type: bool
         default: true
+  chips:
+    description:
+      - The number of chips that the host has. By default, at least as many as it had before.
+      - The module records which chips the host has, and fails if some of them are missing later. Set this option to accept that the
+        host has fewer chips than before.
+    type: int
   timeout:
     description:
       - Seconds to wait until all chips have their device nodes, in this module and at each boot. Real chips take minutes.
@@ -193,6 +200,7 @@ def main():
                     "exporter": {"type": "bool", "default": True},
                 },
             },
+            "chips": {"type": "int"},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -214,6 +222,7 @@ def run(module):
         components=sorted(name for name, wanted in params["components"].items() if wanted),
         timeout=params["timeout"],
         accept_absent=module.check_mode,
+        chips=params["chips"],
     )
     before = activation.links()
     reasons = activation.plan()

@@ -186,6 +186,21 @@ npu:
           description: The value of the node label C(accelerator).
           type: str
           sample: huawei-Ascend910
+    chips_before:
+      description: The chips that install has found on the host before.
+      type: dict
+      contains:
+        count:
+          description: How many there were, V(0) if none are recorded.
+          type: int
+        gone:
+          description: The PCI addresses of those that are missing, if the host has fewer chips than before.
+          type: list
+          elements: str
+        boot:
+          description: The time of the last boot of the host.
+          type: str
+          sample: "2026-11-25T22:00:00Z"
     vnpus:
       description: The virtual NPUs that M(npuops.ascend.npu_vnpu) has recorded, with C(chip), C(id) and C(template).
       type: list

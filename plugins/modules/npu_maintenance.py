@@ -71,8 +71,8 @@ options:
     description:
       - The purpose of the maintenance.
       - With V(recovery), a wedged node (annotation C(npuops.ascend/wedged)) is rebooted with its current driver, within the limits
-        of O(heal_settings). A node that responds again before the reboot is not rebooted. There is no rollback, so a node that is
-        not healthy after the reboot stays cordoned.
+        of O(heal_settings). A node that responds again before the reboot is not rebooted. There is no rollback, so a node
+        whose driver does not work after the reboot stays cordoned.
     type: str
     choices: [upgrade, rollback, recovery]
     default: upgrade

@@ -120,6 +120,13 @@ fleet:
         - The kubelet reports this by default since Kubernetes 1.36.
       type: list
       elements: str
+    missing_chips:
+      description: Which of the chips that the host had, or that C(npu_chips) demands, are missing. V(none) if none are.
+      type: str
+    chip_health:
+      description: The health of the chips, as RV(npuops.ascend.npu_validate#module:chip_health).
+      type: list
+      elements: dict
     checks:
       description: The results of the checks, as RV(npuops.ascend.npu_validate#module:checks).
       type: list

@@ -19,6 +19,8 @@ description:
   - Where M(npuops.ascend.ascend_docker_runtime) has said that containers get their chips by C(ascend-docker-runtime), it checks
     that runtime instead of CDI.
   - Always runs all checks, so that one run shows everything that is wrong.
+  - Chips that C(npu-smi) lists with another health than C(OK) are named in RV(chip_health) and RV(msg). The host is invalid only if
+    all of its chips are C(Critical) or unknown, because it serves with the others.
   - A host without chips is valid without any checks.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -123,6 +125,24 @@ firmware_version:
       reports it.
   returned: always
   type: str
+chip_health:
+  description: The health of the chips according to C(npu-smi), in its order. Empty if it does not respond.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    npu:
+      description: ID of the card.
+      type: int
+    chip:
+      description: Number of the chip on its card.
+      type: int
+    bus_id:
+      description: PCI address.
+      type: str
+    health:
+      description: One of V(OK), V(Warning), V(Alarm), V(Critical), V(UNKNOWN).
+      type: str
 vnpus:
   description: The virtual NPUs that are recorded on the host.
   returned: always

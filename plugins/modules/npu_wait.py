@@ -61,6 +61,11 @@ options:
             devices for each of them must be.
         type: int
         required: true
+      least:
+        description:
+          - The number of chips that is enough, for a node with chips that the device plugin may report as unhealthy. By default,
+            all of O(nodes[].count).
+        type: int
   timeout:
     description: Seconds to wait without progress. Every pod that becomes ready restarts the timeout.
     type: int

@@ -15,6 +15,7 @@ import yaml
 from support.paths import CHECKOUT
 
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
+HEALTH = 'npuops_node_agent_chip_health{npu="4", chip="0", bus_id="0000:81:00.0", health="%s", instance="npu-a"}'
 STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
 
 
@@ -40,7 +41,7 @@ def promtool() -> pathlib.Path:
 @pytest.mark.core
 def test_rules_are_valid(promtool):
     result = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, check=False)
-    assert result.returncode == 0 and "5 rules found" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0 and "7 rules found" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.mark.core
@@ -54,6 +55,9 @@ def test_rules_are_valid(promtool):
             "NpuProbeStale",
             "12m",
         ),
+        ({HEALTH % "Critical": "1x60"}, "NpuChipUnhealthy", "6m"),
+        ({HEALTH % "UNKNOWN": "1x60"}, "NpuChipUnhealthy", "6m"),
+        ({'npuops_node_agent_chip_missing{bus_id="0000:c4:00.0", instance="npu-a"}': "1x60"}, "NpuChipMissing", "6m"),
         ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
         ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
     ],
@@ -67,7 +71,16 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
 
 @pytest.mark.core
 @pytest.mark.parametrize(
-    "alert", ["NpuDriverWedged", "NpuDriverAbsent", "NpuProbeStale", "NpuCdiSpecMismatch", "NpuAgentCannotReport"]
+    "alert",
+    [
+        "NpuDriverWedged",
+        "NpuDriverAbsent",
+        "NpuProbeStale",
+        "NpuChipUnhealthy",
+        "NpuChipMissing",
+        "NpuCdiSpecMismatch",
+        "NpuAgentCannotReport",
+    ],
 )
 def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
     series = {
@@ -75,6 +88,8 @@ def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
         STATE % "suspended": "0x60",
         STATE % "absent": "0x60",
         'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0+60x60",
+        # Healthy cards show it for months.
+        HEALTH % "Alarm": "1x60",
         'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "1x60",
         'npuops_node_agent_report_pending{instance="npu-a"}': "0x60",
     }

@@ -295,6 +295,9 @@ class HostPort:
     def validate(self, version: str | None) -> Any:
         return self._call("validate", lambda host: host.validation(version), writes=False)
 
+    def chips(self) -> Any:
+        return self._call("npu-smi", lambda host: host.listed(), writes=False)
+
     def _call(self, what: str, effect: Callable[[Host], Any], writes: bool = True) -> Any:
         host = self._reached()
         return self._controller.call("%s: %s" % (host.name, what), lambda _at: effect(host), writes, host)

@@ -50,6 +50,13 @@ DEFECTS = (
         "return False",
     ),
     Defect(
+        "chips-that-were-ill-before",
+        "A new driver is blamed for chips that were as they are with the old one.",
+        "_maintenance/validation.py",
+        'chip_health.worse(work.log.own.get("chips"), chips)',
+        "chip_health.worse(None, chips)",
+    ),
+    Defect(
         "settled-by-label",
         "A node without the label of a step counts as up to date, whatever its host runs.",
         "_maintenance/adopt.py",

@@ -103,6 +103,7 @@ class Incident:
 class Schedule:
     """``firmware``: whether the new driver brings firmware that runs are to write; ``flash_fails``: nodes on which that fails;
     ``bad``: nodes on which the new driver does not work; ``wedged``: nodes whose chips do not answer from the start;
+    ``ill``: nodes with chips that are not OK from the start, and stay so;
     ``eager``: kubelets report Ready at once, with the boot ID of the boot before."""
 
     seed: int = 0
@@ -117,6 +118,7 @@ class Schedule:
     incidents: tuple[Incident, ...] = ()
     firmware: bool = False
     flash_fails: tuple[str, ...] = ()
+    ill: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:
@@ -135,7 +137,7 @@ class Schedule:
         told: dict[str, Any] = json.loads(text)
         for name, kind in (("runs", Run), ("workloads", Workload), ("faults", Fault), ("incidents", Incident)):
             told[name] = tuple(kind(**entry) for entry in told.get(name, ()))
-        for name in ("bad", "wedged", "incurable", "flash_fails"):
+        for name in ("bad", "wedged", "incurable", "flash_fails", "ill"):
             told[name] = tuple(told.get(name, ()))
         return cls(**told)
 
@@ -145,7 +147,12 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
-    # Drawn last: what came before firmware is the same schedule that it was.
+    # Drawn last: what came before firmware is the same schedule that it was, and what came before chips that are ill.
+    schedule = _with_firmware(dice, schedule)
+    return dataclasses.replace(schedule, ill=tuple(name for name in schedule.names if dice.random() < 0.1))
+
+
+def _with_firmware(dice: random.Random, schedule: Schedule) -> Schedule:
     if dice.random() >= 0.15:
         return schedule
     schedule = dataclasses.replace(

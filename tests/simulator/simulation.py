@@ -59,6 +59,8 @@ class Simulation:
                 host.brings[NEW] = FIRMWARE
             host.flash_fails = name in schedule.flash_fails
             host.incurable = name in schedule.incurable
+            if name in schedule.ill:
+                host.health[2:4] = ["Warning", "Critical"]
             host.register({kube_client.LABEL_PRESENT: "", kube_client.LABEL_COMPONENTS: "enabled",
                            kube_client.LABEL_DRIVER_VERSION: "25.2.0"})  # fmt: skip
         self.pods = self.api.pods = Pods(self.timeline, self.api, self.hosts, schedule.workloads)

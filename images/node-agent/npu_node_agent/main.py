@@ -13,6 +13,7 @@ import os
 import signal
 from typing import Awaitable, Callable, Sequence
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 
 from . import __version__, config, kube, logs
@@ -65,6 +66,7 @@ async def _run(settings: argparse.Namespace) -> None:
             settings.pci_devices,
             os.path.join(settings.run_dir, "npu-smi.lock"),
             settings.probe_timeout,
+            os.path.join(settings.plugin_dir, chip_memory.NAME),
         ),
         spec,
         HostPaths(settings.dev_dir, settings.driver_tree, os.path.join(settings.plugin_dir, runtime_mode.NAME)),

@@ -60,6 +60,14 @@ class Metrics:
             "gauge", "probe_last_success_timestamp_seconds", "Unix time at which npu-smi last listed all chips."
         )
         self.chips = Metric("gauge", "chips", "Number of chips by source: pci or npu-smi.")
+        self.chip_health = Metric(
+            "gauge",
+            "chip_health",
+            "Health of each chip as npu-smi listed it last; always 1. None while npu-smi does not respond.",
+        )
+        self.chip_missing = Metric(
+            "gauge", "chip_missing", "PCI addresses of the chips that the node had at the last install and that are gone; always 1."
+        )
         self.cdi_valid = Metric(
             "gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, or is not used, 0 otherwise."
         )

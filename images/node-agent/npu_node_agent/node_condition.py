@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Sequence
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 
 from .background import Background
 from .changed import Changed
@@ -56,8 +58,19 @@ def failed(marker: dict) -> Verdict:
     return Verdict("False", reason, text[:_LONGEST_MESSAGE])
 
 
-def works(marker: dict) -> Verdict:
-    """``marker``: driver-ready."""
+def works(marker: dict, chips: Sequence[dict] = (), missing: Optional[str] = None) -> Verdict:
+    """``marker``: driver-ready; ``chips``: of chip_health.view; ``missing``: a phrase about chips that are gone.
+
+    The node serves as long as one chip does.
+    """
+    ill = chip_health.told(chips)
+    told = "The NPU driver%s responds; %s" % (_version(marker), "; ".join(text for text in (missing, ill) if text))
+    if chips and not any(map(chip_health.serves, chips)):
+        return Verdict("False", "AllChipsUnhealthy", told[:_LONGEST_MESSAGE])
+    if missing:
+        return Verdict("True", "ChipsMissing", told[:_LONGEST_MESSAGE])
+    if ill:
+        return Verdict("True", "ChipsUnhealthy", told[:_LONGEST_MESSAGE])
     return Verdict("True", "DriverResponds", "The NPU driver%s lists all chips of this node" % _version(marker))
 
 

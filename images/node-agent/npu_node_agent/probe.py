@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+from typing import NamedTuple, Optional, Sequence
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
 
@@ -31,22 +31,36 @@ class Result(NamedTuple):
     outcome: str
     reason: str = ""
     output: str = ""
-    listed: int = 0
+    chips: Sequence[dict] = ()  # chip_health.view
     version: str = ""
+
+    @property
+    def listed(self) -> int:
+        return len(self.chips)
 
 
 class Probe:
-    """Runs npu-smi of the driver tree ``tree``, or one of ``fallbacks``, for at most ``timeout`` seconds."""
+    """Runs npu-smi of the driver tree ``tree``, or one of ``fallbacks``, for at most ``timeout`` seconds.
 
-    def __init__(self, tree: str, fallbacks: Sequence[str], pci_devices: str, lock: str, timeout: float) -> None:
+    ``memory``: the file in which install records the chips of the host.
+    """
+
+    def __init__(self, tree: str, fallbacks: Sequence[str], pci_devices: str, lock: str, timeout: float, memory: str) -> None:
         self._npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT, fallbacks=fallbacks)
         self._pci_devices = pci_devices
+        self._memory = memory
         self._limit = timeout + _LOCK_WAIT + _SLACK
         self._background = Background("probe")
 
     def on_pci(self) -> int:
         """The number of chips on the PCI bus. Raises OSError if it cannot be determined at the moment."""
         return pci.chip_count(pci.chip_functions(self._pci_devices))
+
+    def missing(self) -> tuple[Sequence[str], Optional[str]]:
+        """(PCI addresses, a phrase or None) about chips that the node had and that are gone. Raises OSError."""
+        remembered, present = chip_memory.read(self._memory), chip_memory.of(pci.chip_functions(self._pci_devices))
+        addresses = chip_memory.gone(remembered, present)
+        return addresses, chip_memory.told(sum(present.values()), sum(remembered.values()), addresses, None)
 
     async def run(self) -> Result:
         """Probe once. Never raises, and never takes much longer than the time limit."""
@@ -64,8 +78,8 @@ class Probe:
         except Exception as exc:
             # A shortage of files, threads or memory is a problem of the node that a reboot for the chips does not solve.
             return Result(UNDECIDED, "npu-smi cannot be run: %s" % (exc or type(exc).__name__))
-        listed = len(info["chips"])
-        if listed < expected:
-            ids = ", ".join(chip["bus_id"] for chip in info["chips"]) or "none"
-            return Result(FAILED, "npu-smi lists %d of %d chips" % (listed, expected), "listed: %s" % ids, listed)
-        return Result(OK, listed=listed, version=info["version"])
+        chips = chip_health.view(info["chips"])
+        if len(chips) < expected:
+            ids = ", ".join(chip["bus_id"] for chip in chips) or "none"
+            return Result(FAILED, "npu-smi lists %d of %d chips" % (len(chips), expected), "listed: %s" % ids, chips)
+        return Result(OK, chips=chips, version=info["version"])

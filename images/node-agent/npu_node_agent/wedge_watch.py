@@ -8,6 +8,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from typing import Optional, Sequence
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 
 from . import cdi_check, node_condition, probe
 from .cdi_spec import SpecFile
@@ -61,6 +64,8 @@ class Watch:
         self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
+        self._chips: Sequence[dict] = ()  # as npu-smi listed them last; empty while it does not
+        self._missing: Optional[str] = None
 
     async def run(self) -> None:
         """Watch until cancelled. Reacts immediately when another program changes a marker."""
@@ -68,7 +73,8 @@ class Watch:
             started = time.monotonic()
             self._markers.poll()
             if self._generation != self._markers.generation:
-                self._failures, self._answered = 0, False  # what was seen earlier belongs to another state
+                # What was seen earlier belongs to another state.
+                self._failures, self._answered, self._chips = 0, False, ()
             try:
                 await self._look()
             except OSError as exc:
@@ -116,6 +122,9 @@ class Watch:
         self._failures = 0
         self._metrics.last_success.set(time.time())
         self._metrics.chips.set(result.listed, source="npu-smi")
+        if chip_health.told(result.chips) != chip_health.told(self._chips):
+            log.warning("health of the chips: %s", chip_health.told(result.chips) or "all are OK")
+        self._chips = result.chips
         if state == SUSPENDED:
             log.warning("the chips respond again, so the driver is ready again")
             self._markers.resume()
@@ -123,6 +132,7 @@ class Watch:
 
     def _failed(self, result: probe.Result, state: str) -> None:
         self._failures += 1
+        self._chips = result.chips
         log.warning("probe failed: %s", result.reason, extra={"failures": self._failures, "output": result.output})
         if state == READY and self._failures >= self._limit:
             log.error("wedged: %d consecutive probes failed, so the driver is suspended", self._failures)
@@ -146,6 +156,7 @@ class Watch:
 
     def _publish(self) -> None:
         state = self._state()
+        self._look_at_chips()
         self._tell(state)
         for name in _STATES:
             self._metrics.driver_state.set(name == state, state=name)
@@ -155,8 +166,23 @@ class Watch:
             self._metrics.driver_info.set(1, version=str(marker.get("version") or ""), release=str(marker.get("release") or ""))
         self._metrics.probe_failures.set(self._failures)
         self._metrics.undecided.set(self._undecided)
+
+    def _look_at_chips(self) -> None:
+        """What is known of single chips, whatever the state of the driver."""
+        self._metrics.chip_health.clear()
+        for chip in self._chips:
+            self._metrics.chip_health.set(
+                1, npu=str(chip["npu"]), chip=str(chip["chip"]), bus_id=chip["bus_id"], health=chip["health"]
+            )
         with contextlib.suppress(OSError):
             self._metrics.chips.set(self._probe.on_pci(), source="pci")
+            addresses, missing = self._probe.missing()
+            self._metrics.chip_missing.clear()
+            for address in addresses:
+                self._metrics.chip_missing.set(1, bus_id=address)
+            if missing != self._missing:
+                log.warning("%s", missing or "no chip is missing any more")
+            self._missing = missing
 
     def _tell(self, state: str) -> None:
         """Say on the Node what is known of the driver. Of one that has not answered yet, nothing new is."""
@@ -168,4 +194,4 @@ class Watch:
         elif state == SUSPENDED:
             self._condition.want(node_condition.wedged(self._markers.suspended or {}))
         elif self._answered:
-            self._condition.want(node_condition.works(self._markers.ready or {}))
+            self._condition.want(node_condition.works(self._markers.ready or {}, self._chips, self._missing))

@@ -54,8 +54,8 @@ class Chips:
         os.chmod(os.path.join(tools, "npu-smi"), 0o755)
         with open(os.path.join(SAMPLES, "info_docs_8card_busy_23.0.rc3_namexxx.txt"), encoding="utf-8") as stream:
             table = stream.read()
-        with open(os.path.join(tools, "good"), "w", encoding="utf-8") as stream:
-            stream.write(table)
+        self._table, self._good = table, os.path.join(tools, "good")
+        self.list()
         os.makedirs(os.path.join(agent.root, "dev"))
         for number, device in enumerate(["0xd802"] * 8 + ["0xa250", "0xa250", "0xd9ff"]):
             function = os.path.join(agent.root, "pci", "0000:%02x:00.0" % number)
@@ -63,6 +63,16 @@ class Chips:
             for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", device)):
                 with open(os.path.join(function, name), "w", encoding="utf-8") as stream:
                     stream.write(value + "\n")
+
+    def list(self, *health):
+        """npu-smi lists that health of the first chips."""
+        lines = self._table.splitlines(keepends=True)
+        first = [number for number, line in enumerate(lines) if re.match(r"\| \d+ .*\| OK ", line)]
+        for number, word in zip(first, health):
+            lines[number] = lines[number].replace("OK" + " " * (len(word) - 2), word, 1)
+        with open(self._good + ".new", "w", encoding="utf-8") as stream:
+            stream.write("".join(lines))
+        os.rename(self._good + ".new", self._good)
 
     def set(self, mode):
         with open(self._mode + ".new", "w", encoding="utf-8") as stream:

@@ -65,6 +65,11 @@ class HostDevices:
         self.nodes = nodes
         self.virtual = virtual
 
+    def with_chips(self, chips):
+        """The same host when it had so many chips."""
+        numbers = chip_numbers(chips, [number for number in self.numbers if number not in self.missing])
+        return HostDevices(chips, self.family, numbers, self.missing, self.nodes, self.virtual)
+
 
 def look(fs=""):
     """The HostDevices below ``fs``. Raises NpuError for chips of different families."""

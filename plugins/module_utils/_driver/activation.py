@@ -15,7 +15,7 @@ import re
 import shlex
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
@@ -68,7 +68,8 @@ class Activation:
     source: ``preinstalled``, or anything else for a staged release; release: name below releases, None for preinstalled; files:
     list of {path, content, mode} (boot scripts and units); chip: name of the chip in image tags; components: names of
     LOG_DIRECTORIES; timeout: seconds to wait for the device nodes; accept_absent: whether to accept a release that
-    does not exist or has no name yet (check mode: it was not staged). fs: the host's / (empty: this machine's).
+    does not exist or has no name yet (check mode: it was not staged); chips: how many the host is to have, None for at least as
+    many as before. fs: the host's / (empty: this machine's).
 
     ``plan()`` returns what would change, ``apply()`` does it.
     """
@@ -83,6 +84,7 @@ class Activation:
         components=(),
         timeout=600,
         accept_absent=False,
+        chips=None,
         fs="",
     ):
         # A release is used in the same way, whatever it was staged from.
@@ -99,6 +101,7 @@ class Activation:
             raise NpuError("timeout is %d; it must be between 1 and %d seconds" % (timeout, MAX_DEVICE_WAIT))
         self.timeout = timeout
         self.accept_absent = accept_absent
+        self.chips = chips
         self.missing = []
         self.changes = []
         # Why the release requires an upgrade.
@@ -114,6 +117,7 @@ class Activation:
         self._check()
         if self.pending:
             return []
+        self._add(self._remember_chips())
         self._add(host_system.accounts(self.fs))
         self._add(host_system.log_directories(self.components, self.fs))
         if self.source == "image":
@@ -202,6 +206,17 @@ class Activation:
                 % (self.release, manifest.get("kernel"), kernel)
             )
 
+    def _remember_chips(self):
+        """Record which chips the host has. Raises NpuError if some of those before are missing, unless that is accepted."""
+        functions = pci.chip_functions(self.fs + "/sys/bus/pci/devices")
+        before, present = host_facts.chips_before(functions, self.fs), chip_memory.of(functions)
+        problem = chip_memory.problem(pci.chip_count(functions), self.chips, before["count"], before["gone"], before["boot"])
+        if problem:
+            raise NpuError(problem)
+        path = self.fs + chip_memory.PATH
+        if not os.path.isfile(path) or chip_memory.read(path) != present:
+            yield Change("record the chips of the host", functools.partial(chip_memory.write, present, path))
+
     def _add(self, steps):
         for step in steps:
             if isinstance(step, Missing):
@@ -274,15 +289,14 @@ class Activation:
         return self.source == "image" and (self.release is None or good != self.release) and not trial
 
     def _confirm(self):
-        """Point good to the release if npu-smi lists every chip as healthy; otherwise return the reason why not."""
+        """Point good to the release if npu-smi lists every chip and one of them serves; otherwise return the reason why not."""
         chips = pci.chip_count(pci.chip_functions(self.fs + "/sys/bus/pci/devices"))
         info = NpuSmi(self.fs + self.root + "/driver", lock=self.fs + "/run/npuops/npu-smi.lock").info()
         if len(info["chips"]) != chips:
             raise NpuError("npu-smi lists %d chips, but the PCI bus has %d. Check dmesg" % (len(info["chips"]), chips))
-        unhealthy = ["%s is %s" % (chip["bus_id"], chip["health"]) for chip in info["chips"] if chip["health"] != "OK"]
-        if unhealthy:
-            return "The driver is loaded, but not confirmed as good, because npu-smi lists unhealthy chips: %s" % ", ".join(
-                unhealthy
+        if not any(map(chip_health.serves, info["chips"])):
+            return "The driver is loaded, but not confirmed as good, because none of its chips can be used: %s" % chip_health.told(
+                info["chips"]
             )
         trial_boot.confirm(self.layout, self.release, self.fs)
         return None

@@ -15,7 +15,14 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, pci, vnpu_change, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
+    chip_health,
+    chip_memory,
+    device_nodes,
+    pci,
+    vnpu_change,
+    vnpu_plan,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec, cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
@@ -29,6 +36,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 INSTALL = "run npuops.ascend.install"
 _LIBRARY_DEPTH = 20  # the device plugin's own limit
+_GONE_ADVICE = "Check the host's cards, power and dmesg; if it is to stay like that, run npuops.ascend.install with npu_chips"
+_HEALTH_ADVICE = (
+    "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a "
+    "repair"
+)
 
 
 def check(name, ok, expected, seen, message):
@@ -59,6 +71,8 @@ class Validation:
         self.host = None
         self.info = None
         self.firmware = None
+        self.chip_health = []
+        self.before = {"count": 0, "gone": [], "boot": None}
         self.vnpus = []
         self.results = []
 
@@ -76,6 +90,7 @@ class Validation:
             return self.results
         if not self.host.chips:
             return self.results
+        self.before = host_facts.chips_before(pci.chip_functions(self.fs + "/sys/bus/pci/devices"), self.fs)
         family = self.host.family.name
         self._add("chips", True, "at least one", "%d x %s on the PCI bus" % (self.host.chips, family), None)
         self._device_nodes()
@@ -93,6 +108,16 @@ class Validation:
             self._cdi_spec()
             self._runtime(find_daemon)
         return self.results
+
+    @property
+    def notes(self):
+        """What a person should know of a host, whether it is valid or not, as sentences."""
+        ill = chip_health.told(self.chip_health)
+        told = ["%s. %s" % (ill, _HEALTH_ADVICE)] if ill and self.valid else []
+        if self.host:
+            missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
+            told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
+        return told + pci.notes(self.fs + "/sys/bus/pci/devices")
 
     def _add(self, name, ok, expected, seen, message):
         self.results.append(check(name, ok, expected, seen, message))
@@ -179,13 +204,14 @@ class Validation:
             "The PCI bus and npu-smi disagree about the number of chips. Check dmesg; a chip that fell off the bus needs a reboot "
             "of the host",
         )
-        unhealthy = [chip for chip in listed if chip["health"] != "OK"]
+        self.chip_health = chip_health.view(listed)
+        # One chip that does not serve is no reason to do without the others.
         self._add(
             "health",
-            not unhealthy,
-            "OK for every chip",
-            ", ".join("NPU %(npu)s chip %(chip)s: %(health)s" % chip for chip in unhealthy) or "OK for %d chips" % len(listed),
-            "Run npu-smi info -t health -i NPU for details; a chip that stays unhealthy needs a reset or a reboot of the host",
+            any(map(chip_health.serves, self.chip_health)),
+            "a chip that is not Critical",
+            chip_health.told(self.chip_health) or "OK for %d chips" % len(listed),
+            _HEALTH_ADVICE,
         )
 
     def _versions(self):
@@ -311,6 +337,10 @@ class Validation:
         directories = [self.fs + directory for directory in cdi_spec.DIRECTORIES]
         document = cdi_spec.read(path)
         problem = cdi_spec.problem(document, self.host, self.root, self.library_path, self.fs)
+        if problem and self.before["gone"]:
+            # It still describes them. What containers get of the other chips is the same.
+            earlier = cdi_spec.problem(document, self.host.with_chips(self.before["count"]), self.root, self.library_path, self.fs)
+            problem = problem if earlier else None
         self._add(
             "cdi_spec",
             problem is None,
@@ -516,14 +546,13 @@ def validate(root, source, **options):
     validation = Validation(root, source, **options)
     validation.run()
     return {
-        "msg": "\n".join(
-            [summary(validation.results), *pci.notes(validation.fs + "/sys/bus/pci/devices"), *cdi_spec.notes(validation.fs)]
-        ),
+        "msg": "\n".join([summary(validation.results), *validation.notes, *cdi_spec.notes(validation.fs)]),
         "valid": validation.valid,
         "checks": validation.results,
         "chips": validation.host.chips if validation.host else 0,
         "version": validation.driver["version"],
         "firmware_version": validation.firmware,
+        "chip_health": validation.chip_health,
         "vnpus": validation.vnpus,
     }
 

@@ -13,8 +13,10 @@ import json
 import os
 import platform
 import re
+import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
+    chip_memory,
     device_nodes,
     kernel_modules,
     pci,
@@ -108,6 +110,7 @@ def gather(root=IMAGE_ROOT, source="image", fs=""):
             for function in functions
         ],
         "chip_count": pci.chip_count(functions),
+        "chips_before": chips_before(functions, fs),
         "family": family._asdict() if family else None,
         "chip_numbers": device_nodes.numbers(fs),
         "vnpus": [vnpu._asdict() for vnpu in vnpus.target],
@@ -212,6 +215,20 @@ def _in_pod(pid, fs):
 def uptime(fs=""):
     """Seconds since the kernel started; 0.0 if unknown."""
     return float((read_text(fs + "/proc/uptime") or "0").split()[0])
+
+
+def chips_before(functions, fs=""):
+    """What install has recorded of the chips, as {count, gone, boot}: how many there were, 0 if unknown; the PCI addresses of those
+    that are missing among ``functions``; when the host booted (RFC 3339)."""
+    try:
+        remembered = chip_memory.read(fs + chip_memory.PATH)
+    except OSError:
+        remembered = {}
+    return {
+        "count": sum(remembered.values()),
+        "gone": chip_memory.gone(remembered, chip_memory.of(functions)),
+        "boot": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - uptime(fs))),
+    }
 
 
 def cgroup_version(fs=""):

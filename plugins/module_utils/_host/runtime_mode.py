@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import os
-
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_untrusted
 
 CDI, ASCEND = "cdi", "ascend"
 NAME = "runtime-mode"
@@ -19,14 +18,7 @@ _LARGEST = 64  # bytes
 
 def read(path=PATH):
     """CDI or ASCEND. Without that file it is CDI. Raises OSError if the file is there and cannot be read."""
-    try:
-        # Pods can write to that directory: no link is followed, and a pipe is not waited for.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return CDI
-    with open(descriptor, "rb") as stream:
-        content = stream.read(_LARGEST) or b""
-    return ASCEND if content.strip() == ASCEND.encode("ascii") else CDI
+    return ASCEND if (read_untrusted(path, _LARGEST) or b"").strip() == ASCEND.encode("ascii") else CDI
 
 
 def of_host(fs=""):

@@ -22,6 +22,8 @@ PLACE = "/opt/npuops"
 LIBRARY = tuple(
     f"plugins/module_utils/{name}.py"
     for name in (
+        "_chips/chip_health",
+        "_chips/chip_memory",
         "_chips/device_nodes",
         "_chips/npu_smi",
         "_chips/pci",

@@ -80,6 +80,7 @@ def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
         times=table(_word, 100),
         failure=_told,
         recoveries=listing(schema.text(64), 1000),
+        chips=optional(table(schema.text(32), 1024)),
         job=optional(fields(id=_word, url=_told, user=_word, workflow=_word)),
         **drivers,
     )

@@ -45,6 +45,7 @@ Told = Annotated[str, text(4096)]
 Summary = Annotated[str, text(64 * 1024)]
 # As of uname -r; becomes part of tags and of directory names.
 Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel release")]
+BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -78,6 +79,18 @@ class Vnpu(TypedDict):
 
 
 Vnpus = Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)]
+
+
+class ChipHealth(TypedDict):
+    """A chip that npu-smi lists."""
+
+    npu: Annotated[int, number(0, 10**9)]  # of its card
+    chip: Annotated[int, number(0, 10**9)]  # on that card
+    bus_id: BusId
+    health: Annotated[str, text(32, r"[A-Za-z0-9 _./-]+", "a word of npu-smi")]  # OK, Warning, Alarm, Critical or another
+
+
+ChipsHealth = Annotated[list[ChipHealth], listing(schema.of(ChipHealth), 1024)]
 
 
 class VnpuPlan(TypedDict):
@@ -202,6 +215,14 @@ class NextKernel(TypedDict):
     release: Word | None  # the staged release that the next boot would select for it
 
 
+class ChipsBefore(TypedDict):
+    """The chips that install has found before."""
+
+    count: Annotated[int, number(0, 2048)]  # 0: it has recorded none
+    gone: Annotated[list[BusId], listing(schema.of(BusId), 1024)]  # those that are missing
+    boot: Word | None  # when the host booted, RFC 3339
+
+
 class Facts(TypedDict, total=False):
     """A host, before anything is changed on it."""
 
@@ -218,6 +239,7 @@ class Facts(TypedDict, total=False):
     python: Word | None  # the version that modules run with
     chips: list[dict[str, Any]] | None  # PCI functions: pci_address, device_id, subsystem_device_id, chips (how many)
     chip_count: Annotated[int, number(0, 1024)] | None
+    chips_before: ChipsBefore | None
     family: Annotated[Family, _family] | None  # None without chips, or with chips of two families
     chip_numbers: Annotated[list[int], listing(number(0, 1023), 1024)] | None  # N of /dev/davinciN
     vnpus: Vnpus | None  # those that are recorded
@@ -255,7 +277,15 @@ class Verdict(_Verdict, total=False):
     """What a maintenance reads of a validation that took place."""
 
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    chips: Annotated[int, number(0, 1024)] | None  # how many the host has
+    chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+
+
+class ChipListing(TypedDict):
+    """What npu-smi lists."""
+
+    chips: ChipsHealth
 
 
 class Validation(TypedDict, total=False):
@@ -266,6 +296,7 @@ class Validation(TypedDict, total=False):
     chips: Annotated[int, number(0, 1024)] | None  # how many the host has
     version: Word | None  # of the driver tree
     firmware_version: Word | None  # that the chips run; with commas where they differ
+    chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
@@ -351,7 +382,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
-_FIRMWARE_ANSWER, _VNPU_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer)
+_FIRMWARE_ANSWER, _VNPU_ANSWER, _CHIP_LISTING = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(ChipListing)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -367,6 +398,20 @@ def why_not(facts: Any, validation: Any = None) -> str | None:
 def verdict(answer: Any) -> Verdict:
     """What npu_validate answered. Raises NpuError."""
     return _checked(_VERDICT, answer)
+
+
+def chips_of(validation: Any) -> list[ChipHealth]:
+    """``chip_health`` of a validation that nobody has checked; [] if it is not valid."""
+    try:
+        _VALIDATION(validation, "")
+    except Misfit:
+        return []
+    return validation.get("chip_health") or []
+
+
+def chip_listing(answer: Any) -> list[ChipHealth]:
+    """The chips of what npu_smi_info answered. Raises NpuError."""
+    return _checked(_CHIP_LISTING, answer)["chips"]
 
 
 def view(answer: Any) -> View:

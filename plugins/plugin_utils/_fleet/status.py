@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import missing_chips as fleet_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
@@ -154,8 +156,13 @@ def line(row: Row) -> str:
 
 
 def may_get_better(all_rows: Iterable[Row]) -> bool:
-    """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot."""
-    return any(row["state"] in ("not ready", "no agent", "no plugin", "degraded") for row in all_rows)
+    """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot. Chips that are not OK
+    do not become so by waiting."""
+    return any(
+        row["state"] in ("not ready", "no agent", "no plugin")
+        or (row["state"] == "degraded" and not row["missing_chips"] and not chip_health.ill(row["chip_health"]))
+        for row in all_rows
+    )
 
 
 def details(row: Row) -> list[str]:
@@ -224,7 +231,9 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
             for resource, count in offers.items()
             if resource != family.get("resource")
         },
+        "missing_chips": fleet_chips.missing(facts, (host.get("config") or {}).get("chips")),
         "checks": (host.get("validation") or {}).get("checks") or [],
+        "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
     row["state"], row["reason"] = _state(host, facts, row, view)
@@ -262,7 +271,9 @@ def _foreign_row(name: str, view: View) -> Row:
         "allocatable": view["allocatable"].get(resource, 0),
         "devices_per_chip": view["devices_per_chip"],
         "vnpus": {},
+        "missing_chips": None,
         "checks": [],
+        "chip_health": [],
         "unhealthy_pods": view["unhealthy"],
         "state": "unknown",
         "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
@@ -328,6 +339,9 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
     if not view["components"] and not (facts.get("driver") or {}).get("version"):
         return NOT_INSTALLED, "npuops.ascend.install"
     wrong = _wrong(row["checks"])
+    if row["missing_chips"]:
+        users = [_users(row)] if row["unhealthy_pods"] else []
+        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *users])
     if wrong:
         return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
     if not view["components"]:
@@ -336,10 +350,10 @@ def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[
         return "no agent", view["agent_why"]
     if view["plugin"] != "running":
         return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
-    short = _short(row, fleet_offers.of(facts))
-    if short:
-        users = "; " + _users(row) if row["unhealthy_pods"] else ""
-        return "degraded", "; ".join(short) + users
+    short, ill = _short(row, fleet_offers.of(facts)), chip_health.told(row["chip_health"])
+    if short or not all(map(chip_health.serves, row["chip_health"])):
+        users = [_users(row)] if row["unhealthy_pods"] else []
+        return "degraded", "; ".join([*short, *([ill] if ill else []), *users])
     different = fleet_vnpus.difference((host.get("config") or {}).get("vnpu"), facts)
     return READY, "; ".join([*_remarks(row, view), *([different] if different else [])]) or None
 
@@ -379,6 +393,9 @@ def _remarks(row: Row, view: View) -> Iterator[str]:
     """What a person may want to know about a node that is fine."""
     if view["unschedulable"]:
         yield "cordoned"
+    ill = chip_health.told(row["chip_health"])
+    if ill:
+        yield ill
     if row["devices_per_chip"] > 1:
         yield "up to %d pods share a chip" % row["devices_per_chip"]
     if view["recovery"]:

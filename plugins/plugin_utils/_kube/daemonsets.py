@@ -50,8 +50,8 @@ def wait(
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
     ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
-    the DaemonSet's own status. ``nodes``: list of {name, resource, count}: allocatable must be exactly what the device plugin there
-    makes of so many chips.
+    the DaemonSet's own status. ``nodes``: list of {name, resource, count, least}: allocatable must be exactly what the device
+    plugin there makes of so many chips; of ``least`` or more of them, where that is given.
     ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
     Returns the DaemonSetSnapshot in which all is done. Raises NpuError with the reason per node; at once
     when waiting is in vain (an image that does not exist).
@@ -84,7 +84,7 @@ class DaemonSetSnapshot:
         self.nodes = cluster.nodes() if asked else {}
         self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
         self._missing = [(daemonset, name) for daemonset in self._sets for name in daemonset.unfinished_nodes()]
-        self._short = [entry for entry in nodes if self._offers(entry) != entry["count"] * self._devices_per_chip(entry)]
+        self._short = [entry for entry in nodes if not self._has_enough(entry)]
 
     @property
     def finished(self) -> bool:
@@ -136,6 +136,10 @@ class DaemonSetSnapshot:
     def _offers(self, entry: Object) -> int:
         node = self.nodes.get(entry["name"])
         return kube_client.allocatable(node, entry["resource"]) if node else 0
+
+    def _has_enough(self, entry: Object) -> bool:
+        each, least = self._devices_per_chip(entry), entry.get("least")
+        return (entry["count"] if least is None else least) * each <= self._offers(entry) <= entry["count"] * each
 
     def _devices_per_chip(self, entry: Object) -> int:
         pods = [daemonset.pod_on(entry["name"]) for daemonset in self._sets if daemonset.is_plugin]

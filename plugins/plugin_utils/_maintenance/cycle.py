@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
@@ -403,13 +404,14 @@ class Cycle:
             self._work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))
         elif view["holders"]:
             raise _held(view)
+        chips = self._chips_before()
 
         def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
             given, why = self._work.approval(node)
             if given is None and record["approval"] is None and not self._policy.auto:
                 raise Withdrawn(sentence(why))
-            changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"])
+            changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"], **chips)
             changed["times"][INTENT] = self._log.now()
             if given is not None:
                 changed["approval"] = dict(given, job=(self._request.job or {}).get("id"))
@@ -422,6 +424,13 @@ class Cycle:
         self._log.write(decide)
         self._asked = True
 
+    def _chips_before(self) -> dict[str, dict[str, str] | None]:
+        """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
+        if self._purpose.recovers:
+            return {}
+        chips = self._work.host.chips()
+        return {"chips": None if chips is None else chip_health.by_key(chips)}
+
     # --- validation, and the way back ---
 
     def _validate(self) -> Outcome | None:
@@ -430,7 +439,8 @@ class Cycle:
             self._boot_id = self._work.known_host()["boot_id"]
         try:
             if not self._work.marked(VALIDATED):
-                self._check.in_order(to.get("version"), to.get("release"), to.get("firmware"))
+                trial = to.get("release") is not None
+                self._check.in_order(to.get("version"), to.get("release"), to.get("firmware"), trial)
                 self._check.run_smoke_pod()
                 times = dict(self._log.own["times"], **{VALIDATED: self._log.now()})
                 self._log.step(maintenance_record.VALIDATION, times=times)

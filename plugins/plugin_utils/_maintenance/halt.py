@@ -26,8 +26,13 @@ def made(who: str, why: str, when: str, reason: str, node: str | None = None) ->
 
 
 def binds(halted: Halt | None, reason: str) -> bool:
-    """Whether a run with this reason may not begin with a node. An upgrade that failed is no reason not to go back."""
-    return bool(halted and (reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted)))
+    """Whether a run with this reason may not begin with a node.
+
+    A recovery may: it brings no driver, and its node is out of service already. An upgrade that failed is no reason not to go back.
+    """
+    if not halted or reason == maintenance_record.RECOVERY_REASON:
+        return False
+    return reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted)
 
 
 def of_rollback(halted: Halt) -> bool:

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
+    ChipHealth,
     FirmwareAnswer,
     Holder,
     RebootAnswer,
@@ -69,6 +70,9 @@ class Port(Protocol):
     def validate(self, version: str | None) -> Verdict:
         """What npu_validate tells."""
 
+    def chips(self) -> list[ChipHealth]:
+        """The chips that npu-smi lists."""
+
 
 class HostUnreachable(NpuError):
     """No connection to the host."""
@@ -120,6 +124,15 @@ class HostSide:
 
     def validate(self, version: str | None) -> Verdict:
         return self._try(lambda: self._host.validate(version))
+
+    def chips(self) -> list[ChipHealth] | None:
+        """The chips that npu-smi lists now; None when it does not answer."""
+        try:
+            return self._try(self._host.chips)
+        except HostUnreachable:
+            raise
+        except NpuError:
+            return None
 
     def divide(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
         return self._try(lambda: self._host.divided(layout))

@@ -345,6 +345,9 @@ def _first_of(slots: LeaseState, pool: str | None) -> Wait | None:
 def _room(slots: LeaseState, maximum: int, recoveries: int | None) -> tuple[int, Wait | None]:
     """(the number of slots in force, why there is none free or None)."""
     holders = _counted(slots["holders"])
+    if recoveries is not None:
+        # A halt stops no recovery, so neither does the node that stands still because of it.
+        holders = {name: holder for name, holder in holders.items() if name != (slots["halted"] or {}).get("node")}
     # Recoveries alone do not say how many an upgrade may take.
     number = slots["max"] if recoveries is not None and _upgrades(holders) else maximum
     if number and len(holders) >= number:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -24,13 +25,22 @@ class Check:
         """``work``: Work."""
         self._work = work
         self._vnpus: list[Vnpu] | None = None  # those that the host is to have, as it says itself
+        self._trial = False
 
-    def in_order(self, version: str | None, release: str | None, firmware: str | None = None) -> None:
+    def in_order(
+        self,
+        version: str | None,
+        release: str | None,
+        firmware: str | None = None,
+        trial: bool = False,
+    ) -> None:
         """Raise Invalid unless host and node are as they should be. The components run again afterwards.
 
-        ``release``: the one the host must have, ``firmware``: the version that its chips must run, None for any.
+        ``release``: the one the host must have, ``firmware``: the version that its chips must run, None for any. ``trial``: whether
+        it is a new driver, which is to blame for chips that are worse than the record has them. Otherwise nothing can be done
+        about them here, and the node serves with its other chips.
         """
-        work = self._work
+        work, self._trial = self._work, trial
         view, why = work.host.wait_driver()
         self._same_driver(view, release)
         if why:
@@ -42,6 +52,12 @@ class Check:
         result = work.host.validate(version)
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
+        chips = result.get("chip_health") or []
+        worse = chip_health.worse(work.log.own.get("chips"), chips) if trial else []
+        if worse:
+            raise Invalid("its chips are worse than before: %s" % ", ".join(worse))
+        if chip_health.told(chips):
+            work.say("goes on with chips that are not OK: %s" % chip_health.told(chips))
         self._note_firmware(result.get("firmware_version"))
         if firmware and result.get("firmware_version") != firmware:
             flash = view.get("firmware") or {}
@@ -53,7 +69,7 @@ class Check:
             )
         told = result.get("vnpus")
         self._vnpus = None if told is None else [Vnpu(one["chip"], one["id"], one["template"]) for one in told]
-        self._wait_allocatable()
+        self._wait_allocatable(result)
 
     def _note_firmware(self, version: str | None) -> None:
         """It does not go back with the driver, so the node says what its chips run even if the maintenance fails."""
@@ -93,21 +109,21 @@ class Check:
         if release is not None and view["driver"] != release:
             raise Invalid("the host was rebooted once more and is on %s" % view["driver"], trial_over=True)
 
-    def _wait_allocatable(self) -> None:
+    def _wait_allocatable(self, result: Verdict) -> None:
         work = self._work
         if not work.request.resource or work.components() != "enabled":
             return
         deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False
         while True:
-            node, wanted = work.log.look(), self._wanted()
+            node, (least, wanted) = work.log.look(), self._wanted(result)
             offered = {resource: kube_client.allocatable(node, resource) for resource in wanted}
-            if offered == wanted:
+            if all(least[resource] <= offered[resource] <= count for resource, count in wanted.items()):
                 return
             if work.clock.monotonic() >= deadline:
                 short = [
                     "%d of %d %s" % (offered[resource], count, resource)
                     for resource, count in wanted.items()
-                    if offered[resource] != count
+                    if not least[resource] <= offered[resource] <= count
                 ]
                 raise Invalid(
                     "the node offers %s after %d s; see the device plugin's pod there" % (" and ".join(short), _ALLOCATABLE_LIMIT)
@@ -118,16 +134,27 @@ class Check:
             work.beat()
             work.clock.sleep(POLL / 2)
 
-    def _wanted(self) -> dict[str, int]:
-        """{resource: count} of devices. Only whole chips are shared."""
+    def _wanted(self, result: Verdict) -> tuple[dict[str, int], dict[str, int]]:
+        """(the fewest, the most) devices that the node may offer, as {resource: count}. Only whole chips are shared."""
         request = self._work.request
         wanted = dict(request.offers) or {request.resource: request.chips}
         # They may have changed since the plan.
         if self._vnpus is not None:
-            wanted = chips_vnpu.offered(request.resource, request.chips, self._vnpus)
+            wanted = chips_vnpu.offered(request.resource, self._chips(result), self._vnpus)
+        elif request.resource in wanted:
+            wanted[request.resource] = max(0, wanted[request.resource] + self._chips(result) - request.chips)
+        least = chip_health.fewest(wanted, result.get("chip_health") or [])
         if request.resource in wanted:
-            wanted[request.resource] *= self._devices_per_chip()
-        return wanted
+            each = self._devices_per_chip()
+            wanted[request.resource] *= each
+            least[request.resource] *= each
+        return least, wanted
+
+    def _chips(self, result: Verdict) -> int:
+        """How many chips the host is to offer. If one is gone, a driver on trial was refused before; otherwise the others serve."""
+        there = result.get("chips")
+        compared = self._work.log.own.get("chips") is not None or not self._trial
+        return min(there, self._work.request.chips) if there and compared else self._work.request.chips
 
     def _devices_per_chip(self) -> int:
         work = self._work

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
@@ -61,6 +62,15 @@ def _check_source(verdict: CheckedHost) -> None:
     if source not in SOURCES:
         verdict.reasons.append("npu_driver_source is %r; it must be one of %s" % (source, ", ".join(SOURCES)))
     verdict.wants_driver = source in (IMAGE, PACKAGE)
+
+
+def check_chips(verdict: CheckedHost) -> None:
+    """Install takes no chip that is gone for one that never was."""
+    before = verdict.facts.get("chips_before") or {"count": 0, "gone": [], "boot": None}
+    problem = chip_memory.problem(
+        verdict.facts.get("chip_count") or 0, verdict.config["chips"], before["count"], before["gone"], before["boot"]
+    )
+    verdict.reasons.extend([problem] if problem else [])
 
 
 def check_loaded(verdict: CheckedHost) -> None:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -63,11 +65,7 @@ def targets(
             }
             for accelerator in accelerators
         ]
-        result["nodes"] = [
-            {"name": verdict["node_name"], "resource": resource, "count": count}
-            for verdict in active
-            for resource, count in verdict["offers"].items()
-        ]
+        result["nodes"] = [entry for name, verdict in hosts if verdict in active for entry in _offers(verdict, validated.get(name))]
     nodes = [verdict["node_name"] for verdict in active]
     others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT), (noded, fleet_components.NODED)]
     result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
@@ -78,6 +76,15 @@ def targets(
         if verdict["components"] != "paused"
     }
     return result
+
+
+def _offers(verdict: dict[str, Any], validated: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """What npu_wait waits for on a node. Chips that are not OK may be missing."""
+    offers = verdict["offers"]
+    least = chip_health.fewest(offers, host_answers.chips_of(validated or {}))
+    for resource, count in offers.items():
+        entry = {"name": verdict["node_name"], "resource": resource, "count": count}
+        yield entry if least[resource] == count else dict(entry, least=least[resource])
 
 
 def _labels(verdict: dict[str, Any], validated: Mapping[str, Any] | None) -> dict[str, str | None]:

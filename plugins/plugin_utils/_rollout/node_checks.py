@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import missing_chips as fleet_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpu_pause
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -73,6 +75,12 @@ def _check_health(entry: PlannedNode, validation: Validation) -> None:
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
+    missing = fleet_chips.missing(entry.facts, entry.checked.config.get("chips"))
+    if missing:
+        entry.notes.append(missing)
+    ill = chip_health.told(validation.get("chip_health") or [])
+    if ill:
+        entry.notes.append("chips that are not OK: %s; the upgrade fails only if they, or others, are worse afterwards" % ill)
     wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
     if wrong:
@@ -150,7 +158,9 @@ def trouble(entry: PlannedNode, validation: Validation) -> list[str]:
         return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
     if validation.get("valid") is False:
         return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
-    return []
+    missing = fleet_chips.missing(entry.facts, entry.checked.config.get("chips"))
+    ill = chip_health.told(validation.get("chip_health") or [])
+    return [text for text in (missing, "chips that are not OK: %s" % ill if ill else None) if text]
 
 
 class ImageSizes:

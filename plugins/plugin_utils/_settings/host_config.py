@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spe
 # Without the prefix npu_, as the option `config` of hosts has them.
 NAMES = (
     "node_name",
+    "chips",
     "driver_source",
     "driver_version",
     "driver_repository",

@@ -17,7 +17,8 @@ class BootLoader:
     ``tells_next_kernel``: the host knows which kernel it boots next.
     ``broken``: releases that do not work; ``staged``: those for other kernels, which are taken in the place of one of their
     version; ``holders``: processes that have a chip open; ``wedged``: the chips do not answer; ``suspended``: the node agent has
-    taken the driver out of service; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried.
+    taken the driver out of service; ``health``: that of each chip, as npu-smi tells it; ``worsens``: release -> the chips that are
+    Critical with it; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried.
     """
 
     def __init__(self, name: str, release: str) -> None:
@@ -33,6 +34,8 @@ class BootLoader:
         self.up, self.going_down = True, False
         self.holders: list[dict[str, Any]] = []
         self.wedged = self.suspended = self.incurable = False
+        self.health = ["OK"] * 8
+        self.worsens: dict[str, list[int]] = {}
         self.brings: dict[str, str] = {}
         self.firmware = self.flash = "7.8.0.6.201"
         self.writes, self.ignores_flash, self.flash_fails = 0, False, False
@@ -167,7 +170,22 @@ class BootLoader:
         wrong = self.wedged or not self.works or version not in (None, self.driver.split("-")[0])
         told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
         found = {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
-        return dict(found, firmware_version=self.firmware)
+        return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=[] if wrong else self.listed())
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The chips, as npu_smi_info lists them."""
+        if self.wedged or not self.works:
+            raise NpuError("npu-smi info failed with status 187 (DCMI -8005, inner error).")
+        sick = self.worsens.get(self.driver, [])
+        return [
+            {
+                "npu": number,
+                "chip": 0,
+                "bus_id": "0000:%02x:00.0" % (number + 1),
+                "health": "Critical" if number in sick else health,
+            }
+            for number, health in enumerate(self.health)
+        ]
 
     def fence(self, generation: int) -> None:
         if generation < self.generation:

@@ -389,6 +389,10 @@ class Host(BootLoader):
         self._reach()
         return self.validation(version)
 
+    def chips(self):
+        self._reach()
+        return self.listed()
+
 
 class Pods:
     """The port that Drain is, with a given number of pods to evict one by one."""

@@ -55,6 +55,9 @@ class Host:
     def validate(self, version):
         return {"valid": version == "25.5.0", "checks": [], "msg": ""}
 
+    def chips(self):
+        return []
+
 
 @pytest.fixture
 def api():

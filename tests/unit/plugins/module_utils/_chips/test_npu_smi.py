@@ -71,7 +71,7 @@ def test_layouts(name, layout, version, chips):
 
 def test_every_sample_is_read():
     names = [name for name in os.listdir(FIXTURES) if name.startswith("info_")]
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert chips_npu_smi.parse_info(sample(name))["chips"]
 

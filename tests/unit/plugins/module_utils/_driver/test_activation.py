@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -259,12 +260,41 @@ def test_chip_without_device(npu_host):
         install(npu_host, npu_host.release("a"))
 
 
-def test_ill_chip_keeps_good_where_it_is(npu_host):
+def test_a_chip_that_is_gone_does_not_become_the_new_normal(npu_host):
+    name = npu_host.release("a")
+    assert "record the chips of the host" in install(npu_host, name)[1]
+    assert install(npu_host, name)[1] == []
+    lost = sorted(os.listdir(npu_host.fs + "/sys/bus/pci/devices"))[-1]
+    shutil.rmtree(os.path.join(npu_host.fs, "sys/bus/pci/devices", lost))
+    with pytest.raises(NpuError, match="only 1 of 2 chips: %s is gone .* set npu_chips: 1" % lost):
+        install(npu_host, name)
+    with pytest.raises(NpuError, match="1 of 2 chips"):
+        install(npu_host, name, chips=2)
+    # Accepted, and not asked for again.
+    assert "record the chips of the host" in activation(npu_host, name, chips=1).plan()
+    made = activation(npu_host, name, chips=1)
+    made.plan()
+    made.apply()
+    assert activation(npu_host, name).plan() == []
+
+
+def test_a_chip_that_is_missing_at_the_first_install(npu_host):
+    with pytest.raises(NpuError, match="only 2 of 8 chips are on the PCI bus"):
+        install(npu_host, npu_host.release("a"), chips=8)
+
+
+def test_chips_that_work_confirm_the_driver_whatever_they_show(npu_host):
     npu_host.npu_smi(2, health="Alarm")
+    name = npu_host.release("a")
+    assert install(npu_host, name)[1][-1] == "point good to %s" % name
+
+
+def test_chips_none_of_which_works_keep_good_where_it_is(npu_host):
+    npu_host.npu_smi(2, health="Critical")
     name = npu_host.release("a")
     made, done = install(npu_host, name)
     assert npu_host.links() == {"driver": name}
-    assert "Alarm" in made.unconfirmed and not any("good" in text for text in done)
+    assert "Critical" in made.unconfirmed and not any("good" in text for text in done)
     npu_host.npu_smi(2)
     assert install(npu_host, name)[1] == ["point good to %s" % name]
 

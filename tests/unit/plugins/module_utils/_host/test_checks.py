@@ -14,8 +14,8 @@ import shutil
 import stat
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci, vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, cri
@@ -258,8 +258,42 @@ def test_npu_smi_lists_fewer_chips(host):
 def test_sick_chip(host, health):
     host.health = ["OK", health]
     host.firmware("7.8.0")
+    validation = host.validate()
+    told = "NPU 1 chip 0 (0000:01:00.0): %s" % health
+    assert validation.valid and validation.notes[0].startswith(told + ". Run npu-smi info -t health")
+    assert {"npu": 1, "chip": 0, "bus_id": "0000:01:00.0", "health": health} in validation.chip_health
+
+
+@pytest.mark.parametrize("health, valid", [("Alarm", True), ("Critical", False), ("UNKNOWN", False)])
+def test_no_chip_is_well(host, health, valid):
+    host.health = [health, health]
+    host.firmware("7.8.0")
     results = failed(host.validate())
-    assert list(results) == ["health"] and results["health"]["seen"] == "NPU 1 chip 0: %s" % health
+    assert list(results) == ([] if valid else ["health"])
+    if not valid:
+        assert results["health"]["seen"] == "NPU 0 chip 0 (0000:00:00.0): %s, NPU 1 chip 0 (0000:01:00.0): %s" % (health, health)
+
+
+def test_a_chip_that_is_gone_after_a_reboot(host):
+    """The host serves with the other one, and says which one is missing; the CDI spec may still describe it."""
+    fs = str(host.root)
+    functions = pci.chip_functions(fs + "/sys/bus/pci/devices")
+    chip_memory.write(chip_memory.of(functions), fs + chip_memory.PATH)
+    assert host.validate().notes == []
+    shutil.rmtree(host.root / "sys/bus/pci/devices/0000:01:00.0")
+    os.unlink(host.root / "dev/davinci1")
+    host.health = ["OK"]
+    host.firmware("7.8.0")
+    host.write("proc/uptime", "100.0 50.0\n")
+    validation = host.validate()
+    assert validation.valid, failed(validation)
+    (told,) = validation.notes
+    assert told.startswith("1 of 2 chips: 0000:01:00.0 is gone from the PCI bus since the boot of 20")
+    # A spec of neither is not valid.
+    document = cdi_spec.read(fs + cdi_spec.PATH)
+    document["devices"][1]["name"] = "7"
+    host.write(cdi_spec.PATH.lstrip("/"), cdi_spec.text(document))
+    assert list(failed(host.validate())) == ["cdi_spec"]
 
 
 def test_another_version_than_wanted(host):
@@ -537,11 +571,12 @@ def test_preinstalled_has_no_releases(host):
 
 def test_summary_is_for_a_person(host):
     host.daemon.on = False
-    host.health = ["OK", "Alarm"]
+    host.health = ["Critical", "Critical"]
     host.firmware("7.8.0")
     lines = host_checks.summary(host.validate().results).splitlines()
     assert lines[0] == "2 of 20 checks failed"
-    assert lines[1] == "health: NPU 1 chip 0: Alarm (expected: OK for every chip)"
+    assert lines[1].startswith("health: NPU 0 chip 0 (0000:00:00.0): Critical, NPU 1 ")
+    assert lines[1].endswith(": Critical (expected: a chip that is not Critical)")
     assert lines[2].startswith("  -> ") and lines[3].startswith("cdi_config: ")
 
 

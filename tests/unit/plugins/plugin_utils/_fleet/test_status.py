@@ -192,6 +192,56 @@ def test_pods_on_chips_that_fail_validation_are_named():
     assert fleet_status.details(found)[-2:] == ["    -> Reset it", "  pods on unhealthy chips: train/job-0 (Ascend910-3)"]
 
 
+@pytest.mark.parametrize(
+    "health, allocatable, told",
+    [
+        ("Warning", "8", ("ready", "NPU 4 chip 0 (0000:81:00.0): Warning")),
+        ("Warning", "7", ("degraded", "7 of 8 chips are allocatable; NPU 4 chip 0 (0000:81:00.0): Warning")),
+        ("Critical", "7", ("degraded", "7 of 8 chips are allocatable; NPU 4 chip 0 (0000:81:00.0): Critical")),
+        ("Critical", "8", ("degraded", "NPU 4 chip 0 (0000:81:00.0): Critical")),
+    ],
+)
+def test_chips_that_are_not_ok_are_named(health, allocatable, told):
+    chips = [{"npu": 4, "chip": chip, "bus_id": "0000:81:00.0", "health": (health, "OK")[chip]} for chip in (0, 1)]
+    entry = host()
+    entry["validation"] = dict(VALID, chip_health=chips)
+    found = row(entry, allocatable=allocatable)
+    assert (found["state"], found["reason"]) == told
+    assert found["chip_health"] == chips
+    # They do not get better by waiting.
+    assert not fleet_status.may_get_better([found])
+
+
+GONE = {"count": 8, "gone": ["0000:c4:00.0"], "boot": "2026-11-25T22:00:00Z"}
+MISSING = "7 of 8 chips: 0000:c4:00.0 is gone from the PCI bus since the boot of 2026-11-25T22:00:00Z or an earlier one"
+
+
+@pytest.mark.parametrize(
+    "before, wanted, told",
+    [
+        (GONE, None, ("degraded", MISSING)),
+        (GONE, 7, ("ready", None)),
+        ({"count": 7, "gone": [], "boot": None}, "8", ("degraded", "7 of 8 chips are on the PCI bus")),
+        ({"count": 0, "gone": [], "boot": None}, None, ("ready", None)),
+        (None, "eight", ("ready", None)),
+    ],
+)
+def test_a_chip_that_is_gone_is_missed(before, wanted, told):
+    entry = host()
+    entry["facts"] = dict(FACTS, chip_count=7, chips_before=before)
+    entry["config"]["chips"] = wanted
+    found = row(entry, allocatable="7")
+    assert (found["state"], found["reason"]) == told
+    assert not fleet_status.may_get_better([found])
+
+
+def test_what_follows_from_a_chip_that_is_gone_is_told_as_well():
+    entry = host()
+    entry["facts"] = dict(FACTS, chip_count=7, chips_before=GONE)
+    entry["validation"] = {"valid": False, "checks": [WRONG]}
+    assert state(entry, allocatable="7") == ("degraded", MISSING + "; npu_smi: 7 chips (expected: 8 chips)")
+
+
 RECORD = {
     "run": "awx-812",
     "generation": 3,

@@ -334,6 +334,15 @@ def test_too_few_chips(api, cluster):
     assert "a: offers 6 of huawei.com/Ascend910, the host has 8; its device plugin runs, last log line: device 3" in message
 
 
+def test_chips_that_are_not_ok_may_be_missing(api, cluster):
+    api.put(NODES, node("a", labels=LABELS, allocatable={CHIPS: "6"}))
+    api.put(SETS, daemonset())
+    api.put(PODS, pod(ready=True))
+    asked = {"name": "a", "resource": CHIPS, "count": 8}
+    assert wait(cluster, nodes=[dict(asked, least=6)]).finished
+    assert "offers 6 of" in failure(cluster, nodes=[dict(asked, least=7)])
+
+
 def test_chips_that_are_offered_several_times(api, cluster):
     """By the flag of the plugin's pod."""
     api.put(NODES, node("a", labels=LABELS, allocatable={CHIPS: "8"}))

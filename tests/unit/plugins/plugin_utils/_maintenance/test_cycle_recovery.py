@@ -441,30 +441,6 @@ def test_a_slot_of_an_upgrade_is_waited_for():
     bench.assert_recovered()
 
 
-def test_a_halt_holds_for_recoveries_too():
-    bench = Wedged()
-    bench.world.put(
-        "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases/npu-maintenance",
-        {
-            "metadata": {
-                "name": "npu-maintenance",
-                "annotations": {
-                    "npuops.ascend/slots": json.dumps(
-                        {
-                            "max": 1,
-                            "holders": {},
-                            "halted": {"who": "x", "why": "Two nodes are lost.", "when": "2026-01-01T00:00:00Z"},
-                        }
-                    )
-                },
-            }
-        },
-    )
-    outcome = bench.run()
-    assert outcome["outcome"] == "halted" and "Two nodes are lost" in outcome["reason"]
-    bench.assert_untouched()
-
-
 def call_of_the_reboot(start):
     """Its number among the calls of a run that nothing strikes; the intent is written right before it."""
     bench = Wedged(state="upgrade-required")

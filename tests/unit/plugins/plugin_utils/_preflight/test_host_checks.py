@@ -22,6 +22,23 @@ def test_source(source, reason):
     assert only(host(driver_source=source)).reasons == [reason]
 
 
+@pytest.mark.parametrize(
+    ("count", "before", "config", "words"),
+    [
+        (7, 8, {}, "only 7 of 8 chips: 0000:c4:00.0 is gone from the PCI bus since the boot of 2026-11-25T22:00:00Z"),
+        (7, 8, {"chips": 7}, None),
+        (7, 0, {"chips": 8}, "only 7 of 8 chips"),
+        (8, 8, {"chips": 7}, "npu_chips is 7"),
+        (8, 8, {"chips": 0}, None),
+    ],
+)
+def test_a_chip_that_is_gone_has_to_be_accepted(count, before, config, words):
+    told = {"count": before, "gone": ["0000:c4:00.0"] if count < before else [], "boot": "2026-11-25T22:00:00Z"}
+    verdict = only(host(fact=facts(boot_id="boot-a", chip_count=count, chips_before=told), **config))
+    assert verdict.status == ("ready" if words is None else "blocked"), verdict.reasons
+    assert words is None or any(words in reason for reason in verdict.reasons)
+
+
 def test_preinstalled_needs_no_registry():
     tree = {"loaded": True, "tree": "/usr/local/Ascend/driver", "loaded_version": "24.1.0"}
     verdict = only(

@@ -12,9 +12,9 @@ from support.fleet.preflight import cluster_nodes, facts, host, judge
 VALIDATED = {"version": "25.5.0", "firmware_version": "7.8.0.5.216"}
 
 
-def targets(verdicts, done, **kwargs):
+def targets(verdicts, done, validated=None, **kwargs):
     results = {verdict.name: verdict.result() for verdict in verdicts}
-    return preflight_targets.targets(results, done, {"a": VALIDATED}, "npu-operator", **kwargs)
+    return preflight_targets.targets(results, done, {"a": validated or VALIDATED}, "npu-operator", **kwargs)
 
 
 def fleet():
@@ -113,6 +113,20 @@ def test_virtual_npus_are_waited_for_beside_whole_chips():
     assert targets(verdicts, ["a"])["nodes"] == [
         {"name": "a", "resource": "huawei.com/Ascend910", "count": chips - 1},
         {"name": "a", "resource": "huawei.com/Ascend910-10c.3cpu.32g", "count": 2},
+    ]
+
+
+def test_chips_that_are_not_ok_are_not_waited_for():
+    ill = [{"npu": number, "chip": 0, "bus_id": "0000:0%d:00.0" % number, "health": "Critical"} for number in (1, 2)]
+    assert targets(judge([host("a")]), ["a"], dict(VALIDATED, chip_health=ill))["nodes"] == [
+        {"name": "a", "resource": "huawei.com/Ascend910", "count": 8, "least": 6}
+    ]
+
+
+@pytest.mark.parametrize("told", ["Critical", ["Critical"], [{"health": "Critical"}], [{"npu": 1}] * 5000, {"a": 1}])
+def test_a_host_cannot_break_the_run_with_what_it_says_of_its_chips(told):
+    assert targets(judge([host("a")]), ["a"], dict(VALIDATED, chip_health=told))["nodes"] == [
+        {"name": "a", "resource": "huawei.com/Ascend910", "count": 8}
     ]
 
 

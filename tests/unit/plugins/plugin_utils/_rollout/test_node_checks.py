@@ -66,6 +66,20 @@ def test_an_ill_driver_does_not_stand_in_the_way_of_a_requested_reboot():
     assert only(host(validation={"checks": checks}), nodes=nodes).verdict == "ready"
 
 
+def test_chips_that_are_not_ok_do_not_stand_in_the_way():
+    ill = [{"npu": 4, "chip": 0, "bus_id": "0000:81:00.0", "health": "Critical"}]
+    entry = only(host(validation={"valid": True, "checks": [], "chip_health": ill}))
+    assert entry.verdict == "ready"
+    assert any("chips that are not OK: NPU 4 chip 0 (0000:81:00.0): Critical" in note for note in entry.notes)
+
+
+def test_a_chip_that_is_gone_is_no_reason_either():
+    before = {"count": 9, "gone": ["0000:c9:00.0"], "boot": None}
+    entry = only(host(chips_before=before))
+    assert entry.verdict == "ready"
+    assert any("8 of 9 chips: 0000:c9:00.0 is gone from the PCI bus" in note for note in entry.notes)
+
+
 def test_an_image_that_is_staged_needs_no_space_and_no_second_look_at_the_registry():
     staged = {NEW_RELEASE: {"version": NEW, "kernel": KERNEL, "digest": NEW_DIGEST, "firmware": None}}
     entry = host(disk={"path": "/", "free_bytes": 0}, upgrade={"staged": staged, "holders": []})
