@@ -20,6 +20,7 @@ BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
     "npu-daemonset",
 )
 OWN_RUN, REFUSED, TERMINATING, RETURNING = "own-run", "refused", "terminating", "returning"
+STATIC = "static-pod"  # it uses NPUs, and only its kubelet can end it
 NO_DRA_PLUGIN = "no-dra-plugin"  # who would have to unprepare its ResourceClaim is not there
 FAILING = "failing"  # its eviction has no proper answer, most likely because of an admission webhook that is down
 

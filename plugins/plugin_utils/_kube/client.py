@@ -115,6 +115,10 @@ class Expired(Refused):
         self.token = token
 
 
+class NamespaceTerminating(Refused):
+    """The namespace is being deleted, and all that is in it: nothing is created there any more, no eviction either."""
+
+
 class Unauthorized(NpuError):
     """There are no credentials, or none that the API server accepts: it does not know who asks."""
 
@@ -346,7 +350,8 @@ def _refused(address: str, exc: ApiException) -> NpuError:
     if exc.status == 403:
         hint = _FORBIDDEN.search(message)
         if not hint:
-            return Refused("%s refuses: %s" % (where, message))
+            ending = "NamespaceTerminating" in _causes(exc, "reason") or "because it is being terminated" in message
+            return (NamespaceTerminating if ending else Refused)("%s refuses: %s" % (where, message))
         verb, resource, group, namespace = hint.groups()
         return NpuError(
             "%s refuses: %s. Allow %s to this user, or use other credentials."
@@ -388,9 +393,9 @@ def _retry_after(exc: ApiException) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 6 else None
 
 
-def _causes(exc: ApiException) -> list[str]:
+def _causes(exc: ApiException, part: str = "message") -> list[str]:
     try:
-        return [cause["message"] for cause in json.loads(exc.body)["details"]["causes"]]
+        return [cause[part] for cause in json.loads(exc.body)["details"]["causes"]]
     except (TypeError, ValueError, KeyError):
         return []
 

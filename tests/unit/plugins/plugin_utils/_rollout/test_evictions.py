@@ -74,6 +74,13 @@ def test_what_may_give_way_to_the_cordon_is_a_note():
     ]
 
 
+def test_a_static_pod_with_npus_blocks():
+    annotations = {"kubernetes.io/config.mirror": "x"}
+    plan = make([host("a"), host("b")], pods=[pod("train-a", owner=("Node", "a"), annotations=annotations, npus=8)])
+    assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
+    assert "static pod that uses 8 huawei.com/Ascend910" in plan.problem
+
+
 def test_a_job_that_is_waited_for_may_have_a_budget():
     entry = only(host(), pods=[pod("web-1")], budgets=[budget()], wait_for_jobs={"selector": "app=web"})
     assert (entry.verdict, entry.evictions["jobs"]) == ("ready", 1)
