@@ -133,7 +133,8 @@ class Copy:
         """Carry out the plan. A run that ends in between is continued by the next one. Raises NpuError."""
         try:
             self._destination.begin(self.size)
-            for step in filter(lambda one: one.is_due, self.steps):
+            due = [step for step in self.steps if step.is_due]
+            for step in due:
                 self._say(f"{step.name}: {step.bytes_missing >> 20} MiB to copy")
                 try:
                     self._add(step)
@@ -143,7 +144,9 @@ class Copy:
                 except RegistryError as exc:
                     # About this image, such as an index without all of its members, which some registries do not take.
                     self.refused.append(f"{step.name} was not copied: {exc.message}")
-            self._destination.end()
+            # Where nothing was copied, there is nothing to complete.
+            if not due or len(self.refused) < len(due):
+                self._destination.end()
         finally:
             self._destination.close()
 
