@@ -106,7 +106,11 @@ def _owner(metadata: Object) -> tuple[str, str] | None:
 
 def _tolerates_cordon(toleration: Object) -> bool:
     key, exists = toleration.get("key"), toleration.get("operator") == "Exists"
-    return (key == "node.kubernetes.io/unschedulable" or (not key and exists)) and toleration.get("effect") in (None, "", "NoSchedule")
+    return (key == "node.kubernetes.io/unschedulable" or (not key and exists)) and toleration.get("effect") in (
+        None,
+        "",
+        "NoSchedule",
+    )
 
 
 def _started(status: Object) -> bool:

@@ -85,7 +85,9 @@ class NodeLog:
     ``on_beat()`` is called whenever somebody who waits shows that this run lives.
     """
 
-    def __init__(self, cluster: RetryingCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, cluster: RetryingCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None
+    ) -> None:
         self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
         self.name, self.run = name, run
         self.node: Object = {}

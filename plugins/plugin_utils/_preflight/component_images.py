@@ -40,7 +40,7 @@ def look(images: Mapping[str, Iterable[str]], config: Mapping[str, Any]) -> tupl
             continue
         if _PLACEHOLDER.fullmatch(reference.registry):
             reasons.append("%s is a placeholder, %s: name it as it is in your registry" % (what, reference))
-        elif reference.registry == own:
+        elif own and reference.registry == own:
             client = client or _client(own, config)
             problem, known = _problem(client, reference)
             if problem and known:
@@ -88,8 +88,8 @@ def look_at_secrets(cluster: AnyCluster, namespace: str, names: Iterable[str]) -
         try:
             if cluster.get("/api/v1/namespaces/%s/secrets/%s" % (namespace, name)) is None:
                 text = (
-                    "npu_image_pull_secrets names %s, which does not exist in the namespace %s: kubectl create secret docker-registry %s"
-                    " -n %s ..., or correct the name"
+                    "npu_image_pull_secrets names %s, which does not exist in the namespace %s: kubectl create secret"
+                    " docker-registry %s -n %s ..., or correct the name"
                 )
                 reasons.append(text % (name, namespace, name, namespace))
         except NpuError as exc:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that are present without a value, such as ``npu_driver_root:`` in a file of variables.
 
-Such a variable hides the default of its role. Where that is empty as well, or whoever reads it takes the default, it is as if it was
-not there. All others would be the text None in a path or a manifest, or a Python error.
+Such a variable hides the default of its role. Where that is empty as well, or the default is taken for None, it is as if it was
+absent. All others would be the text None in a path or a manifest, or a Python error.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ def need_value() -> frozenset[str]:
 
 
 def check(variables: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
-    """Raise NpuError for the ``variables`` without a value that need one. ``names``: of those that are looked at, all by default."""
+    """Raise NpuError for the ``variables`` without a value that need one. ``names``: of those to look at; None: all."""
     without = sorted(name for name in (need_value() if names is None else names) if name in variables and variables[name] is None)
     if without:
-        raise NpuError("; ".join("%s has no value. Leave it out for its default%s, or give it a value" % (name, _told(name)) for name in without))
+        raise NpuError(
+            "; ".join(
+                "%s has no value. Leave it out for its default%s, or give it a value" % (name, _told(name)) for name in without
+            )
+        )
 
 
 def _told(name: str) -> str:

@@ -73,7 +73,9 @@ def is_safe(name, parents, whole, condition):
         return parent.name in ("default", *TAKE_NONE)
     if isinstance(parent, nodes.Output):
         return whole and not condition
-    if isinstance(parent, (nodes.Or, nodes.Not)) or (isinstance(parent, nodes.CondExpr) and parent.test == nodes.Name(name, "load")):
+    if isinstance(parent, (nodes.Or, nodes.Not)) or (
+        isinstance(parent, nodes.CondExpr) and parent.test == nodes.Name(name, "load")
+    ):
         return True
     # Lists and dictionaries for modules and filters, and what is compared first.
     return isinstance(parent, (nodes.Pair, nodes.Tuple, nodes.CondExpr))

@@ -544,7 +544,9 @@ def test_an_attestation_that_is_missing_stops_nothing(save, load, outside, insid
 def test_a_platform_that_is_missing_is_named_when_the_rest_has_been_copied(outside, inside, images, check_mode):
     without_member(outside, "npuops/agent", "1", "arm64")
     wanted = {"images": list(images), "to": inside.address + "/site", "registries": access(outside, inside)}
-    with pytest.raises(NpuError, match=r"/npuops/agent:1 has an image for linux/arm64 that is missing .*Push .*/npuops/agent:1 again") as caught:
+    with pytest.raises(
+        NpuError, match=r"/npuops/agent:1 has an image for linux/arm64 that is missing .*Push .*/npuops/agent:1 again"
+    ) as caught:
         run(check_mode=check_mode, **wanted)
     assert caught.value.details["changed"]
     there = {name for name, _tag in inside.manifests}

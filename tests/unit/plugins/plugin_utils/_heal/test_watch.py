@@ -212,7 +212,8 @@ def test_a_run_tells_each_line_and_its_status():
 
 
 @pytest.mark.parametrize(
-    ("subset", "pattern"), [(None, "all:!npu-a:!npu-b"), ("rack1:&old", "rack1:&old:!npu-a:!npu-b"), ("npu-a,npu-c", "npu-a,npu-c,!npu-a,!npu-b")]
+    ("subset", "pattern"),
+    [(None, "all:!npu-a:!npu-b"), ("rack1:&old", "rack1:&old:!npu-a:!npu-b"), ("npu-a,npu-c", "npu-a,npu-c,!npu-a,!npu-b")],
 )
 def test_what_is_in_recovery_is_left_out(subset, pattern):
     assert heal_recoveries.without([], subset) == []

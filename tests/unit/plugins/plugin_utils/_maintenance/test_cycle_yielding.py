@@ -56,7 +56,11 @@ def test_an_operator_moves_its_primary_when_it_sees_the_cordon(api, bench, owner
 
 def test_a_storage_pod_whose_users_have_to_leave_first(api, bench):
     """As Longhorn: the budget of the instance manager goes when the node has no volumes attached any more."""
-    api.put(PODS, pod("a-store", node="npu-a", labels={"app": "store"}, owner=("InstanceManager", "im")), pod("train", node="npu-a", npus=1))
+    api.put(
+        PODS,
+        pod("a-store", node="npu-a", labels={"app": "store"}, owner=("InstanceManager", "im")),
+        pod("train", node="npu-a", npus=1),
+    )
     api.put(BUDGETS, budget("im", healthy=1, desired=1, selector={"matchLabels": {"app": "store"}}))
 
     def gone(item):

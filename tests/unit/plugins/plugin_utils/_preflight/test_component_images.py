@@ -44,7 +44,9 @@ def test_what_is_there_is_fine(registry, config):
 
 def test_a_tag_that_does_not_exist(registry, config):
     (reason,), notes = component_images.look(of_agent(registry.address + "/npuops/node-agent:0.2.0"), config)
-    assert reason.startswith("the image of the node agent: %s/npuops/node-agent:0.2.0 does not exist" % registry.address) and not notes
+    assert (
+        reason.startswith("the image of the node agent: %s/npuops/node-agent:0.2.0 does not exist" % registry.address) and not notes
+    )
 
 
 def test_its_name_in_the_mirror_counts(registry, config):
@@ -58,7 +60,11 @@ def test_its_name_in_the_mirror_counts(registry, config):
 def test_a_placeholder(config, registry_name):
     """As in the inventory that comes with the collection."""
     (reason,), _notes = component_images.look(of_agent(registry_name + "/npuops/node-agent:0.1.0"), config)
-    assert reason == "the image of the node agent is a placeholder, %s/npuops/node-agent:0.1.0: name it as it is in your registry" % registry_name
+    assert (
+        reason
+        == "the image of the node agent is a placeholder, %s/npuops/node-agent:0.1.0: name it as it is in your registry"
+        % registry_name
+    )
 
 
 def test_registries_of_others_are_not_asked(registry, config):
@@ -79,7 +85,9 @@ def test_a_registry_that_does_not_answer_is_a_note_and_asked_once(registry, conf
 def test_pull_secrets_that_do_not_exist(api, cluster):
     api.put(SECRETS, {"metadata": {"name": "there"}})
     (reason,), notes = component_images.look_at_secrets(cluster, "npu-operator", ["there", "missing"])
-    assert reason.startswith("npu_image_pull_secrets names missing, which does not exist in the namespace npu-operator: kubectl create")
+    assert reason.startswith(
+        "npu_image_pull_secrets names missing, which does not exist in the namespace npu-operator: kubectl create"
+    )
     assert notes == []
 
 
