@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
+from ansible import context
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recoveries as heal_recoveries
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import check_variables, plan
@@ -34,9 +37,9 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
         # What makes no sense ends this now, not as a line in the watch.
-        interval = resolve.settings("npu_heal", params["heal_settings"])["watch_interval"]
-        resolve.settings("npu_upgrade", params["settings"])
-        command, clock, parent = heal_watch.own_command(), kube_retry.Clock(), os.getppid()
+        heal = resolve.settings("npu_heal", params["heal_settings"])
+        slots = resolve.settings("npu_upgrade", params["settings"])["max_parallel"]
+        command, clock, parent = heal_recoveries.own_command(), kube_retry.Clock(), os.getppid()
         nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 
         def look() -> HealPlan:
@@ -48,8 +51,15 @@ class ActionModule(HostsAction):
         def say(line: str) -> None:
             _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
 
-        heal_watch.Watch(look, lambda: heal_watch.run(command, _display.display), say, interval, clock).run(
-            # A worker outlives an Ansible that was killed.
-            lambda: os.getppid() == parent
-        )
+        with heal_recoveries.Recoveries() as recoveries:
+
+            def start(excluded: Sequence[str], label: str) -> heal_recoveries.Recovery:
+                arguments = heal_recoveries.without(excluded, context.CLIARGS.get("subset"))
+                return recoveries.start([*command, *arguments], lambda line: _display.display(label + line))
+
+            most = min(number or heal_watch.MOST_RUNS for number in (heal["max_parallel"], slots, heal_watch.MOST_RUNS))
+            heal_watch.Watch(look, start, say, heal["watch_interval"], clock, most).run(
+                # A worker outlives an Ansible that was killed.
+                lambda: os.getppid() == parent
+            )
         return {}

@@ -77,9 +77,14 @@ class ActionModule(ControllerAction):
         destination = _destination(params, registries)
         copy = copying.Copy(source, destination, _display.display)
         copy.plan()
+        if copy.problems and not copy.steps:
+            raise NpuError("; ".join(copy.problems))
         changed = copy.is_needed
         if changed and not self._task.check_mode:
             copy.run()
+        if copy.problems:
+            done = "%d others %s" % (len(copy.steps) - len(copy.refused), "are there" if not self._task.check_mode else "can be")
+            raise NpuError("%s. %s" % ("; ".join(copy.problems), done), changed=changed)
         # In check mode, a run would write another one.
         if isinstance(destination, Bundle) and not (changed and self._task.check_mode):
             checksum = destination.checksum()

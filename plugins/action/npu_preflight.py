@@ -16,13 +16,16 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_images as preflight_component_images
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import volcano as preflight_volcano
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 
 class ActionModule(HostsAction):
@@ -43,6 +46,7 @@ class ActionModule(HostsAction):
         "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
+        "image_pull_secrets": {"type": "list", "elements": "str", "default": []},
         "node_agent_probe_interval": {"type": "int", "default": 60},
         "node_agent_probe_timeout": {"type": "int", "default": 30},
         "rollout_max_unavailable": {"type": "str", "default": "1"},
@@ -94,13 +98,15 @@ class ActionModule(HostsAction):
                 )
                 reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"], brought)
         reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
+        unable, notes = _pulled(cluster, params, bool(reasons))
+        reasons += unable
         ours: Objects = []
-        notes: list[str] = []
         if device_plugin:
-            unable, notes = preflight_volcano.judge(
+            unable, more = preflight_volcano.judge(
                 cluster, params["mindcluster_train"], params["device_plugin_settings"], stack["volcano"]["enabled"]
             )
             reasons += unable
+            notes += more
             daemonsets = cluster.list("/apis/apps/v1/daemonsets")
             ours, foreign = preflight_components.device_plugins(daemonsets, namespace, params["adopting"])
             reasons += foreign
@@ -135,6 +141,21 @@ class ActionModule(HostsAction):
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
             "stack": preflight_stack.result(cluster, found, lambda part: stack[part]["enabled"]),
         }
+
+
+def _pulled(cluster: kube_client.Cluster, params: dict[str, Any], refused: bool) -> tuple[list[str], list[str]]:
+    """(reasons, notes) about the images of the components. ``refused``: whether it may be unknown already which they are."""
+    reasons, notes = preflight_component_images.look_at_secrets(cluster, params["namespace"], params["image_pull_secrets"])
+    if refused or not params["hosts"]:
+        return reasons, notes
+    images = ImageList()
+    try:
+        images.add_components(params)
+    except NpuError as exc:
+        return [*reasons, exc.message], notes
+    needed_by = {one["image"]: one["needed_by"] for one in images.result()}
+    unable, more = preflight_component_images.look(needed_by, host_config.complete(params["hosts"][0]["config"]))
+    return reasons + unable, notes + more
 
 
 def _may_not(missing: Iterable[preflight_permissions.Permission]) -> list[str]:

@@ -55,6 +55,8 @@ _value:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ansible.errors import AnsibleFilterError
+
 _SECRET = (
     "registry_username",
     "registry_password",
@@ -69,18 +71,24 @@ _SECRET = (
 
 def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
+    from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
 
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
-    return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names])
+    try:
+        return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names])
+    except NpuError as error:
+        raise AnsibleFilterError(error.message)
 
 
 def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
     from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
+    no_value.check(variables, no_value.of_hosts())
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):

@@ -116,6 +116,11 @@ options:
   node_agent_image:
     description: The image of the node agent. Required if the agent will be deployed.
     type: str
+  image_pull_secrets:
+    description: Names of the pull secrets in O(namespace) that the pods will have.
+    type: list
+    elements: str
+    default: []
   node_agent_probe_interval:
     description: Seconds between two probes of the chips by the node agent.
     type: int

@@ -148,6 +148,13 @@ def platform_name(entry):
     return "/".join(_platform(entry.get("platform") or {}))
 
 
+def is_attestation(entry):
+    """Whether an entry of a valid index only says how one of the images was built."""
+    annotations = entry.get("annotations")
+    said = annotations.get("vnd.docker.reference.type") if isinstance(annotations, dict) else None
+    return said == "attestation-manifest" or platform_name(entry) == _NO_PLATFORM
+
+
 def offers(index):
     """What a valid index has, each platform once, such as linux/arm64/v8. Attestations are manifests without a platform."""
     seen = [platform_name(entry) for entry in index["manifests"]]

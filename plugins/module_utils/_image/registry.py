@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -24,11 +25,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_conn
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import (
     ImageNotFound,
     MethodRefused,
+    RegistryBusy,
     RegistryError,
 )
 
 _ACCEPT = ", ".join(manifests.MANIFESTS + manifests.INDEXES)
 _MAX_TAG_PAGES = 10
+# Seconds in a row that a client waits at most for a registry that limits the rate of requests, and the first pause where that does
+# not say how long.
+_MAX_BUSY = 300
+_FIRST_PAUSE = 2
 
 
 class RegistryClient:
@@ -44,6 +50,10 @@ class RegistryClient:
         self._connection = Connection(registry, plain_http, ca_file, timeout, username)
         self.base = self._connection.base
         self._authentication = Authentication(self._connection, username, password)
+        self._waited = 0  # seconds since the last answer
+        self._tags = {}  # (repository, digest) -> the tag by which it was found
+
+    _sleep = staticmethod(time.sleep)
 
     # Reading
 
@@ -56,6 +66,12 @@ class RegistryClient:
 
     def find(self, repository, reference):
         """The same, or None if the registry does not have it."""
+        found = self._find(repository, reference)
+        if found is not None and not is_digest(reference):
+            self._tags[(repository, found.digest)] = reference
+        return found
+
+    def _find(self, repository, reference):
         path = "/v2/%s/manifests/%s" % (repository, reference)
         try:
             with self._request("HEAD", path, repository, headers={"Accept": _ACCEPT}) as response:
@@ -118,6 +134,17 @@ class RegistryClient:
             raise self._not_found(repository, reference) from None
 
     def _manifest(self, repository, reference):
+        try:
+            return self._get_manifest(repository, reference)
+        except ImageNotFound:
+            # A registry that only passes images on may know them by their tags.
+            tag = self._tags.get((repository, reference))
+            found = self._get_manifest(repository, tag) if tag else None
+            if found is None or found[0].digest != reference:
+                raise
+            return found
+
+    def _get_manifest(self, repository, reference):
         path = "/v2/%s/manifests/%s" % (repository, reference)
         with self._request("GET", path, repository, headers={"Accept": _ACCEPT}) as response:
             content = self._connection.read(response)
@@ -268,16 +295,30 @@ class RegistryClient:
         """The open response to one request. Answers at most one authentication challenge.
 
         ``limited``: whether the whole of it has the time limit of small requests. If not, or with ``data``, it
-        may take ``seconds``, None for no limit.
+        may take ``seconds``, None for no limit. A registry that limits the rate of requests is waited for.
         """
-        with self._connection.watch(limited and not data, seconds) as watch:
-            with self._response(watch, method, path, repository, headers or {}, actions, data) as response:
-                yield response
+        pause = _FIRST_PAUSE
+        with contextlib.ExitStack() as stack:
+            while True:
+                watch = stack.enter_context(self._connection.watch(limited and not data, seconds))
+                try:
+                    response = self._response(watch, method, path, repository, headers or {}, actions, data)
+                    break
+                except RegistryBusy as exc:
+                    stack.close()
+                    pause = pause if exc.retry_after is None else max(exc.retry_after, 1)
+                    if self._waited + pause > _MAX_BUSY:
+                        raise
+                    self._sleep(pause)
+                    self._waited += pause
+                    pause *= 2
+            self._waited = 0
+            yield stack.enter_context(response)
 
     def _response(self, watch, method, path, repository, headers, actions, data):
         for attempt in (1, 2):
             header = self._authentication.header(repository, actions)
-            if attempt == 2 and hasattr(data, "seek"):
+            if hasattr(data, "seek"):
                 data.seek(0)
             try:
                 return self._open(watch, method, urllib.parse.urljoin(self.base, path), headers, header, data)

@@ -28,6 +28,14 @@ class RegistryUnreachable(RegistryError):
     """The registry did not answer, or is out of order."""
 
 
+class RegistryBusy(RegistryUnreachable):
+    """The registry limits the rate of requests. ``retry_after``: seconds that it asks to wait, or None."""
+
+    def __init__(self, message, retry_after=None):
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class MethodRefused(Exception):
     """The registry does not implement HEAD. GET gives the same answer, with a body."""
 
@@ -48,7 +56,10 @@ def from_status(exc, registry, method, repository, username, plain_http):
     if exc.code == 405 and method == "HEAD":
         return MethodRefused("HEAD")
     if exc.code == 429:
-        return RegistryUnreachable("Registry %s limits the rate of requests%s; try again later" % (registry, detail))
+        return RegistryBusy(
+            "Registry %s limits the rate of requests%s; try again later" % (registry, detail),
+            manifests.number(exc.headers.get("Retry-After")),
+        )
     if exc.code >= 500:
         return RegistryUnreachable("Registry %s is out of order: it answered %d%s" % (where, exc.code, detail))
     if exc.code == 400 and plain_http and "HTTPS" in detail:

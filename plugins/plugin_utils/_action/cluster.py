@@ -14,6 +14,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
 
 class ClusterAction(ActionBase):
@@ -29,6 +30,7 @@ class ClusterAction(ActionBase):
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
         try:
+            no_value.check(task_vars or {})
             self.check_play()
             result.update({"changed": False}, **self.act(params))
         except NpuError as exc:

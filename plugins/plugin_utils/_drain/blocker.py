@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NPU, Pod
 
 # Kinds of blocker.
 BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
@@ -20,8 +20,14 @@ BUDGET, BUDGETS_OVERLAP, NO_CONTROLLER, EMPTY_DIR, NPU_DAEMONSET = (
     "npu-daemonset",
 )
 OWN_RUN, REFUSED, TERMINATING, RETURNING = "own-run", "refused", "terminating", "returning"
+STATIC = "static-pod"  # it uses NPUs, and only its kubelet can end it
 NO_DRA_PLUGIN = "no-dra-plugin"  # who would have to unprepare its ResourceClaim is not there
 FAILING = "failing"  # its eviction has no proper answer, most likely because of an admission webhook that is down
+
+# Whose pods stay where they are when their node is cordoned. Of other kinds, an operator may then move what a budget protects.
+# Operators of databases have StatefulSets as well, but not with NPUs.
+_HEEDLESS = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "Job"})
+_HEEDLESS_WITH_NPUS = _HEEDLESS | {"StatefulSet"}
 
 
 class Blocker:
@@ -31,6 +37,15 @@ class Blocker:
         """``why``: a clause that says what keeps the pod, and what to do when that is not plain; ``budget``: the one that
         keeps it, as Budget.result() has it."""
         self.kind, self.pod, self.why, self.budget = kind, pod, why, budget
+
+    @property
+    def may_give_way(self) -> bool:
+        """Whether a drain may get past it, once the node is cordoned and the pod's real eviction is asked for: a budget that an
+        operator adapts to the cordon, and a refusal by which a webhook hears of the eviction."""
+        if self.kind == BUDGET:
+            heedless = _HEEDLESS_WITH_NPUS if self.pod.kind == NPU else _HEEDLESS
+            return self.pod.owner is not None and self.pod.owner[0] not in heedless
+        return self.kind == REFUSED
 
     @property
     def text(self) -> str:

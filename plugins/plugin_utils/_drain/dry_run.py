@@ -9,10 +9,10 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, Blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, STATIC, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import DAEMONSET, Pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import DAEMONSET, MIRROR, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 
@@ -32,7 +32,7 @@ def objections(
     claims: HeldClaims | None = None,
 ) -> list[Blocker]:
     """The Blockers of these pods of one node that can be told without asking: policy, budgets' status, chips in use by
-    DaemonSets, the run's own pod, ``claims`` that nobody would unprepare.
+    DaemonSets and static pods, the run's own pod, ``claims`` that nobody would unprepare.
 
     What a status cannot tell: that a budget which allows one disruption now allows the next once the evicted pod is
     ready elsewhere. Pods of one budget go one after the other, so one that allows any is no blocker.
@@ -49,6 +49,9 @@ def _objection(pod: Pod, policy: DrainPolicy, budgets: Budgets, own_pod: str | N
     if pod.kind == DAEMONSET and (pod.requests or pod.npu_claims):
         why = "a DaemonSet recreates it at once, and it uses %s; keep the DaemonSet off this node" % _used(pod)
         return Blocker(NPU_DAEMONSET, pod, why)
+    if pod.kind == MIRROR and pod.requests:
+        why = "it is a static pod that uses %s, which only the kubelet of its node ends; move its file out of staticPodPath there"
+        return Blocker(STATIC, pod, why % _used(pod))
     if not policy.goes(pod):
         return None
     if own_pod and pod.name == own_pod:

@@ -35,8 +35,8 @@ def dry_run(cluster: AnyCluster, pod: Pod, budgets: drain_budgets.Budgets) -> Bl
         evict(cluster, pod, dry_run="All")
     except kube_client.NotFound:
         return None
-    except kube_client.Conflict:
-        return None  # another pod of that name by now
+    except (kube_client.Conflict, kube_client.NamespaceTerminating):
+        return None  # another pod of that name by now; or it goes with its namespace
     except kube_client.Refused as exc:
         return refusal(pod, budgets, exc)
     return None

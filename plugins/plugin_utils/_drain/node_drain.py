@@ -9,7 +9,7 @@ Only through the eviction API, so that disruption budgets hold.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import (
     BUDGET,
     RETURNING,
+    STATIC,
     TERMINATING,
     Blocked,
     Blocker,
@@ -72,9 +73,11 @@ class Drain:
     def simulate(self) -> list[Blocker]:
         """The Blockers there are now; nothing is changed."""
         pods = self._pods(afresh=True)
-        return drain_dry_run.simulate(
+        found = drain_dry_run.simulate(
             self._cluster, pods, self._policy, own_pod=self._own_pod, beat=self._beat, claims=self._heeded_claims
         )
+        # Where pods that do not end are left, so are those that cannot be told to.
+        return [blocker for blocker in found if not (self._leave_stuck and blocker.kind == STATIC)]
 
     def wait_for_jobs(self) -> list[Pod]:
         """Let the pods of npu_upgrade_wait_for_jobs finish. Returns those that still run at the limit (Pod objects)."""
@@ -107,8 +110,8 @@ class Drain:
                 return gone
             if left:
                 gone += self.evict_npu_pods() + self.evict_others()
-        why = "it tolerates the cordon and came back %d times; configure its controller to keep it off this node" % rounds
-        self._give_up([Blocker(RETURNING, pod, why) for pod in pods])
+        why = "%s and came back %d times; configure its controller to keep it off this node"
+        self._give_up([Blocker(RETURNING, pod, why % (_how_it_returns(pod), rounds)) for pod in pods])
 
     def wait_components_gone(self, timeout: int) -> None:
         """Wait for the pods of the paused components to leave. Raises Blocked after ``timeout`` seconds."""
@@ -146,6 +149,7 @@ class Drain:
         gone: set[str | None] = set()
         attempts: dict[str | None, _Attempt] = {}
         first: set[str | None] | None = None
+        come_back: set[tuple[str, str]] = set()
         while True:
             pods = [pod for pod in self._pods(afresh=first is None) if policy.goes(pod) and pod.kind == kind]
             first = {pod.uid for pod in pods} if first is None else first
@@ -166,7 +170,8 @@ class Drain:
                 budgets = Budgets.read(self._cluster)
                 self._pods(afresh=True)
                 self._give_up([_why_there(pod, attempts.get(pod.uid), budgets, self._claims) for pod in pods], timeout)
-            self._say("waits for the pods %s to leave" % _names(pods))
+            come_back.update((pod.owner_text or pod.label, _how_it_returns(pod)) for pod in pods if pod.uid not in first)
+            self._say(_waits_for([pod for pod in pods if pod.uid in first], come_back, timeout))
             self._pause(started, timeout)
 
     def _is_over(self, started: float, timeout: int) -> bool:
@@ -242,8 +247,8 @@ def _why_there(pod: Pod, attempt: _Attempt | None, budgets: Budgets, claims: Hel
     if attempt is not None and attempt.last_refusal is not None and not attempt.accepted:
         return eviction.refusal(pod, budgets, attempt.last_refusal)
     if attempt is not None and attempt.returned:
-        why = "it was started on the cordoned node while others were evicted: it tolerates the cordon"
-        return Blocker(RETURNING, pod, why)
+        why = "it was started on the cordoned node while others were evicted: %s; configure its controller to keep it off this node"
+        return Blocker(RETURNING, pod, why % _how_it_returns(pod))
     if attempt is None and pod.kubelet_plugin and not pod.terminating:
         return Blocker(TERMINATING, pod, "it leaves after the pods that hold ResourceClaims")
     return _still_there(pod, claims)
@@ -256,6 +261,19 @@ def _still_there(pod: Pod, claims: HeldClaims) -> Blocker:
     why = "it was to terminate by %s and still runs" % pod.terminating if pod.terminating else "it still runs"
     held = claims.labels(pod)
     return Blocker(TERMINATING, pod, why + ("; it holds the ResourceClaim %s" % held if held else ""))
+
+
+def _how_it_returns(pod: Pod) -> str:
+    return "it tolerates the cordon" if pod.tolerates_cordon else "its spec.nodeName names this node"
+
+
+def _waits_for(pods: Sequence[Pod], come_back: Collection[tuple[str, str]], timeout: int) -> str:
+    """For those who watch: the ``pods`` that were there, and the owners of those that come back, of which each has another name."""
+    parts = ["waits for the pods %s to leave" % _names(pods)] if pods else []
+    parts += ["a pod of %s comes back each time: %s" % (owner, how) for owner, how in sorted(come_back)[:3]]
+    if come_back:
+        parts.append("gives up after %d s" % timeout if timeout else "there is no limit (timeout: 0)")
+    return "; ".join(parts)
 
 
 def _names(pods: Sequence[Pod]) -> str:

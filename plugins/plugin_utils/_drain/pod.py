@@ -44,6 +44,7 @@ class Pod:
         "requests",
         "started",
         "terminating",
+        "tolerates_cordon",
         "uid",
     )
 
@@ -60,6 +61,7 @@ class Pod:
         self.phase: str | None = status.get("phase")
         self.ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or [])
         self.started = _started(status)  # or about to start
+        self.tolerates_cordon = any(_tolerates_cordon(entry) for entry in spec.get("tolerations") or [])
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = _npu_requests(spec)  # {resource: count}
         self.claims = _claims(spec, status)  # names of its ResourceClaims
@@ -84,8 +86,8 @@ class Pod:
 
     @property
     def owner_text(self) -> str | None:
-        """``Deployment train/web``, or None without a controller."""
-        return "%s %s/%s" % (self.owner[0], self.namespace, self.owner[1]) if self.owner else None
+        """``Deployment train/web``, or None without a controller, as a static pod is."""
+        return "%s %s/%s" % (self.owner[0], self.namespace, self.owner[1]) if self.owner and self.kind != MIRROR else None
 
 
 def _owner(metadata: Object) -> tuple[str, str] | None:
@@ -100,6 +102,15 @@ def _owner(metadata: Object) -> tuple[str, str] | None:
             return "Deployment", name[: -len(suffix)]
         return kind, name
     return None
+
+
+def _tolerates_cordon(toleration: Object) -> bool:
+    key, exists = toleration.get("key"), toleration.get("operator") == "Exists"
+    return (key == "node.kubernetes.io/unschedulable" or (not key and exists)) and toleration.get("effect") in (
+        None,
+        "",
+        "NoSchedule",
+    )
 
 
 def _started(status: Object) -> bool:

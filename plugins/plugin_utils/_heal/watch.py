@@ -3,23 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Watching the nodes: looking every so often, and starting the playbook itself when one is due.
 
-Each recovery is a process of its own, the same command without the watch. So a failure in one does not end the watch, nothing
-piles up in a process that runs for months, and each reads the inventory anew.
+Each recovery is a process of its own (_heal.recoveries), beside which the others are looked at.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
-from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import ASKING
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan, UnhealthyNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
@@ -30,6 +23,8 @@ MOST = 600
 # Seconds after which a watch that cannot look says so again; one that was never let in ends then. Long enough for systemd not to
 # take it for something that ends again and again.
 BLIND = 600
+# Runs at once: each is a process of some 100 MB on the machine of the watch.
+MOST_RUNS = 4
 # Looks in a row that are refused until a watch ends that was let in before. Its start reads everything anew.
 REFUSALS = 3
 
@@ -59,16 +54,40 @@ def _is_refusal(exc: NpuError) -> bool:
     return isinstance(exc, kube_client.Unauthorized) or bool(exc.details.get("missing"))
 
 
+class Run(Protocol):
+    """A run of the playbook, in a process of its own."""
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it goes on."""
+
+
+@dataclasses.dataclass
+class _Tried:
+    """What has been tried for a node. ``what``: what was due; ``pause``: seconds from the end of the run to the next one."""
+
+    what: tuple[Any, ...]
+    pause: float
+    not_before: float = 0.0
+
+
 class Watch:
-    """``look()``: a _heal.plan.HealPlan, may raise NpuError; ``recover()``: the exit status of a run; ``say(line)``."""
+    """``look()``: a _heal.plan.HealPlan, may raise NpuError; ``start(excluded, label)``: a Run for all that is due but the hosts
+    ``excluded``, whose lines begin with ``label``; ``say(line)``; ``most``: runs at once."""
 
     def __init__(
-        self, look: Callable[[], HealPlan], recover: Callable[[], int], say: Callable[[str], None], interval: float, clock: Clock
+        self,
+        look: Callable[[], HealPlan],
+        start: Callable[[Sequence[str], str], Run],
+        say: Callable[[str], None],
+        interval: float,
+        clock: Clock,
+        most: int = 1,
     ) -> None:
-        self._look, self._recover, self._say, self._interval, self._clock = look, recover, say, interval, clock
+        self._look, self._start, self._say, self._interval, self._clock, self._most = look, start, say, interval, clock, most
         self._told: list[str] | None = None
-        self._tried: list[Any] | None = None
-        self._pause, self._not_before = interval, 0.0
+        self._waiting: list[str] = []  # those of which it was told that they wait for others
+        self._tried: dict[str, _Tried] = {}
+        self._runs: list[tuple[Run, list[UnhealthyNode]]] = []
         self._let_in = False
         self._blind_since: float | None = None
         self._reminded, self._refusals = 0.0, 0
@@ -81,29 +100,67 @@ class Watch:
 
     def step(self) -> None:
         """One look, and what follows from it. Raises NpuError when there is no sense in another one."""
+        self._reap()
         try:
             plan = self._look()
         except NpuError as exc:
             self._blind(exc)
             return
         self._let_in, self._blind_since, self._refusals = True, None, 0
-        self._tell(plan.table())
+        if not self._runs:
+            self._tell(plan.table())
+        in_run = {entry.name for _run, entries in self._runs for entry in entries}
         # A node whose host this watch does not know may be in the inventory by now, which the run reads anew.
-        begin = [(entry.name, entry.verdict, entry.wedge and entry.wedge.since) for entry in plan.due + plan.strangers]
-        if not begin:
-            self._tried = None
+        begin = [entry for entry in plan.due + plan.strangers if entry.name not in in_run]
+        self._tried = {name: tried for name, tried in self._tried.items() if name in in_run or name in {one.name for one in begin}}
+        if not any(self._is_time(entry) for entry in begin):
             return
-        if begin == self._tried and self._clock.monotonic() < self._not_before:
+        if len(self._runs) >= self._most:
+            self._tell_waiting([entry.name for entry in begin], sorted(in_run))
             return
-        self._pause = min(self._pause * 2, MOST) if begin == self._tried else self._interval
-        if plan.due:
-            self._say("Recovers %s:" % _names(plan.due))
-        if plan.strangers:
-            self._say("Reloads the inventory, for %s:" % _names(plan.strangers))
-        status = self._recover()
-        self._tried, self._not_before = begin, self._clock.monotonic() + self._pause
-        self._say("The recovery has ended with status %d; watches again." % status)
-        self._told = None
+        self._begin(begin, [entry for _run, entries in self._runs for entry in entries], plan)
+
+    def _is_time(self, entry: UnhealthyNode) -> bool:
+        tried = self._tried.get(entry.name)
+        return tried is None or tried.what != _what(entry) or self._clock.monotonic() >= tried.not_before
+
+    def _begin(self, begin: list[UnhealthyNode], in_run: list[UnhealthyNode], plan: HealPlan) -> None:
+        for entry in begin:
+            before = self._tried.get(entry.name)
+            same = before is not None and before.what == _what(entry)
+            pause = min(before.pause * 2, MOST) if before is not None and same else self._interval
+            self._tried[entry.name] = _Tried(_what(entry), pause)
+        due = [entry for entry in plan.due if entry in begin]
+        strangers = [entry for entry in plan.strangers if entry in begin]
+        if due:
+            self._say("Recovers %s:" % _names(due))
+        if strangers:
+            self._say("Reloads the inventory, for %s:" % _names(strangers))
+        label = "[%s] " % _names(begin) if in_run else ""
+        self._runs.append((self._start([entry.host or entry.name for entry in in_run], label), begin))
+        self._waiting = []
+
+    def _reap(self) -> None:
+        """See which runs have ended."""
+        for run, entries in list(self._runs):
+            status = run.poll()
+            if status is None:
+                continue
+            self._runs.remove((run, entries))
+            for entry in entries:
+                tried = self._tried[entry.name]
+                tried.not_before = self._clock.monotonic() + tried.pause
+            whose = "" if not self._runs else " of %s" % _names(entries)
+            self._say("The recovery%s has ended with status %d; watches again." % (whose, status))
+            self._told = None
+
+    def _tell_waiting(self, names: list[str], others: list[str]) -> None:
+        if names != self._waiting:
+            self._waiting = names
+            text = (
+                "%s: due as well; as many recoveries are running as npu_heal_max_parallel and npu_upgrade_max_parallel allow (%s)."
+            )
+            self._say(text % (", ".join(names), ", ".join(others)))
 
     def _blind(self, exc: NpuError) -> None:
         """Nobody is looking after the nodes. Raises NpuError when that does not end by itself."""
@@ -111,7 +168,8 @@ class Watch:
         if self._blind_since is None:
             self._blind_since = self._reminded = now
         self._refusals = self._refusals + 1 if _is_refusal(exc) else 0
-        if self._refusals >= REFUSALS and (self._let_in or now - self._blind_since >= BLIND):
+        # The runs that it has begun end with the watch.
+        if not self._runs and self._refusals >= REFUSALS and (self._let_in or now - self._blind_since >= BLIND):
             raise NpuError(
                 "The watch stops: it can no longer read the nodes. %s The service (npuops.ascend.heal_service) starts it again"
                 " by itself; otherwise start it again with credentials that are valid." % sentence(exc.message)
@@ -128,56 +186,9 @@ class Watch:
                 self._say(line)
 
 
+def _what(entry: UnhealthyNode) -> tuple[Any, ...]:
+    return entry.verdict, entry.wedge and entry.wedge.since
+
+
 def _names(entries: Iterable[UnhealthyNode]) -> str:
     return ", ".join(entry.name for entry in entries)
-
-
-def own_command() -> list[str]:
-    """The command line of this ansible-playbook, without the watch. Raises NpuError when it asks people for something."""
-    asking = [word for word in sys.argv if word in ASKING]
-    if asking:
-        raise NpuError(
-            "A watch cannot ask for passwords each time it starts a recovery: leave out %s. Use SSH keys, and files for vault"
-            " passwords (--vault-password-file)." % ", ".join(asking)
-        )
-    return [sys.executable] + sys.argv + ["-e", '{"npu_heal_watch": false}']
-
-
-def run(command: list[str], say: Callable[[str], None]) -> int:
-    """Run a command, each line of its output said as it comes; returns its exit status. It ends with this process."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    if process.stdout is None:
-        raise AssertionError("it is a pipe")
-    with process.stdout, _ends_with(process):
-        for line in process.stdout:
-            say(line.rstrip("\n"))
-        return process.wait()
-
-
-@contextlib.contextmanager
-def _ends_with(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Terminate the process when this one is, or when the Ansible that this one is a worker of has gone."""
-
-    def on_term(_signum: int, _frame: object) -> None:
-        raise SystemExit(143)
-
-    over, parent = threading.Event(), os.getppid()
-
-    def guard() -> None:
-        while not over.wait(1):
-            if os.getppid() != parent:
-                process.terminate()
-                return
-
-    before = signal.signal(signal.SIGTERM, on_term)
-    threading.Thread(target=guard, daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
-        signal.signal(signal.SIGTERM, before)
-        if process.poll() is None:
-            process.terminate()
-            process.wait()

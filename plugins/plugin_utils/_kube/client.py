@@ -10,7 +10,8 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -114,6 +115,10 @@ class Expired(Refused):
         self.token = token
 
 
+class NamespaceTerminating(Refused):
+    """The namespace is being deleted, and all that is in it: nothing is created there any more, no eviction either."""
+
+
 class Unauthorized(NpuError):
     """There are no credentials, or none that the API server accepts: it does not know who asks."""
 
@@ -142,9 +147,14 @@ def connect(options: Mapping[str, Any], where: str = "npu_kubernetes_auth (kubec
             " (%s -m pip install kubernetes) and the collection kubernetes.core." % (sys.executable, _MISSING, sys.executable)
         )
     options = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
+    return Cluster(_make_client(options, where), lambda: _make_client(options, where))
+
+
+def _make_client(options: Mapping[str, Any], where: str) -> Any:
+    """kubernetes.core's K8SClient with the credentials as they are now: files are read, a credential plugin is asked."""
     try:
         with _deadline(_ANSWER_SECONDS), _fresh_configuration():
-            return Cluster(get_api_client(**options))
+            return get_api_client(**options)
     except CoreException as exc:
         raise Unauthorized(
             "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
@@ -166,8 +176,12 @@ def connect(options: Mapping[str, Any], where: str = "npu_kubernetes_auth (kubec
 class Cluster:
     """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
 
-    def __init__(self, client: Any) -> None:
-        """``client``: kubernetes.core's K8SClient."""
+    def __init__(self, client: Any, renew: Callable[[], Any] | None = None) -> None:
+        """``client``: kubernetes.core's K8SClient; ``renew()``: another one, of the credentials as they are then."""
+        self._renew = renew
+        self._use(client)
+
+    def _use(self, client: Any) -> None:
         self._discovery = client
         self._client = client.client
         # A connection that the server has ended meanwhile is still made anew at once.
@@ -185,7 +199,7 @@ class Cluster:
     def path(self, kind: str, api_version: str, namespace: str | None, name: str | None) -> str:
         """The URL path of an object. Raises NpuError for a kind that the cluster does not know."""
         try:
-            return self._discovery.resource(kind, api_version).path(name=name, namespace=namespace)
+            return self._ask(lambda: self._discovery.resource(kind, api_version)).path(name=name, namespace=namespace)
         except ResourceNotFoundError:
             raise NpuError("The cluster has no %s of %s. Is its operator installed?" % (kind, api_version))
         except ApiException as exc:
@@ -196,13 +210,30 @@ class Cluster:
     def request(self, method: str, path: str, body: Any = None, text: bool = False, **params: Any) -> Any:
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
         try:
-            answer = self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
+            answer = self._ask(
+                lambda: self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
+            )
         except ApiException as exc:
             raise _refused(self.address, exc)
         except HTTPError as exc:
             raise _unreachable(self.address, exc)
         content = answer.data.decode("utf-8", "replace")
         return content if text else json.loads(content)
+
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        """The answer; once more with new credentials if those are not accepted: a credential plugin need not say how long they
+        are valid, and a kubeconfig may have been written since."""
+        try:
+            return call()
+        except ApiException as exc:
+            # Only the main thread can limit how long a credential plugin takes.
+            if exc.status != 401 or self._renew is None or threading.current_thread() is not threading.main_thread():
+                raise
+            try:
+                self._use(self._renew())
+            except NpuError:
+                raise exc from None
+        return call()
 
     def get(self, path: str, **params: Any) -> Object | None:
         """The object at ``path``, or None when there is none."""
@@ -319,7 +350,8 @@ def _refused(address: str, exc: ApiException) -> NpuError:
     if exc.status == 403:
         hint = _FORBIDDEN.search(message)
         if not hint:
-            return Refused("%s refuses: %s" % (where, message))
+            ending = "NamespaceTerminating" in _causes(exc, "reason") or "because it is being terminated" in message
+            return (NamespaceTerminating if ending else Refused)("%s refuses: %s" % (where, message))
         verb, resource, group, namespace = hint.groups()
         return NpuError(
             "%s refuses: %s. Allow %s to this user, or use other credentials."
@@ -361,9 +393,9 @@ def _retry_after(exc: ApiException) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 6 else None
 
 
-def _causes(exc: ApiException) -> list[str]:
+def _causes(exc: ApiException, part: str = "message") -> list[str]:
     try:
-        return [cause["message"] for cause in json.loads(exc.body)["details"]["causes"]]
+        return [cause[part] for cause in json.loads(exc.body)["details"]["causes"]]
     except (TypeError, ValueError, KeyError):
         return []
 

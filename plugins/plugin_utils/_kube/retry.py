@@ -17,12 +17,17 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 API_RETRY_SECONDS = 600
 # And those for a request that fails while the server answers others.
 OBJECT_RETRY_SECONDS = 20
+# And those for credentials or rights that are refused in the middle of a maintenance: an API server that has just started may not
+# know them yet.
+DENIAL_RETRY_SECONDS = 60
 _NODES = "/api/v1/nodes"
 # What decides whether there is an API server: nothing can go on without Nodes and the Lease, and hardly anything comes between
 # it and them.
 _DECIDING = (_NODES, "/apis/coordination.k8s.io/", "/version")
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 _SHARE = 20
+# What an API server that has not read its caches yet says with a 403.
+_STARTING = "not yet ready to handle request"
 
 
 def pause_after(waited: float, longest: float = _LONGEST_PAUSE) -> float:
@@ -53,6 +58,8 @@ class RetryingCluster:
     webhook may be to blame: that is _kube.client.Failing, an answer about this one object, after a few tries. Of an eviction at
     once; whoever drains a node has a pace and a limit of their own.
 
+    Who is in the middle of something also waits for credentials and rights that are refused, unless that lasted before.
+
     A repeated write may find its own effect: with a resourceVersion that is a Conflict, a POST ends in one as well, a
     DELETE in NotFound. Whoever writes has to expect that anyway.
     """
@@ -64,10 +71,13 @@ class RetryingCluster:
         clock: Clock,
         retry_seconds: float = API_RETRY_SECONDS,
         object_retry_seconds: float = OBJECT_RETRY_SECONDS,
+        denial_retry_seconds: float = 0,
     ) -> None:
-        """``say(sentence)``; for how long an outage, and what fails alone, is retried. ``without_retries``: the Cluster itself."""
+        """``say(sentence)``; for how long an outage, what fails alone, and what is denied (401, 403), is retried.
+        ``without_retries``: the Cluster itself."""
         self._cluster, self._say, self.clock = cluster, say, clock
         self._retry_seconds, self._object_retry_seconds = retry_seconds, object_retry_seconds
+        self._denial_retry_seconds, self._denied = denial_retry_seconds, set[str]()
         self.without_retries = cluster
 
     @property
@@ -100,6 +110,7 @@ class RetryingCluster:
 
     def _try(self, method: str, path: str, call: Callable[[], Any]) -> Any:
         started, pause, away, alone_since = self.clock.monotonic(), _FIRST_PAUSE, False, None
+        denied_since: float | None = None
         evicts = path.endswith("/eviction")
         while True:
             try:
@@ -122,9 +133,17 @@ class RetryingCluster:
                     if not away:
                         self._say("%s Trying again for %d s" % (exc.message, self._retry_seconds))
                     away = True
-            except NpuError:
-                self._is_back(away)
-                raise
+            except NpuError as exc:
+                away, now = self._is_back(away), self.clock.monotonic()
+                what = _denied(exc)
+                if what is None or what in self._denied or not self._denial_retry_seconds:
+                    raise
+                if denied_since is None:
+                    denied_since = now
+                    self._say("%s Trying again for %d s" % (exc.message, self._denial_retry_seconds))
+                if now - denied_since >= self._denial_retry_seconds:
+                    self._denied.add(what)
+                    raise
             else:
                 self._is_back(away)
                 return answer
@@ -147,6 +166,15 @@ class RetryingCluster:
         if away:
             self._say("the Kubernetes API answers again")
         return False
+
+
+def _denied(exc: NpuError) -> str | None:
+    """What the API server denies, if it may be that it only does not know better yet: all, or one permission."""
+    if isinstance(exc, kube_client.Unauthorized):
+        return ""
+    if exc.details.get("missing"):
+        return repr(exc.details["missing"])
+    return exc.message if _STARTING in exc.message else None
 
 
 def _failing(method: str, path: str, exc: kube_client.Unreachable) -> kube_client.Failing:

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.node_drain im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import DENIAL_RETRY_SECONDS, Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
@@ -138,7 +138,7 @@ class Work:
         self._say_to, self._started = say, clock.now()
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
-        self.cluster = RetryingCluster(cluster, self.say, clock)
+        self.cluster = RetryingCluster(cluster, self.say, clock, denial_retry_seconds=DENIAL_RETRY_SECONDS)
         self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
@@ -316,7 +316,7 @@ class Work:
             maintenance_record.ANNOTATION_APPROVE,
         )
         try:
-            approval_event.ask(self.cluster, self.log.node, self.request.reason, text, self.log.now())
+            approval_event.ask(self.cluster.retrying_outages_only, self.log.node, self.request.reason, text, self.log.now())
         except kube_client.Refused as exc:
             self.say("no Event asks for the approval: %s" % exc.message)
 

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_h
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked, told
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
@@ -235,7 +235,8 @@ class Cycle:
 
     def _cordon(self) -> Outcome | None:
         self._work.check_slot()
-        blockers = self._work.pods.simulate()
+        found = self._work.pods.simulate()
+        blockers = [blocker for blocker in found if not blocker.may_give_way]
         if blockers:
             text = "; ".join(blocker.text for blocker in blockers)
             return self._ending.give_back(
@@ -253,6 +254,8 @@ class Cycle:
 
         self._log.write(decide)
         self._work.say("cordoned")
+        if found:
+            self._work.say("may give way to the cordon: %s" % told(found))
         return None
 
     def _wait_for_jobs(self) -> None:

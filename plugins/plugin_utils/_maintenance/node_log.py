@@ -13,8 +13,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -85,7 +85,9 @@ class NodeLog:
     ``on_beat()`` is called whenever somebody who waits shows that this run lives.
     """
 
-    def __init__(self, cluster: AnyCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, cluster: RetryingCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None
+    ) -> None:
         self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
         self.name, self.run = name, run
         self.node: Object = {}
@@ -174,7 +176,7 @@ class NodeLog:
 
     def _tell_conditions(self, ended: bool = False) -> bool:
         """Make the Node's conditions right. True if the Node was read or written for that."""
-        node = node_conditions.write(self._cluster, self.node, self._clock.now(), ended)
+        node = node_conditions.write(self._cluster.retrying_outages_only, self.node, self._clock.now(), ended)
         if node is not None:
             self._accept(node, None)
         return node is not None

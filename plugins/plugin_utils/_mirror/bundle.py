@@ -26,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import f
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import image as mirror_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
 
@@ -64,6 +65,11 @@ class Bundle:
         return self._file(f"{_BLOBS}/{digest.partition(':')[2]}")
 
     # Reading
+
+    @property
+    def problems(self) -> list[str]:
+        """None: a bundle that is not whole is damaged."""
+        return []
 
     def verify(self, checksum: str | None = None) -> str:
         """Compare every file with its checksum; returns the checksum of SHA256SUMS. Raises NpuError, which names the file."""
@@ -115,7 +121,11 @@ class Bundle:
 
             def read_one(wanted: str, reference: Reference = reference, digest: str = digest) -> tuple[Descriptor, bytes]:
                 # The name of the image stands for its digest; everything else is named by digest.
-                return self._manifest(digest if wanted == (reference.digest or reference.tag) else wanted, str(reference))
+                if wanted == (reference.digest or reference.tag):
+                    return self._manifest(digest, str(reference))
+                if not os.path.lexists(self._blob(wanted)):
+                    raise ImageNotFound(f"{self._blob(wanted)} is missing")
+                return self._manifest(wanted, str(reference))
 
             yield mirror_image.read(reference, read_one, signature=_is_signature(reference))
 

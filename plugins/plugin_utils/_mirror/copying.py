@@ -19,6 +19,11 @@ from typing import IO, Any, Protocol
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import (
+    RegistryDenied,
+    RegistryError,
+    RegistryUnreachable,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
 
 # Layers at once. More do not make a registry faster, and each may need its size on the controller's disk.
@@ -30,6 +35,9 @@ PRESENT, MISSING, DIFFERENT, KEPT = "present", "missing", "different", "kept"
 
 
 class Source(Protocol):
+    @property
+    def problems(self) -> list[str]: ...  # a sentence for each image that images() left out
+
     def images(self) -> Iterator[Image]: ...
     def opened(self, image: Image, blob: Descriptor) -> AbstractContextManager[IO[bytes]]: ...
 
@@ -85,6 +93,7 @@ class Copy:
         self._destination = destination
         self._say = say
         self.steps: list[Step] = []
+        self.refused: list[str] = []  # a sentence for each image that the destination did not take
 
     def plan(self) -> None:
         """Look at the source and the destination. Raises NpuError."""
@@ -112,6 +121,11 @@ class Copy:
         return sum(step.bytes_missing for step in self.steps)
 
     @property
+    def problems(self) -> list[str]:
+        """A sentence for each image that the source does not have, or not the whole of, or that the destination refused."""
+        return self._source.problems + self.refused
+
+    @property
     def is_needed(self) -> bool:
         return any(step.is_due for step in self.steps) or not self._destination.is_complete()
 
@@ -119,11 +133,20 @@ class Copy:
         """Carry out the plan. A run that ends in between is continued by the next one. Raises NpuError."""
         try:
             self._destination.begin(self.size)
-            for step in filter(lambda one: one.is_due, self.steps):
+            due = [step for step in self.steps if step.is_due]
+            for step in due:
                 self._say(f"{step.name}: {step.bytes_missing >> 20} MiB to copy")
-                self._add(step)
-                self._destination.complete(step.image)
-            self._destination.end()
+                try:
+                    self._add(step)
+                    self._destination.complete(step.image)
+                except (RegistryUnreachable, RegistryDenied):
+                    raise
+                except RegistryError as exc:
+                    # About this image, such as an index without all of its members, which some registries do not take.
+                    self.refused.append(f"{step.name} was not copied: {exc.message}")
+            # Where nothing was copied, there is nothing to complete.
+            if not due or len(self.refused) < len(due):
+                self._destination.end()
         finally:
             self._destination.close()
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 
 # An index of all platforms has about ten manifests, and as many that say how they were built.
 _MAX_MANIFESTS = 200
@@ -22,8 +23,12 @@ _MAX_CONFIG = 64 * 2**20  # bytes
 # Of all manifests of an image, which are kept in memory. Real ones have some KiB each.
 _MAX_CONTENT = 16 * 2**20
 
-# (digest or tag) -> descriptor and content of a manifest or index. Raises NpuError.
+# (digest or tag) -> descriptor and content of a manifest or index. Raises NpuError, ImageNotFound if it is missing.
 Read = Callable[[str], "tuple[Descriptor, bytes]"]
+
+
+class MemberMissing(NpuError):
+    """An index names an image that is not there."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Image:
 
 
 def read(reference: Reference, read_one: Read, signature: bool = False) -> Image:
-    """The image that ``reference`` names. Raises NpuError."""
+    """The image that ``reference`` names, without attestations that are missing: nobody needs them to run it. Raises NpuError."""
     found: dict[str, Manifest] = {}
     _descend(str(reference), reference.digest or reference.tag, read_one, found, 0)
     # Python keeps the order of insertion: an index is inserted after what it names.
@@ -89,7 +94,15 @@ def _descend(name: str, wanted: str, read_one: Read, found: dict[str, Manifest],
     if manifests.is_index(document):
         for entry in document["manifests"]:
             if entry["digest"] not in found:
-                _descend(name, entry["digest"], read_one, found, depth + 1)
+                try:
+                    _descend(name, entry["digest"], read_one, found, depth + 1)
+                except ImageNotFound:
+                    if manifests.is_attestation(entry):
+                        continue
+                    raise MemberMissing(
+                        f"{name} has an image for {printable(manifests.platform_name(entry))} that is missing where it comes from"
+                        f" ({entry['digest']}). Push {name} again with all of its platforms, or name an image that is complete"
+                    ) from None
     else:
         _check_sizes(name, document)
     if len(found) >= _MAX_MANIFESTS:

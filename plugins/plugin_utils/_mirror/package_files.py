@@ -96,6 +96,10 @@ class JoinedSource:
         self._registries = registries
         self._packages = packages
 
+    @property
+    def problems(self) -> list[str]:
+        return self._registries.problems
+
     def images(self) -> Iterator[Image]:
         yield from self._registries.images()
         yield from self._packages.images()

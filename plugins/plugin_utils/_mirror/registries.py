@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image import manife
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import image as mirror_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
 
@@ -49,19 +50,42 @@ class RegistrySource:
     def __init__(self, registries: Registries, references: list[Reference]) -> None:
         self._registries = registries
         self._references = references
+        self.problems: list[str] = []  # a sentence for each image that could not be read, when images() has ended
 
     def images(self) -> Iterator[Image]:
-        """Each image after its signatures: an image without them must not be seen where signatures are required."""
+        """Each image after its signatures: an image without them must not be seen where signatures are required. What is missing
+        becomes one of the ``problems``."""
+        self.problems.clear()
         for reference in self._references:
-            image = self._read(reference)
-            for name in mirror_image.signature_references(image):
-                if self._registries.client(name.registry).find(name.repository, name.tag):
-                    yield self._read(name, signature=True)
-            yield image
+            try:
+                found = self._with_signatures(reference)
+            except (ImageNotFound, mirror_image.MemberMissing) as exc:
+                self.problems.append(exc.message)
+                continue
+            yield from found
+
+    def _with_signatures(self, reference: Reference) -> list[Image]:
+        image = self._read(reference)
+        names = mirror_image.signature_references(image)
+        there = [name for name in names if self._registries.client(name.registry).find(name.repository, name.tag)]
+        return [*(self._read(name, signature=True) for name in there), image]
 
     def _read(self, reference: Reference, signature: bool = False) -> Image:
         client = self._registries.client(reference.registry)
-        return mirror_image.read(reference, lambda wanted: client.manifest_content(reference.repository, wanted), signature)
+
+        def read_one(wanted: str) -> tuple[Descriptor, bytes]:
+            try:
+                return client.manifest_content(reference.repository, wanted)
+            except ImageNotFound:
+                if wanted != reference.digest or not reference.tag:
+                    raise
+                # A registry that only passes images on may know them by their tags.
+                found = client.manifest_content(reference.repository, reference.tag)
+                if found[0].digest != wanted:
+                    raise
+                return found
+
+        return mirror_image.read(reference, read_one, signature)
 
     def download(self, image: Image, blob: Descriptor, path: str) -> None:
         """Write the blob to the file ``path``, verified."""

@@ -27,7 +27,7 @@ def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> s
     if stopped:
         lines.append("Nothing was changed: %d of %d hosts cannot be installed as they are." % (len(stopped), len(verdicts)))
     else:
-        lines.append("Nothing was changed: the cluster does not allow what install needs.")
+        lines.append("Nothing was changed: install lacks what it needs in the cluster.")
     lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
     lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
     if any(verdict.status == UNREACHABLE for verdict in verdicts):

@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.snapshot im
 
 
 def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, settings: RolloutSettings, lookups: Lookups) -> None:
-    """Who cannot leave, and who would find no other place. Blocks entries."""
+    """Who cannot leave, and who would find no other place. Blocks entries, unless the drain may get past what keeps their pods."""
     policy = settings.policy
     found: dict[str | None, list[drain_blocker.Blocker]] = {}
     open_pods: list[drain_pod.Pod] = []
@@ -43,7 +43,10 @@ def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, se
     for blocker in lookups.confirm(open_pods):
         found[blocker.pod.node].append(blocker)
     for entry in due:
-        blockers = found[entry.node_name]
+        yielding = [blocker for blocker in found[entry.node_name] if blocker.may_give_way]
+        if yielding:
+            entry.notes.append("%s; the drain tries it, because an operator may act on the cordon" % drain_blocker.told(yielding))
+        blockers = [blocker for blocker in found[entry.node_name] if not blocker.may_give_way]
         if blockers:
             entry.verdict = BLOCKED
             entry.reasons = []  # a missing approval is told when it is the next thing to do

@@ -53,6 +53,12 @@ def role_options(role: str) -> dict[str, Option]:
 
 
 @functools.lru_cache(maxsize=None)
+def role_defaults(role: str) -> dict[str, Any]:
+    """By name, the defaults that the role has, where those that its documentation says in words have a value."""
+    return _read(os.path.join(_ROLES, role, "defaults", "main.yml"))
+
+
+@functools.lru_cache(maxsize=None)
 def playbook_options() -> dict[str, Option]:
     """By name, the options that belong to playbooks and to no role."""
     return _read(os.path.join(_HERE, "options.yml"))["options"]

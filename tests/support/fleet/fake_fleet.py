@@ -198,6 +198,8 @@ class FakeCluster:
     def without_retries(self):
         return self
 
+    retrying_outages_only = without_retries
+
     def request(self, method, path, body=None, label_selector=None, **params):
         if method == "get":
             return {"metadata": {}, "items": self.list(path, label_selector)}

@@ -22,7 +22,8 @@ class Registry:
     """``with Registry() as registry: registry.address``.
 
     ``auth``: None, "basic" or "token"; ``username`` and ``password`` are what it accepts. ``faults``: list of
-    (method, regular expression on the path, answer); an answer is a status, or a function that changes the body.
+    (method, regular expression on the path, answer); an answer is a status, an iterator of statuses for as many requests, or a
+    function that changes the body. ``retry_after``: the header of that name in a 429.
     ``requests``: what was asked, as (method, path, Authorization header).
     """
 
@@ -36,6 +37,7 @@ class Registry:
         self.uploads = {}
         self.started = 0
         self.faults = []
+        self.retry_after = None
         # Whether to close the connection instead of answering the request that has just come.
         self.interrupt = lambda: False
         self.requests = []
@@ -125,7 +127,8 @@ def _handler(registry):
 
         def error(self, status, code):
             body = json.dumps({"errors": [{"code": code, "message": code.lower().replace("_", " ")}]})
-            self.answer(status, body.encode("ascii"))
+            headers = {"Retry_After": registry.retry_after} if status == 429 and registry.retry_after else {}
+            self.answer(status, body.encode("ascii"), **headers)
 
         def handle_one(self, method):
             header = self.headers.get("Authorization")
@@ -137,8 +140,10 @@ def _handler(registry):
             body = self.rfile.read(length) if length else b""
             url = urllib.parse.urlsplit(self.path)
             for fault_method, pattern, fault in registry.faults:
-                if fault_method == method and re.search(pattern, self.path) and isinstance(fault, int):
-                    return self.error(fault, "FAULT")
+                if fault_method == method and re.search(pattern, self.path) and not callable(fault):
+                    status = fault if isinstance(fault, int) else next(fault, None)
+                    if status:
+                        return self.error(status, "FAULT")
             if url.path == "/token":
                 token = registry.issue_token(header)
                 if token is None:

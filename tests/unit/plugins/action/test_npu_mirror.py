@@ -514,3 +514,69 @@ def test_places_that_do_not_fit(save, load, outside, inside, images, bundle, tmp
     save()
     with pytest.raises(NpuError, match="both name a directory"):
         load(to=str(tmp_path / "elsewhere"))
+
+
+# --- what is missing at the source ---
+
+
+def without_member(registry, repository, tag, which, attestation=False):
+    """Remove the member of the index that has the platform ``which``, or turn it into an attestation that is missing. Returns the
+    digest of the index."""
+    content, _type = registry.manifests[(repository, tag)]
+    document = manifests.parse(content)
+    entry = next(one for one in document["manifests"] if one["platform"]["architecture"] == which)
+    del registry.manifests[(repository, entry["digest"])]
+    if attestation:
+        entry["platform"] = {"os": "unknown", "architecture": "unknown"}
+        entry["annotations"] = {"vnd.docker.reference.type": "attestation-manifest"}
+    return registry.put_manifest(repository, tag, document, manifests.OCI_INDEX)
+
+
+def test_an_attestation_that_is_missing_stops_nothing(save, load, outside, inside, images):
+    digest = without_member(outside, "npuops/agent", "1", "arm64", attestation=True)
+    assert save()["changed"] and not save()["changed"]
+    assert load()["changed"]
+    assert registry_server.sha256(inside.manifests[("site/npuops/agent", "1")][0]) == digest
+    assert ("site/mlops/driver", "25.5.0-910b") in inside.manifests
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_platform_that_is_missing_is_named_when_the_rest_has_been_copied(outside, inside, images, check_mode):
+    without_member(outside, "npuops/agent", "1", "arm64")
+    wanted = {"images": list(images), "to": inside.address + "/site", "registries": access(outside, inside)}
+    with pytest.raises(
+        NpuError, match=r"/npuops/agent:1 has an image for linux/arm64 that is missing .*Push .*/npuops/agent:1 again"
+    ) as caught:
+        run(check_mode=check_mode, **wanted)
+    assert caught.value.details["changed"]
+    there = {name for name, _tag in inside.manifests}
+    assert there == (set() if check_mode else {"site/mlops/driver"})
+
+
+def test_a_tag_that_does_not_exist_stops_no_other_image(save, outside, images):
+    with pytest.raises(NpuError, match="/mlops/driver:1 does not exist.* 2 others are there"):
+        save(images=[outside.address + "/mlops/driver:1", *images])
+    assert not save()["changed"]
+    with pytest.raises(NpuError, match="/mlops/driver:1 does not exist"):
+        save(images=[outside.address + "/mlops/driver:1"])
+
+
+def test_an_index_that_is_known_by_its_tag_only(inside, outside, images):
+    """Named with tag and digest, as with every image that is pinned."""
+    name, digest = next(iter(images.items()))
+    del outside.manifests[("npuops/agent", digest)]
+    run(images=[name + "@" + digest], to=inside.address + "/site", registries=access(outside, inside))
+    assert registry_server.sha256(inside.manifests[("site/npuops/agent", "1")][0]) == digest
+    outside.put_manifest("npuops/agent", "1", outside.manifests[("mlops/driver", "25.5.0-910b")][0], manifests.OCI_MANIFEST)
+    with pytest.raises(NpuError, match=digest):
+        run(images=[name + "@" + digest], to=inside.address + "/other", registries=access(outside, inside))
+
+
+def test_what_the_destination_refuses_stops_no_other_image(outside, inside, images):
+    inside.faults = [("PUT", "npuops/agent/manifests/1$", 400)]
+    wanted = {"images": list(images), "to": inside.address + "/site", "registries": access(outside, inside)}
+    with pytest.raises(NpuError, match="/site/npuops/agent:1 was not copied: .* answered 400 .* 1 others are there"):
+        run(**wanted)
+    assert ("site/mlops/driver", "25.5.0-910b") in inside.manifests
+    inside.faults = []
+    assert run(**wanted)["changed"] and ("site/npuops/agent", "1") in inside.manifests

@@ -216,7 +216,6 @@ def test_a_missing_tag_where_nothing_is_near_or_listed(basic):
     [
         (500, RegistryUnreachable, "answered 500"),
         (503, RegistryUnreachable, "503"),
-        (429, RegistryUnreachable, "limits the rate"),
         (403, RegistryDenied, "does not let"),
         (418, RegistryError, "answered 418"),
     ],
@@ -226,6 +225,56 @@ def test_what_the_registry_answers_becomes_a_sentence(basic, status, expected, t
     basic.faults = [("HEAD", "manifests", status), ("GET", "manifests", status)]
     with pytest.raises(expected, match=text):
         client(basic).resolve(REPOSITORY, TAG)
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    found = []
+    monkeypatch.setattr(RegistryClient, "_sleep", staticmethod(found.append))
+    return found
+
+
+def test_a_registry_that_limits_the_rate_is_waited_for(basic, pauses):
+    """As long as it says, or ever longer, but not for ever."""
+    image(basic)
+    basic.faults = [("HEAD", "manifests", 429)]
+    asker = client(basic)
+    with pytest.raises(RegistryUnreachable, match="limits the rate"):
+        asker.resolve(REPOSITORY, TAG)
+    assert pauses == [2, 4, 8, 16, 32, 64, 128]
+    # Not once more for each of many images.
+    with pytest.raises(RegistryUnreachable, match="limits the rate"):
+        asker.resolve(REPOSITORY, "other")
+    assert sum(pauses) <= 300
+    basic.faults = []
+    assert asker.resolve(REPOSITORY, TAG)
+    pauses.clear()
+    asked = iter([429, 429])
+    basic.retry_after = "7"
+    basic.faults = [("GET", "manifests", asked)]
+    assert asker.manifest(REPOSITORY, TAG)
+    assert pauses == [7, 7]
+
+
+def test_an_upload_that_is_refused_for_now_is_sent_from_its_beginning(basic, pauses):
+    basic.faults = [("PUT", "uploads", iter([429]))]
+    content = b"x" * 3_000_000
+    assert client(basic).push_blob(REPOSITORY, manifests.sha256(content), len(content), io.BytesIO(content))
+    assert pauses == [2] and basic.blobs[manifests.sha256(content)] == content
+
+
+def test_a_manifest_that_is_known_by_its_tag_only(basic):
+    """As in a registry that passes images of another one on."""
+    digest = image(basic)
+    del basic.manifests[(REPOSITORY, digest)]
+    asker = client(basic)
+    with pytest.raises(ImageNotFound):
+        asker.manifest(REPOSITORY, digest)
+    assert asker.resolve(REPOSITORY, TAG).digest == digest
+    assert asker.manifest(REPOSITORY, digest)[0].digest == digest
+    basic.put_manifest(REPOSITORY, TAG, b'{"layers": [], "schemaVersion": 2}', manifests.OCI_MANIFEST)
+    with pytest.raises(ImageNotFound):
+        asker.manifest(REPOSITORY, digest)
 
 
 def test_a_registry_that_is_down():

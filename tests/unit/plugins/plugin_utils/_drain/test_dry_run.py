@@ -99,6 +99,17 @@ def test_what_policy_and_owner_keep(api, cluster, item, variables, kind):
     assert [blocker.kind for blocker in simulate(cluster, **variables)] == ([kind] if kind else [])
 
 
+@pytest.mark.parametrize("npus", [0, 2])
+def test_a_static_pod_is_in_the_way_if_it_uses_npus(api, cluster, npus):
+    """No eviction ends it, and its processes would keep the host from its reboot after everything else has left."""
+    api.put(PODS, pod("train-a", owner=("Node", "a"), annotations={"kubernetes.io/config.mirror": "x"}, npus=npus))
+    assert [blocker.text for blocker in simulate(cluster)] == [
+        "the pod train/train-a cannot be evicted: it is a static pod that uses 2 huawei.com/Ascend910, which only the kubelet"
+        " of its node ends; move its file out of staticPodPath there"
+    ] * bool(npus)
+    assert api.dry_runs == []
+
+
 def test_several_budgets_on_one_pod(api, cluster):
     api.put(PODS, pod("web-1"))
     api.put(BUDGETS, budget("one", allowed=1), budget("two", allowed=1))

@@ -26,6 +26,7 @@ from support.kube.eviction_stub import (
     violation,
 )
 
+MIRROR = {"kubernetes.io/config.mirror": "x"}
 OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components": "enabled"}}
 
 
@@ -183,17 +184,49 @@ def test_a_pod_of_the_same_name_with_another_uid_is_left_to_the_next_look(api, c
     assert time.now < 2.5  # no refusal, which would be left alone for a while
 
 
-def test_a_pod_that_keeps_coming_back(api, cluster, time):
+TOLERATION = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "how"),
+    [
+        (TOLERATION, "it tolerates the cordon"),
+        ([{"operator": "Exists"}], "it tolerates the cordon"),
+        ([{"operator": "Exists", "effect": "NoExecute"}], "its spec.nodeName names this node"),
+        ([], "its spec.nodeName names this node"),
+    ],
+)
+def test_pods_that_come_back_are_told_once_by_owner(api, cluster, time, tolerations, how):
+    """Each has another name."""
     numbers = iter(range(1, 1000))
 
     def come_back(item):
         api.remove(item)
-        api.put(PODS, dict(pod("web-%d" % next(numbers))))
+        made = pod("web-%d" % next(numbers), labels={"app": "web", "pod-template-hash": "5d4f"})
+        made["spec"]["tolerations"] = tolerations
+        api.put(PODS, made)
 
-    api.put(PODS, pod("web-0"))
+    come_back(pod("web-0"))
     api.on_evict = come_back
-    with pytest.raises(drain_blocker.Blocked, match="it tolerates the cordon"):
-        time.drain(cluster, drain={"timeout": 5}).evict_others()
+    with pytest.raises(drain_blocker.Blocked, match=r"started on the cordoned node .*: %s; configure its controller" % how):
+        time.drain(cluster, drain={"timeout": 60}).evict_others()
+    assert len(api.evicted) > 10
+    assert time.said == [
+        "waits for the pods train/web-1 to leave",
+        "a pod of Deployment train/web comes back each time: %s; gives up after 60 s" % how,
+    ]
+
+
+def test_a_namespace_that_is_being_deleted_takes_its_pods_with_it(api, cluster, time):
+    """The API server refuses evictions there (kubernetes/kubernetes#93947)."""
+    api.put(PODS, pod("web-1"))
+    cause = {"reason": "NamespaceTerminating", "message": "namespace train is being terminated", "field": "metadata.namespace"}
+    text = 'pods "web-1" is forbidden: unable to create new content in namespace train because it is being terminated'
+    api.refuse["web-1"] = (403, {"kind": "Status", "code": 403, "message": text, "details": {"causes": [cause]}})
+    assert time.drain(cluster).simulate() == []
+    time.events[20] = api.objects[PODS].clear
+    assert time.drain(cluster).evict_others() == 1
+    assert 20 <= time.now < 22 and api.evicted == []
 
 
 def test_timeout_zero_has_no_limit(api, cluster, time):
@@ -384,3 +417,9 @@ def test_claims_are_read_once_while_a_drain_waits(api, cluster, time):
     assert time.drain(cluster).evict_npu_pods() == 1
     paths = [path for _method, path in api.requests]
     assert (paths.count(CLAIMS_OF_TRAIN), paths.count(SLICES)) == (1, 1) and paths.count(PODS) > 10
+
+
+def test_a_recovery_leaves_static_pods_to_the_reboot(api, cluster, time):
+    api.put(PODS, pod("train-a", owner=("Node", "a"), annotations=MIRROR, npus=8))
+    assert [blocker.kind for blocker in time.drain(cluster).simulate()] == ["static-pod"]
+    assert time.drain(cluster, leave_stuck=True).simulate() == []

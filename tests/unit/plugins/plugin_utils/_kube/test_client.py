@@ -80,6 +80,55 @@ def test_credentials_not_accepted(api):
         kube_client.connect({"host": api.address, "api_key": "token"})
 
 
+PLUGIN = """#!/bin/sh
+number=$(($(cat "$COUNT" 2>/dev/null || echo 0) + 1))
+echo $number >"$COUNT"
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "token-'$number'"}}'
+"""
+
+
+@pytest.fixture
+def plugged(api, tmp_path):
+    """(a Cluster whose kubeconfig has a credential plugin that does not say how long its tokens are valid, the file with the number of
+    its calls)."""
+    plugin, calls = tmp_path / "plugin", tmp_path / "calls"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    plugin.chmod(0o755)
+    user = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": str(plugin)}
+    user["env"] = [{"name": "COUNT", "value": str(calls)}]
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": {"exec": user}}],
+              "clusters": [{"name": "c", "cluster": {"server": api.address}}],
+              "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}  # fmt: skip
+    (tmp_path / "config").write_text(json.dumps(config), encoding="utf-8")
+    return kube_client.connect({"kubeconfig": str(tmp_path / "config")}), calls
+
+
+def test_a_credential_plugin_is_asked_again_when_its_token_is_not_accepted_any_more(api, plugged):
+    cluster, calls = plugged
+    api.put(NODES, node("a"))
+    for number in range(1, 4):
+        api.tokens = {"token-%d" % number}
+        assert list(cluster.nodes()) == ["a"]
+        assert list(cluster.nodes()) == ["a"]
+        assert calls.read_text(encoding="utf-8").split() == [str(number)]
+
+
+def test_a_credential_plugin_is_asked_once_for_each_request_that_is_refused(api, plugged):
+    cluster, calls = plugged
+    api.tokens = set()
+    for number in (2, 3):
+        with pytest.raises(kube_client.Unauthorized, match="does not accept the credentials"):
+            cluster.nodes()
+        assert calls.read_text(encoding="utf-8").split() == [str(number)]
+
+
+def test_a_kind_is_found_with_new_credentials(api, plugged):
+    cluster, _calls = plugged
+    api.tokens = {"token-2"}
+    with pytest.raises(NpuError, match="The cluster has no Widget of example.com/v1"):
+        cluster.path("Widget", "example.com/v1", None, "w")
+
+
 def test_forbidden_names_verb_and_resource(api, cluster):
     api.faults[("GET", NODES)] = (
         403,

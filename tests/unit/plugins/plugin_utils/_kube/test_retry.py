@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster, pause_after
 
@@ -110,6 +111,37 @@ def test_a_budget_that_forbids_is_an_answer(api, patient, clock):
     api.faults["POST", EVICTION] = (429, "Cannot evict pod as it would violate the pod's disruption budget.")
     with pytest.raises(kube_client.TooManyRequests):
         patient.request("post", EVICTION, body={"metadata": {"name": "x"}})
+    assert clock.now() == 1_700_000_000
+
+
+MAY_NOT = 'nodes is forbidden: User "bob" cannot list resource "nodes" in API group "" at the cluster scope'
+STARTING = 'nodes "a" is forbidden: not yet ready to handle request'
+
+
+@pytest.mark.parametrize("fault", [(401, "Unauthorized"), (403, MAY_NOT), (403, STARTING)])
+def test_who_is_in_the_middle_of_something_waits_for_what_is_denied(api, cluster, clock, said, fault):
+    """As for seconds by an API server that has just started."""
+    inside = RetryingCluster(cluster, said.append, clock, denial_retry_seconds=60)
+    api.put(NODES, node("a"))
+    api.faults["GET", NODES] = fault
+    clock.at(20, api.faults.clear)
+    assert len(inside.list(NODES)) == 1
+    assert len(said) == 1 and said[0].endswith("Trying again for 60 s")
+
+
+def test_what_is_denied_for_good_is_waited_for_once(api, cluster, clock, said):
+    inside = RetryingCluster(cluster, said.append, clock, denial_retry_seconds=60)
+    api.faults["GET", NODES] = (403, MAY_NOT)
+    for waited in (60, 60):
+        with pytest.raises(NpuError, match='Allow "list" on "nodes"'):
+            inside.list(NODES)
+        assert waited <= clock.now() - 1_700_000_000 < waited + 10
+
+
+def test_who_is_in_the_middle_of_nothing_does_not(api, patient, clock):
+    api.faults["GET", NODES] = (401, "Unauthorized")
+    with pytest.raises(kube_client.Unauthorized):
+        patient.list(NODES)
     assert clock.now() == 1_700_000_000
 
 

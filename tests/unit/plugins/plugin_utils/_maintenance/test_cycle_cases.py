@@ -22,7 +22,7 @@ HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
 
 
 def blocker(text):
-    return types.SimpleNamespace(text=text, result=lambda: {"kind": "budget", "text": text})
+    return types.SimpleNamespace(text=text, may_give_way=False, result=lambda: {"kind": "budget", "text": text})
 
 
 def annotate(bench, **values):

@@ -9,38 +9,17 @@ Pods, budgets and Events come over HTTP from a stub that fails as the API server
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
-from support.fleet.fake_fleet import EVENTS, OLD, FakeCluster
-from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE, Bench
+from support.fleet.drained_bench import bench_with_drain
+from support.fleet.fake_fleet import EVENTS, OLD
+from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE
 from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, pod
 from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN
 
 SMOKE_PODS = "/api/v1/namespaces/train/pods"
 SMOKE = smoke_pod.read("{apiVersion: v1, kind: Pod, metadata: {name: smoke, namespace: train}, spec: {containers: []}}")
-
-
-class Mixed(FakeCluster):
-    """Node and Lease in memory, everything else from the API server ``remote``."""
-
-    remote = None
-
-    def _here(self, path):
-        return path.startswith(("/api/v1/nodes", "/apis/coordination.k8s.io/"))
-
-    def get(self, path):
-        return super().get(path) if self._here(path) else self.remote.get(path)
-
-    def request(self, method, path, body=None, **params):
-        if self._here(path):
-            return super().request(method, path, body, **params)
-        return self.remote.request(method, path, body=body, **params)
-
-    def merge_patch(self, path, body, **params):
-        here = super() if self._here(path) else self.remote
-        return here.merge_patch(path, body, **params)
 
 
 @pytest.fixture
@@ -52,16 +31,7 @@ def api():
 @pytest.fixture
 def bench(cluster):
     """A Bench with real Drain and, when asked for, a real smoke pod."""
-
-    class Here(Mixed):
-        remote = cluster
-
-    made = Bench()
-    made.cluster = Here
-    clock = made.world.clock
-    policy = drain_policy.DrainPolicy.of(drain={"timeout": 120})
-    made.pods = lambda patient, beat, say: node_drain.Drain(patient, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
-    return made
+    return bench_with_drain(cluster)
 
 
 def with_smoke_pod(bench, timeout=100):

@@ -43,12 +43,42 @@ def test_a_budget_blocks_and_can_be_deferred():
     ]
 
 
-def test_what_the_server_refuses_in_a_dry_run_blocks():
+def test_what_the_server_cannot_answer_in_a_dry_run_blocks():
     def confirm(pods):
-        return [drain_blocker.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "web-1"]
+        return [drain_blocker.Blocker("failing", item, "a webhook is down") for item in pods if item.name == "web-1"]
 
     plan = make([host("a"), host("b")], pods=[pod("web-1"), pod("web-2", node="b")], lookups={"confirm": confirm})
     assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
+
+
+def test_what_may_give_way_to_the_cordon_is_a_note():
+    """An operator moves its primary when it sees the cordon, a webhook hears of a drain by the real eviction only."""
+
+    def confirm(pods):
+        return [drain_blocker.Blocker("refused", item, "a webhook says no") for item in pods if item.name == "vm"]
+
+    primary = pod("pg-1", labels={"role": "primary"}, owner=("Cluster", "pg"))
+    selected = budget("pg-primary", healthy=1, desired=1, selector={"matchLabels": {"role": "primary"}})
+    machine = pod("vm", node="b", owner=("VirtualMachineInstance", "vm"))
+    plan = make([host("a"), host("b")], pods=[primary, machine], budgets=[selected], lookups={"confirm": confirm})
+    assert [(entry.verdict, entry.blockers) for entry in plan.entries] == [("ready", []), ("ready", [])]
+    assert [entry.notes for entry in plan.entries] == [
+        [
+            "the pod train/pg-1 (Cluster train/pg) cannot be evicted: the PodDisruptionBudget train/pg-primary allows no disruption"
+            " now: 1 healthy, 1 needed; the drain tries it, because an operator may act on the cordon"
+        ],
+        [
+            "the pod train/vm (VirtualMachineInstance train/vm) cannot be evicted: a webhook says no; the drain tries it, because an"
+            " operator may act on the cordon"
+        ],
+    ]
+
+
+def test_a_static_pod_with_npus_blocks():
+    annotations = {"kubernetes.io/config.mirror": "x"}
+    plan = make([host("a"), host("b")], pods=[pod("train-a", owner=("Node", "a"), annotations=annotations, npus=8)])
+    assert [entry.verdict for entry in plan.entries] == ["blocked", "ready"]
+    assert "static pod that uses 8 huawei.com/Ascend910" in plan.problem
 
 
 def test_a_job_that_is_waited_for_may_have_a_budget():

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables that are present without a value, such as ``npu_driver_root:`` in a file of variables.
+
+Such a variable hides the default of its role. Where that is empty as well, or the default is taken for None, it is as if it was
+absent. All others would be the text None in a path or a manifest, or a Python error.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+
+# _settings.resolve reads them.
+_RESOLVED = ("npu_upgrade", "npu_heal")
+# The filter npu_hosts leaves them out, and nothing else reads them.
+_OF_HOSTS = frozenset({"npu_driver_version"})
+
+
+@functools.lru_cache(maxsize=None)
+def need_value() -> frozenset[str]:
+    """The names of the variables that are not to be present without a value."""
+    return frozenset(_defaults()) - _OF_HOSTS
+
+
+def check(variables: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+    """Raise NpuError for the ``variables`` without a value that need one. ``names``: of those to look at; None: all."""
+    without = sorted(name for name in (need_value() if names is None else names) if name in variables and variables[name] is None)
+    if without:
+        raise NpuError(
+            "; ".join(
+                "%s has no value. Leave it out for its default%s, or give it a value" % (name, _told(name)) for name in without
+            )
+        )
+
+
+def _told(name: str) -> str:
+    text = json.dumps(_defaults()[name])
+    # What follows from other variables is in its documentation.
+    return "" if "{{" in text else " (%s)" % text
+
+
+@functools.lru_cache(maxsize=None)
+def of_hosts() -> frozenset[str]:
+    """Those of need_value() that playbooks for the fleet read. Of others, hosts may have what is costly to look up."""
+    return frozenset(name for name in need_value() if not name.startswith(("npu_awx_", "npu_heal_service_")))
+
+
+@functools.lru_cache(maxsize=None)
+def _defaults() -> dict[str, Any]:
+    """By name, the defaults that are not empty."""
+    found = {}
+    for role in specs.roles():
+        if role not in _RESOLVED:
+            found.update({name: value for name, value in specs.role_defaults(role).items() if _is_something(value)})
+    return found
+
+
+def _is_something(value: Any) -> bool:
+    """Whether None would be something else where it is read."""
+    return value not in ("", None, False) and value not in ([], {})
