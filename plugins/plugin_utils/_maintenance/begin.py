@@ -206,7 +206,7 @@ class Beginning:
                 self._adoption.settle(view)
             return False
         given_back = self._adoption.give_back(view)
-        there = self._request.release == view["driver"] == view["good"]
+        there = maintenance_host_side.has_confirmed(view, self._request.release) and not self._work.lacks_firmware()
         asked = maintenance_record.is_true(kube_client.labels(self._log.node), maintenance_record.LABEL_REQUESTED)
         if not self._purpose.recovers and (self._request.release is None or (there and not asked)):
             raise NotDue(given_back["outcome"], given_back["reason"])

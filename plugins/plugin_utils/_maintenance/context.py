@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
@@ -86,6 +87,11 @@ class MaintenanceRequest:
     def release(self) -> str | None:
         """What the host is to end on; None when no other driver is wanted than the one that it has."""
         return self.target.get("release") or None
+
+    @property
+    def firmware(self) -> str | None:
+        """The version that the chips are to run in the end; None when they keep theirs."""
+        return self.target.get("firmware") or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,10 +203,20 @@ class Work:
     def marked(self, mark: str) -> bool:
         return mark in self.log.own["times"]
 
-    @property
     def wants_more(self) -> bool:
-        """Whether this run wants another driver than the one on which the record ends that it clears away."""
-        return self.clears and self.request.release not in (None, self.log.own["to"].get("release"))
+        """Whether this run wants another driver than the one on which the record ends that it clears away, or firmware that the
+        record does not ask for and the chips do not run. Asks the host."""
+        to, request = self.log.own["to"], self.request
+        if self.clears and request.release and not same_driver(request.release, to.get("release")):
+            return True
+        return request.firmware != to.get("firmware") and self.lacks_firmware() is not None
+
+    def lacks_firmware(self) -> str | None:
+        """What the chips run instead of the firmware that this run wants; None if there is nothing to want. Asks the host."""
+        if self.request.firmware is None:
+            return None
+        found = self.host.validate(None).get("firmware_version") or "unknown"
+        return None if found == self.request.firmware else found
 
     def check_identity(self, view: View) -> None:
         """Raise WrongHost when the host with this view is not the one the Node stands for."""

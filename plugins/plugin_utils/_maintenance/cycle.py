@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
@@ -148,7 +149,8 @@ class Cycle:
                 outcome = self._stop(until) or self._step()
                 if outcome is not None and outcome["outcome"] == DONE and self._more:
                     # What another run had begun is out of the way.
-                    self._work.clears = self._more = False
+                    self._work.clears = self._more = self._ends_as_begun = self._asked = False
+                    self._boot_id = None
                     outcome = self._beginning.begin()
             return outcome
         except node_log.Lost as exc:
@@ -336,8 +338,9 @@ class Cycle:
         wanted = self._log.own["to"].get("firmware")
         if not wanted or not release:
             return None
-        if (release, wanted) != (self._request.release, self._request.target.get("firmware")):
-            return self._leave_firmware(release, wanted)
+        # By its version: of a host whose kernel has changed since the plan, the record names another release of the driver.
+        if not same_driver(release, self._request.release) or wanted != self._request.firmware:
+            return self._leave_firmware(wanted)
         try:
             answer = self._work.host.write_firmware(release, wanted, self._policy.retry)
         except maintenance_host_side.HostUnreachable:
@@ -363,11 +366,11 @@ class Cycle:
         self._boot_id, self._asked = None, False
         self._log.step(maintenance_record.DRAIN, boot_id=None, attempt=attempt)
 
-    def _leave_firmware(self, release: str, wanted: str) -> str | None:
+    def _leave_firmware(self, wanted: str) -> str | None:
         """The record asks for firmware for which this run's own plan does not: it begins no write, and one that has begun ends
         first. Returns why that one failed, as a clause, or None."""
         record, flash = self._log.own, self._work.host.wait_firmware().get("firmware") or {}
-        if (flash.get("boot_id"), flash.get("release"), flash.get("version")) == (record["boot_id"], release, wanted):
+        if (flash.get("boot_id"), flash.get("version")) == (record["boot_id"], wanted):
             if flash.get("state") == "written":
                 self._work.say("firmware %s was written before; the reboot activates it" % wanted)
                 return None
@@ -452,8 +455,8 @@ class Cycle:
         return None
 
     def _finish(self) -> Outcome:
-        self._more = self._work.wants_more
-        return self._ending.finish()
+        self._more = self._work.wants_more()
+        return self._ending.finish(self._more)
 
     # --- what was begun for something else ---
 

@@ -37,13 +37,12 @@ class Ending:
         self._work, self._request = work, work.request
         self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
-    def finish(self) -> Outcome:
-        """The node is upgraded, or recovered."""
+    def finish(self, due: bool = False) -> Outcome:
+        """The node is upgraded, or recovered. ``due``: what this run wants is to begin yet, for the record was for something else."""
         record = self._log.own
 
         def decide(node: Object, record: Record) -> Change:
-            # What was begun for something else may end before what this run wants has begun.
-            labels = self._labels(node, record, maintenance_record.UPGRADE if self._work.wants_more else None)
+            labels = self._labels(node, record, maintenance_record.UPGRADE if due else None)
             if record["to"].get("version"):
                 labels[kube_client.LABEL_DRIVER_VERSION] = record["to"]["version"]
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
