@@ -144,7 +144,7 @@ DEFECTS = (
         "old-generation",
         "Who takes a node over keeps the generation: what the dead run had on its way still counts.",
         "_maintenance/begin.py",
-        "generation = max(generation, self._work.host.generation()) + 1",
+        "generation = max(generation, view[\"generation\"] if view else 0) + 1",
         "pass",
     ),
     Defect(

@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
+    Outdated,
     Skipped,
     Work,
     check_skip,
@@ -75,6 +76,15 @@ class Beginning:
             return self._work.outcome(exc.outcome, exc.reason)
         return self.begin()
 
+    def drop(self, exc: Outdated) -> Outcome | None:
+        """End the maintenance whose record is older than the host, as one whose record is gone: what the host says counts. Its
+        approval was used long ago."""
+        if maintenance_host_side.on_trial(exc.view) and not self._purpose.recovers:
+            self._adoption.adopt_trial(exc.view, lost=True)
+            return None
+        self._log.step(self._log.own["step"], approval=None)
+        return Ending(self._work).give_back(FAILED, exc.message)
+
     def begin(self) -> Outcome | None:
         """A maintenance of this run's own: None, or the outcome when there is to be none."""
         try:
@@ -115,8 +125,11 @@ class Beginning:
     def _go_on(self, found: Record, retarget: bool = False) -> None:
         foreign = found["run"] != self._request.run
         generation = found["generation"]
+        if maintenance_record.intended(found):
+            self._work.found_generation = generation
         if foreign:
-            generation = max(generation, self._work.host.generation()) + 1
+            view = self._work.found_view = self._work.host.peek()
+            generation = max(generation, view["generation"] if view else 0) + 1
         wanted = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:

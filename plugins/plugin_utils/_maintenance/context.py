@@ -53,6 +53,14 @@ class Withdrawn(NpuError):
     """The approval is not there any more."""
 
 
+class Outdated(NpuError):
+    """The host has seen a later maintenance than the one that the record is of."""
+
+    def __init__(self, message: str, view: View) -> None:
+        super().__init__(message)
+        self.view = view
+
+
 class WrongHost(NpuError):
     """The host that is reached is not the one that the Node stands for."""
 
@@ -154,6 +162,9 @@ class Work:
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
         # Whether the record was begun for something else: it comes to an end before what this run wants begins.
         self.clears = False
+        # Of the record that was taken up, until its host has been compared with it; and what the host said then, if it answered.
+        self.found_generation: int | None = None
+        self.found_view: View | None = None
 
     # --- telling ---
 
@@ -228,6 +239,25 @@ class Work:
                 % (self.request.node, self.request.node, view["boot_id"], boot_id)
             )
 
+    def check_generation(self, view: View) -> None:
+        """Raise Outdated when the record that was taken up is of an older maintenance than the host has seen. ``view``: of this
+        node's own host."""
+        found, self.found_generation = self.found_generation, None
+        # Each generation is on the Node before it is on the host, so only a Node that was put back in time has a smaller one.
+        if found is not None and view["generation"] > found:
+            text = (
+                "The record of its maintenance (generation %d) is older than what its host has seen (generation %d), as after the"
+                " cluster was restored from a backup: it was dropped, and the host keeps its driver %s. Run again, which makes a new"
+                " plan."
+            )
+            raise Outdated(text % (found, view["generation"], view["good"] or view["driver"]), view)
+
+    def check_found(self) -> None:
+        """The same, with what a host said that is known to be this node's."""
+        view, self.found_view = self.found_view, None
+        if view is not None and view["boot_id"] == kube_client.boot_id(self.log.look()):
+            self.check_generation(view)
+
     def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
         nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
@@ -238,15 +268,17 @@ class Work:
     def known_host(self, retry_seconds: float | None = None) -> View:
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
 
-        ``retry_seconds``: seconds for a host that may be rebooting. Raises WrongHost.
+        ``retry_seconds``: seconds for a host that may be rebooting. Raises WrongHost, and Outdated.
         """
         deadline = None
         while True:
             view = self.host.look(again=deadline is not None, retry_seconds=retry_seconds)
             if view["boot_id"] == self.log.own["boot_id"]:
+                self.check_generation(view)
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:
                 self.check_identity(view)
+                self.check_generation(view)
                 return view
             except WrongHost:
                 over = deadline is not None and self.clock.monotonic() >= deadline

@@ -32,6 +32,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     MaintenanceRequest,
     MakeDrain,
     MakeSmokePod,
+    Outdated,
     Skipped,
     Uncordoned,
     Withdrawn,
@@ -185,6 +186,7 @@ class Cycle:
         step, intended = self._log.own["step"], maintenance_record.intended(self._log.own)
         ending = self._ending
         try:
+            self._work.check_found()
             if (
                 self._work.clears
                 and not self._ends_as_begun
@@ -204,6 +206,8 @@ class Cycle:
             self._record_anew()
         except (node_log.Lost, node_log.Gone, kube_client.Unreachable):
             raise
+        except Outdated as exc:
+            return self._beginning.drop(exc)
         except Recovered:
             return ending.give_back(ANSWERS, "Its chips respond again.")
         except Withdrawn as exc:
@@ -305,6 +309,7 @@ class Cycle:
         if problem:
             return self._to_rollback(problem)
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
+        self._work.check_generation(view)
         self._work.say("is back")
         record = self._log.own
         if release is None or maintenance_host_side.runs(view, release):
@@ -526,6 +531,7 @@ class Cycle:
                 return None
         else:
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
+            self._work.check_generation(view)
         try:
             good = view["driver"] if maintenance_host_side.runs(view, view["good"]) else view["good"]
             self._check.in_order(record["to" if turned else "from"]["version"], good)

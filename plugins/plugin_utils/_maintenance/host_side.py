@@ -130,13 +130,6 @@ class HostSide:
     def withdrawn(self, generation: int) -> None:
         self._try(lambda: self._host.withdrawn(generation))
 
-    def generation(self) -> int:
-        """The largest the host has seen; 0 when it does not answer now."""
-        try:
-            return self._host.view()["generation"]
-        except HostUnreachable:
-            return 0
-
     def _try(self, call: Callable[[], Answer], retry_seconds: float | None = None) -> Answer:
         retry_seconds = self._retry_seconds if retry_seconds is None else kube_retry.limit(retry_seconds)
         deadline, said = self._clock.monotonic() + retry_seconds, False
