@@ -102,7 +102,8 @@ class ActionModule(ClusterAction):
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
-        clock = Clock()
+        cluster = kube_client.connect(params)
+        clock = cluster.clock
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:
@@ -129,7 +130,7 @@ class ActionModule(ClusterAction):
             in_flight=tuple(params["in_flight"]),
         )
         return maintenance_cycle.Cycle(
-            kube_client.connect(params),
+            cluster,
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
             lambda cluster, beat, say: node_drain.Drain(
                 cluster,

@@ -29,8 +29,8 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = resolve.settings("npu_upgrade", params["settings"])
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
-        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock())
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         cleared = None
         if settings["clear_halt"]:
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()

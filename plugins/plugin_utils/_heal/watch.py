@@ -40,9 +40,13 @@ class Nodes:
     A token is renewed, a kubeconfig is written anew: who watches for months reads them more than once.
     """
 
-    def __init__(self, connect: Callable[[], AnyCluster]) -> None:
+    def __init__(self, connect: Callable[[], kube_client.Cluster]) -> None:
         """``connect()``: a _kube.client.Cluster, of the credentials as they are then."""
         self._connect, self._cluster = connect, connect()
+
+    def now(self) -> float:
+        """Seconds since 1970, by the clock of the API server."""
+        return self._cluster.clock.now()
 
     def __call__(self) -> list[Object]:
         try:

@@ -149,7 +149,7 @@ class Work:
     ) -> None:
         """As for Cycle."""
         self.request, self.policy, self.clock = request, policy, clock
-        self._say_to, self._started = say, clock.now()
+        self._say_to, self._started = say, clock.monotonic()
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = RetryingCluster(cluster, self.say, clock)
@@ -186,7 +186,8 @@ class Work:
 
     def seconds(self) -> float:
         """Since the maintenance began; since this run did, as long as it has not."""
-        return max(0, self.clock.now() - (maintenance_record.seconds_of(self.log.started) or self._started))
+        begun = maintenance_record.seconds_of(self.log.started)
+        return max(0, self.clock.now() - begun) if begun is not None else self.clock.monotonic() - self._started
 
     def outcome(
         self, outcome: str, reason: str | None = None, blockers: Iterable[Any] | None = (), step: str | None = None
