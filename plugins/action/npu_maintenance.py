@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
@@ -123,6 +124,7 @@ class ActionModule(ClusterAction):
             offers=_offers(params["offers"]),
             vnpu_layout=_layout(params["vnpu_layout"]),
             namespace=params["namespace"],
+            process=run_process.own(),
             job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
             pool=params["pool"] or "",

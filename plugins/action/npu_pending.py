@@ -36,7 +36,7 @@ class ActionModule(ClusterAction):
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = maintenance_pending.label(cluster, params["due"], params["settled"], settings["retry"], self.check_mode)
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], self.check_mode)
         result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],

@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log, run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
@@ -163,6 +163,9 @@ class Beginning:
                 raise node_log.Lost(node_log.lost_text(self._request.node, found, self._request.run))
             left = limit - (clock.monotonic() - started)
             if left <= 0:
+                break
+            if run_process.has_ended(found.get("process")):
+                self._work.say("the run %s has ended on this machine" % found["run"])
                 break
             if not told:
                 text = "the run %s has the node, last heartbeat %s: waits %d s for the next one"

@@ -85,6 +85,7 @@ class MaintenanceRequest:
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
     vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
     namespace: str = "npu-operator"
+    process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended
     job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
     pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
@@ -153,7 +154,7 @@ class Work:
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = RetryingCluster(cluster, self.say, clock)
-        self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still)
+        self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still, request.process)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
         self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)

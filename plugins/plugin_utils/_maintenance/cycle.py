@@ -292,9 +292,15 @@ class Cycle:
         view = self._work.host.wait_free()
         if view["holders"]:
             raise _held(view)
+        # They stay when the node is given back, so whoever wants that is heard first.
+        self._work.may_go_on(self._log.look(), self._log.own)
+        self._work.check_slot()
+        self._check_approval(self._log.node, self._log.own)
         answer = self._work.host.divide(layout)
         if answer["changed"]:
-            self._work.say("virtual NPUs: %s" % one_line(answer["msg"]))
+            changed = one_line(answer["msg"])
+            self._work.say("virtual NPUs: %s" % changed)
+            self._log.step(maintenance_record.DRAIN, vnpus=changed)
 
     # --- reboot ---
 
@@ -414,9 +420,7 @@ class Cycle:
 
         def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
-            given, why = self._work.approval(node)
-            if given is None and record["approval"] is None and not self._policy.auto:
-                raise Withdrawn(sentence(why))
+            given = self._check_approval(node, record)
             changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"])
             changed["times"][INTENT] = self._log.now()
             if given is not None:
@@ -429,6 +433,13 @@ class Cycle:
 
         self._log.write(decide)
         self._asked = True
+
+    def _check_approval(self, node: Object, record: Record) -> Record | None:
+        """The approval on the Node, None if there is none. Raises Withdrawn if the reboot takes one."""
+        given, why = self._work.approval(node)
+        if given is None and record["approval"] is None and not self._policy.auto:
+            raise Withdrawn(sentence(why))
+        return given
 
     # --- validation, and the way back ---
 

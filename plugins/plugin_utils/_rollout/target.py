@@ -46,6 +46,16 @@ def configure(entry: PlannedNode) -> None:
         entry.target["firmware"] = entry.brings["version"]
 
 
+def failed_before(entry: PlannedNode, settings: RolloutSettings) -> bool:
+    """Whether the last maintenance failed, and this run would do the same again: the same driver, with the same firmware."""
+    if entry.node is None or maintenance_record.state(entry.node) != maintenance_record.FAILED:
+        return False
+    tried, target = maintenance_record.last(entry.node).get("to") or {}, entry.target
+    if settings.reason == maintenance_record.ROLLBACK_REASON or not tried.get("release") or not target:
+        return True
+    return same_driver(tried["release"], target["release"]) and tried.get("firmware") == target.get("firmware")
+
+
 def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
     """Whether the host runs what it is to run, and that is confirmed."""
     if settings.reason == maintenance_record.ROLLBACK_REASON:

@@ -24,7 +24,7 @@ PACE = {"max_unavailable": "1", "timeout": 60}
 @pytest.fixture
 def api(monkeypatch):
     with DaemonSetApi() as server:
-        monkeypatch.setattr(kube_retry, "Clock", lambda: Clock(server))
+        monkeypatch.setattr(kube_client, "Clock", lambda: Clock(server))
         server.fleet("a", "b")
         run(server, OLD, PACE)
         server.settle()
