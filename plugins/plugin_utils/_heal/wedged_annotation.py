@@ -47,7 +47,7 @@ def of(node: Object) -> Wedge | None:
         reason, since, boot_id = told["reason"], told["since"], told.get("boot_id")
     except data_annotations.Misfit:
         reason, since, boot_id = text, None, None
-    reason = one_line(reason) or "it does not say why"
+    reason = one_line(reason)
     reason = reason if len(reason) <= _REASON else reason[:_REASON] + "..."
     told_at = maintenance_record.annotated_at(node, kube_client.ANNOTATION_WEDGED)[1]
     if maintenance_record.seconds_of(since) is None:
