@@ -112,6 +112,11 @@ class Controller:
             self.kill()
         elif host is None and kind == "conflict" and writes and not what.startswith("evict"):
             raise kube_client.Conflict("%s: the object has been modified" % what)
+        elif host is None and kind == "unauthorized":
+            raise kube_client.Unauthorized("The Kubernetes API does not accept the credentials (401 Unauthorized).")
+        elif host is None and kind == "forbidden":
+            missing = {"verb": "get", "resource": "nodes", "group": "", "namespace": None}
+            raise NpuError("The Kubernetes API refuses: it is forbidden: RBAC: clusterrole not found.", missing=missing)
         elif host is None and kind == "busy":
             raise kube_client.TooManyRequests("The server is busy", 1)
         elif host is None and kind == "webhook" and writes:

@@ -159,7 +159,12 @@ def _hold(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.timeline.at(100.0, host.holders.clear)
 
 
+def _kernel(simulation: Simulation, node: str, _seconds: float) -> None:
+    simulation.hosts[node].update_os()
+
+
 _HAPPENINGS: dict[str, Any] = {
+    "kernel": _kernel,
     "cordon": _cordon,
     "uncordon": _uncordon,
     "recordon": _recordon,

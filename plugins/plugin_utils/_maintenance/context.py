@@ -217,10 +217,11 @@ class Work:
         return mark in self.log.own["times"]
 
     def wants_more(self) -> bool:
-        """Whether this run wants another driver than the one on which the record ends that it clears away, or firmware that the
+        """Whether this run wants another driver than the one on which the record ends, which it may have found, or firmware that the
         record does not ask for and the chips do not run. Asks the host."""
         to, request = self.log.own["to"], self.request
-        if self.clears and request.release and not same_driver(request.release, to.get("release")):
+        goes_on = self.clears or maintenance_record.reason_of(self.log.own) == request.reason
+        if goes_on and request.release and not same_driver(request.release, to.get("release")):
             return True
         return request.firmware != to.get("firmware") and self.lacks_firmware() is not None
 
