@@ -38,7 +38,9 @@ class ActionModule(HostsAction):
         cluster = kube_client.connect(params)
         enabled = {name: params[name] for name in ("device_plugin", "exporter", "node_agent")} | params["stack"]
         nodes = cluster.nodes()
-        halted = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()["halted"] if params["heed_halt"] else None
+        halted = (
+            maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()["halted"] if params["heed_halt"] else None
+        )
         found = installed_components.look(
             cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
         )

@@ -22,8 +22,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 

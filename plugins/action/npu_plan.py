@@ -22,7 +22,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import suppor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
@@ -89,7 +88,9 @@ class ActionModule(HostsAction):
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 
-def _lookups(cluster: kube_retry.RetryingCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool) -> rollout_settings.Lookups:
+def _lookups(
+    cluster: kube_retry.RetryingCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool
+) -> rollout_settings.Lookups:
     white_list = image_white_list.WhiteList.find(cluster)
     return rollout_settings.Lookups(
         resolve=driver_image.resolve,

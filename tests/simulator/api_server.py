@@ -205,11 +205,12 @@ APPROVE = "npu.openfuyao.com/approve-reboot"
 
 def _note_owners(before: Object, after: Object, writer: str, now: str) -> None:
     """managedFields for what the collection looks at: the cordon, the approval and the wedge. Who changes a value owns it."""
-    told = [({"f:spec": {"f:unschedulable": {}}}, *(bool(item.get("spec", {}).get("unschedulable")) for item in (before, after)))]
+    cordons = [bool(item.get("spec", {}).get("unschedulable")) for item in (before, after)]
+    told: list[tuple[Object, list[Any]]] = [({"f:spec": {"f:unschedulable": {}}}, cordons)]
     for name in (APPROVE, kube_client.ANNOTATION_WEDGED):
-        owned = {"f:metadata": {"f:annotations": {"f:" + name: {}}}}
-        told.append((owned, *(item["metadata"].get("annotations", {}).get(name) for item in (before, after))))
-    for owned, had, has in told:
+        values = [item["metadata"].get("annotations", {}).get(name) for item in (before, after)]
+        told.append(({"f:metadata": {"f:annotations": {"f:" + name: {}}}}, values))
+    for owned, (had, has) in told:
         if had == has:
             continue
         entries = after["metadata"].setdefault("managedFields", [])

@@ -185,10 +185,10 @@ class _Clock(Clock):
         super().__init__()
         self._controller, self._timeline = controller, controller.timeline
 
-    def wall(self) -> float:  # type: ignore[override]
+    def wall(self) -> float:
         return self._timeline.time + self._controller.skew
 
-    def monotonic(self) -> float:  # type: ignore[override]
+    def monotonic(self) -> float:
         return self._timeline.time
 
     def sleep(self, seconds: float) -> None:  # type: ignore[override]

@@ -144,7 +144,7 @@ DEFECTS = (
         "old-generation",
         "Who takes a node over keeps the generation: what the dead run had on its way still counts.",
         "_maintenance/begin.py",
-        "generation = max(generation, view[\"generation\"] if view else 0) + 1",
+        'generation = max(generation, view["generation"] if view else 0) + 1',
         "pass",
     ),
     Defect(
@@ -253,13 +253,6 @@ DEFECTS = (
         "",
     ),
     Defect(
-        "firmware-of-another-kernel",
-        "After a change of kernel the release has another name, and its firmware is taken for one that nobody asked for.",
-        "_maintenance/cycle.py",
-        "if not same_driver(release, self._request.release) or wanted != self._request.firmware:",
-        "if (release, wanted) != (self._request.release, self._request.firmware):",
-    ),
-    Defect(
         "local-time",
         "Records have the time of the controller's time zone.",
         "_maintenance/record.py",
@@ -274,13 +267,6 @@ DEFECTS = (
         "return self.wall()",
     ),
     Defect(
-        "failures-of-earlier-runs",
-        "The failures of earlier runs count for npu_upgrade_max_failures.",
-        "_maintenance/end.py",
-        'maintenance_record.last(node).get("run") == self._request.run and node["metadata"]["name"]',
-        'node["metadata"]["name"]',
-    ),
-    Defect(
         "max-failures-zero",
         "A run that may have any number of failures halts at the first one.",
         "_maintenance/end.py",
@@ -293,13 +279,6 @@ DEFECTS = (
         "_maintenance/cycle.py",
         "gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}",
         "gone = {}",
-    ),
-    Defect(
-        "approval-not-given-back",
-        "The approval of a node that is given back without a reboot is lost.",
-        "_maintenance/end.py",
-        'change.annotations[maintenance_record.ANNOTATION_APPROVE] = "true"',
-        "pass",
     ),
 )
 

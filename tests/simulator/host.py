@@ -23,7 +23,6 @@ CHIPS = 8
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 
 
-
 def of_kernel(release: str, kernel: str) -> str:
     """The release of the same driver for the ``kernel``."""
     version, _dash, rest = release.partition("-")

@@ -168,9 +168,11 @@ class Invariants:
 
     def _approval(self, name: str, before: Object, after: Object, was: dict[str, Any] | None, has: dict[str, Any] | None) -> None:
         """An approval is used once, with the intent of the reboot that it is for, and given back if there was none."""
-        had, there = (item["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVE) for item in (before, after))
+        had, there = (
+            item["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVE) for item in (before, after)
+        )
         approval = (has or {}).get("approval")
-        if approval is not None and (was or {}).get("approval") is None:
+        if has is not None and approval is not None and (was or {}).get("approval") is None:
             if had != "true":
                 raise Violation("approval from nowhere", "the record of %s has %s" % (name, approval))
             if there is not None:
@@ -296,12 +298,12 @@ class Invariants:
         failures = self._failures.setdefault(run.name, set())
         failures.add(name)
         slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
-        halted = slots.get("halted")
+        halted: dict[str, Any] = slots.get("halted") or {}
         due = outcome == "failed" or 0 < run.max_failures <= len(failures)
         alone = len(self._schedule.runs) == 1 and not self._schedule.faults and not self.lease_deleted and not self.tainted
         if due and not halted and alone:
             raise Violation("no halt", "%s failed on %s" % (run.name, ", ".join(sorted(failures))))
-        by = halted and halted["who"] == "the run " + run.name and halted.get("node") is None
+        by = halted.get("who") == "the run " + run.name and halted.get("node") is None
         if not due and by and not self._broke.get(run.name) and not self.tainted:
             raise Violation("halt without a reason", "%s failed on %s: %s" % (run.name, ", ".join(sorted(failures)), halted["why"]))
         self._broke[run.name] = self._broke.get(run.name, False) or due

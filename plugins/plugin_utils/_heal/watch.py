@@ -23,7 +23,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan, UnhealthyNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
 # Seconds until what was tried in vain is tried again; it doubles from the interval on.
 MOST = 600

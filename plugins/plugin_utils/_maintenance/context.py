@@ -217,8 +217,8 @@ class Work:
         return mark in self.log.own["times"]
 
     def wants_more(self) -> bool:
-        """Whether this run wants another driver than the one on which the record ends, which it may have found, or firmware that the
-        record does not ask for and the chips do not run. Asks the host."""
+        """Whether this run wants another driver than the one on which the record ends, which it may have found, or firmware that
+        the record does not ask for and the chips do not run. Asks the host."""
         to, request = self.log.own["to"], self.request
         goes_on = self.clears or maintenance_record.reason_of(self.log.own) == request.reason
         if goes_on and request.release and not same_driver(request.release, to.get("release")):
@@ -250,8 +250,8 @@ class Work:
         if found is not None and view["generation"] > found:
             text = (
                 "The record of its maintenance (generation %d) is older than what its host has seen (generation %d), as after the"
-                " cluster was restored from a backup: it was dropped, and the host keeps its driver %s. Run again, which makes a new"
-                " plan."
+                " cluster was restored from a backup: it was dropped, and the host keeps its driver %s. Run again, which makes a"
+                " new plan."
             )
             raise Outdated(text % (found, view["generation"], view["good"] or view["driver"]), view)
 

@@ -38,7 +38,7 @@ class Ending:
         self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
     def finish(self, due: bool = False) -> Outcome:
-        """The node is upgraded, or recovered. ``due``: what this run wants is to begin yet, for the record was for something else."""
+        """The node is upgraded, or recovered. ``due``: what this run wants is to begin yet; the record was for something else."""
         record = self._log.own
 
         def decide(node: Object, record: Record) -> Change:

@@ -82,9 +82,7 @@ def _settle(cluster: AnyCluster, node: Object, due: bool, check_mode: bool, now:
     return result
 
 
-def _write(
-    cluster: AnyCluster, node: Object, due: bool, check_mode: bool
-) -> tuple[dict[str, Any] | None, Object | None]:
+def _write(cluster: AnyCluster, node: Object, due: bool, check_mode: bool) -> tuple[dict[str, Any] | None, Object | None]:
     """(the change or None, the Node as it is now: None if it is gone)."""
     path = maintenance_record.path_of(node["metadata"]["name"])
     while True:

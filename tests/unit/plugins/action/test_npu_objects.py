@@ -13,7 +13,6 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_objects import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 
 from support.kube.daemonset_stub import SETS, Clock, DaemonSetApi, definition
 

@@ -24,7 +24,7 @@ found = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(found)
 print(found.own(), flush=True)
 sys.stdin.read()
-""" % run_process.__file__
+"""
 PLAYBOOK = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); sys.stdin.read()"
 
 
@@ -32,7 +32,7 @@ PLAYBOOK = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.ar
 def other():
     """(the process of another run, its name)"""
     with subprocess.Popen(
-        [sys.executable, "-c", PLAYBOOK, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PLAYBOOK, WORKER % run_process.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         yield types.SimpleNamespace(process=process, name=process.stdout.readline().strip())
         process.stdin.close()
