@@ -14,8 +14,8 @@ _APART = 5.0
 
 class Clock:
     """``now()`` is what records and annotations have: several machines write those, and compare them. A machine whose clock is
-    right is believed; one whose clock differs from that of the API server goes by the server's, as soon as it has answered. Tests have
-    their own."""
+    right is believed; one whose clock differs from that of the API server goes by the server's, as soon as it has answered. Tests
+    have their own."""
 
     wall = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
