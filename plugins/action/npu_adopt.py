@@ -39,8 +39,8 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        clock = kube_retry.Clock()
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, clock)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        clock = cluster.clock
         pace = Pace(params["max_unavailable"], params["timeout"])
         found, plan, adoption = self._look(cluster, cluster.nodes(), params, pace, clock)
         conflicts = plan.conflicts + adopt_survey.refused(cluster, found.found)

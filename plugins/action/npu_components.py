@@ -10,7 +10,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import UPGRADE_REASON
@@ -39,7 +38,9 @@ class ActionModule(HostsAction):
         cluster = kube_client.connect(params)
         enabled = {name: params[name] for name in ("device_plugin", "exporter", "node_agent")} | params["stack"]
         nodes = cluster.nodes()
-        halted = maintenance_slots.Slots(cluster, params["namespace"], Clock()).view()["halted"] if params["heed_halt"] else None
+        halted = (
+            maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()["halted"] if params["heed_halt"] else None
+        )
         found = installed_components.look(
             cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
         )

@@ -26,6 +26,5 @@ class ActionModule(HostsAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
-        clock = kube_retry.Clock()
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, clock)
-        return plan(params, cluster.list("/api/v1/nodes"), clock.now()).result()
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        return plan(params, cluster.list("/api/v1/nodes"), cluster.clock.now()).result()

@@ -43,7 +43,7 @@ class ActionModule(HostsAction):
         nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 
         def look() -> HealPlan:
-            return plan(params, nodes(), clock.now())
+            return plan(params, nodes(), nodes.now())
 
         if self.check_mode:
             return look().result()

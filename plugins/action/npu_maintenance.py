@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
@@ -102,7 +103,8 @@ class ActionModule(ClusterAction):
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
-        clock = Clock()
+        cluster = kube_client.connect(params)
+        clock = cluster.clock
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
         if not recovers and not params["target"]:
@@ -122,6 +124,7 @@ class ActionModule(ClusterAction):
             offers=_offers(params["offers"]),
             vnpu_layout=_layout(params["vnpu_layout"]),
             namespace=params["namespace"],
+            process=run_process.own(),
             job=job_of(self._task_vars, os.environ),
             failure=params["failure"] or None,
             pool=params["pool"] or "",
@@ -129,7 +132,7 @@ class ActionModule(ClusterAction):
             in_flight=tuple(params["in_flight"]),
         )
         return maintenance_cycle.Cycle(
-            kube_client.connect(params),
+            cluster,
             HostPort(self, self._task_vars, params["root"], params["library_path"]),
             lambda cluster, beat, say: node_drain.Drain(
                 cluster,

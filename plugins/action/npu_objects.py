@@ -42,7 +42,7 @@ class ActionModule(ClusterAction):
         instead = {}
         if params["rollout"] is not None:
             pace = Pace(params["rollout"]["max_unavailable"], params["rollout"]["timeout"])
-            clock = kube_retry.Clock()
+            clock = cluster.clock
             retrying = kube_retry.RetryingCluster(cluster, _display.warning, clock)
 
             def roll_out(definition: Object) -> kube_objects.Change | None:

@@ -29,14 +29,14 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = resolve.settings("npu_upgrade", params["settings"])
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
-        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock())
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         cleared = None
         if settings["clear_halt"]:
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = maintenance_pending.label(cluster, params["due"], params["settled"], settings["retry"], self.check_mode)
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], self.check_mode)
         result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from ansible.utils.display import Display
@@ -23,7 +22,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import suppor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
@@ -64,14 +62,14 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         given = resolve.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, kube_retry.Clock())
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing: list[tuple[Any, ...]] = []
         missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
         snapshot = rollout_snapshot.FleetSnapshot.read(
             cluster, _registries(params["hosts"]), params["namespace"], settings.policy.dra_drivers
         )
-        slots = maintenance_slots.Slots(cluster, params["namespace"], kube_retry.Clock()).view()
+        slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()
         may_evict = not any(resource == "pods/eviction" for _verb, resource, *_where in missing)
         found = None
         if settings.park:
@@ -90,7 +88,9 @@ class ActionModule(HostsAction):
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 
-def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool) -> rollout_settings.Lookups:
+def _lookups(
+    cluster: kube_retry.RetryingCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool
+) -> rollout_settings.Lookups:
     white_list = image_white_list.WhiteList.find(cluster)
     return rollout_settings.Lookups(
         resolve=driver_image.resolve,
@@ -98,7 +98,7 @@ def _lookups(cluster: AnyCluster, snapshot: rollout_snapshot.FleetSnapshot, may_
         firmware=driver_image.firmware,
         support=fleet_support.judge,
         confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
-        now=time.time(),
+        now=cluster.clock.now(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
         own_pod=drain_pod.own_pod_name(),
         white_list=white_list.why_not if white_list else None,

@@ -64,8 +64,8 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        clock = kube_retry.Clock()
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), self._display.display, clock)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), self._display.display)
+        clock = cluster.clock
         rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
         components = dict(params["components"], checked=self.check_mode)

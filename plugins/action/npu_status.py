@@ -39,7 +39,7 @@ class ActionModule(HostsAction):
         while time.monotonic() < deadline and fleet_status.may_get_better(rows):
             time.sleep(1)
             rows, storm = look()
-        rollouts, told = rollout_view.read(cluster, params["namespace"], time.time())
+        rollouts, told = rollout_view.read(cluster, params["namespace"], cluster.clock.now())
         halted, told_halt = _halt(cluster, params["namespace"])
         table = fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + told_halt
         return {
@@ -65,7 +65,7 @@ def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[di
     """(rows, the sentence about a storm or None)."""
     pods = cluster.list("/api/v1/namespaces/%s/pods" % params["namespace"])
     nodes = cluster.nodes()
-    now = time.time()
+    now = cluster.clock.now()
     recovery = plan(params, nodes.values(), now)
     views = fleet_status.node_views(nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes))
     return fleet_status.rows(params["hosts"], views), recovery.storm

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
@@ -45,6 +44,7 @@ class ActionModule(ClusterAction):
         if self.check_mode:
             # What the tasks before would have changed is not there to be waited for.
             return {"msg": "Would wait for the rollout"}
-        snapshot = kube_daemonsets.wait(kube_client.connect(params), params["daemonsets"], params["nodes"], params["timeout"])
-        views = fleet_status.node_views(snapshot.nodes, snapshot.all_pods(), time.time())
+        cluster = kube_client.connect(params)
+        snapshot = kube_daemonsets.wait(cluster, params["daemonsets"], params["nodes"], params["timeout"])
+        views = fleet_status.node_views(snapshot.nodes, snapshot.all_pods(), cluster.clock.now())
         return {"daemonsets": snapshot.summary(), "nodes": views}

@@ -35,8 +35,8 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = resolve.settings("npu_upgrade", params["settings"])
-        clock = kube_retry.Clock()
-        cluster = kube_retry.RetryingCluster(kube_client.connect(params), _display.warning, clock)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        clock = cluster.clock
         parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
         life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []

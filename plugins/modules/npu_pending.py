@@ -15,8 +15,7 @@ description:
   - Sets the node label C(npu.openfuyao.com/driver-upgrade-state=upgrade-required) on all nodes that are due, before the first
     of them is changed. So a run that ends early does not appear complete.
   - Removes the label from nodes that are no longer due, and releases stale slots of killed runs.
-  - C(retry) in O(settings) decides whether nodes that failed before are due again, C(clear_halt) whether a halt of the rollout is
-    cleared first.
+  - C(clear_halt) in O(settings) decides whether a halt of the rollout is cleared first.
   - Does not change nodes under maintenance, or a step that another run has reached.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:

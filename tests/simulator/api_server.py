@@ -204,15 +204,13 @@ APPROVE = "npu.openfuyao.com/approve-reboot"
 
 
 def _note_owners(before: Object, after: Object, writer: str, now: str) -> None:
-    """managedFields for what the collection looks at: the cordon and the approval. Who changes a value owns it."""
-    for owned, value in (
-        ({"f:spec": {"f:unschedulable": {}}}, lambda item: bool(item.get("spec", {}).get("unschedulable"))),
-        (
-            {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}},
-            lambda item: item["metadata"].get("annotations", {}).get(APPROVE),
-        ),
-    ):
-        had, has = value(before), value(after)
+    """managedFields for what the collection looks at: the cordon, the approval and the wedge. Who changes a value owns it."""
+    cordons = [bool(item.get("spec", {}).get("unschedulable")) for item in (before, after)]
+    told: list[tuple[Object, list[Any]]] = [({"f:spec": {"f:unschedulable": {}}}, cordons)]
+    for name in (APPROVE, kube_client.ANNOTATION_WEDGED):
+        values = [item["metadata"].get("annotations", {}).get(name) for item in (before, after)]
+        told.append(({"f:metadata": {"f:annotations": {"f:" + name: {}}}}, values))
+    for owned, (had, has) in told:
         if had == has:
             continue
         entries = after["metadata"].setdefault("managedFields", [])

@@ -8,37 +8,41 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.controller import HostPort
-from simulator.host import NEW, OLD
+from simulator.host import KERNELS, NEW, RELEASES, of_kernel
 from support.fleet import hosts as fleet_hosts
 
-_KERNEL = "k"
 _STAGED = {
-    release: {"version": release.partition("-")[0], "kernel": _KERNEL, "digest": "sha256:" + release[-1] * 64, "firmware": None}
-    for release in (OLD, NEW)
+    release: {"version": release.partition("-")[0], "kernel": kernel, "digest": "sha256:" + release[-1] * 64, "firmware": None}
+    for kernel in KERNELS
+    for release in (of_kernel(name, kernel) for name in RELEASES)
 }
 
 
-def digest_of(release: str) -> str:
-    return str(_STAGED[release]["digest"])
+def digest_of(version: str) -> str:
+    """Of the image of the driver ``version``, for whichever kernel."""
+    return next(str(staged["digest"]) for staged in _STAGED.values() if staged["version"] == version)
 
 
-def ask(name: str, port: HostPort, policy: str) -> Any:
-    """One host; ``policy``: npu_firmware_policy. Raises HostUnreachable."""
+def ask(name: str, port: HostPort, version: str, policy: str) -> Any:
+    """One host; ``version``: npu_driver_version; ``policy``: npu_firmware_policy. Raises HostUnreachable."""
     view, validation, brings = port.facts()
+    staged = [release for release in _STAGED if release in view["releases"] or _STAGED[release]["kernel"] == KERNELS[0]]
+    following = view["next_kernel"]
     asked = fleet_hosts.host(
         name,
         validation=_checked(validation),
-        config={"driver_version": NEW.partition("-")[0], "firmware_policy": policy},
+        config={"driver_version": version, "firmware_policy": policy},
         boot_id=view["boot_id"],
-        kernel=_KERNEL,
+        kernel=view["kernel"],
+        next_kernel=None if following in (None, view["kernel"]) else {"kernel": following, "release": of_kernel(NEW, following)},
         uptime=view["uptime"],
         driver=_driver(view),
         upgrade={
             "previous": view["previous"],
             "trial": _trial(view),
             "staged": {
-                release: dict(staged, brings={"version": brings[release], "drivers": []} if release in brings else None)
-                for release, staged in _STAGED.items()
+                release: dict(_STAGED[release], brings={"version": brings[release], "drivers": []} if release in brings else None)
+                for release in staged
             },
             "holders": view["holders"],
             "flash": view["firmware"],
@@ -49,9 +53,9 @@ def ask(name: str, port: HostPort, policy: str) -> Any:
     return asked
 
 
-def unreachable(name: str) -> Any:
+def unreachable(name: str, version: str) -> Any:
     asked = fleet_hosts.unreachable(name)
-    asked["config"] = dict(asked["config"], driver_version=NEW.partition("-")[0])
+    asked["config"] = dict(asked["config"], driver_version=version)
     asked["ready"] = None
     return asked
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import email.utils
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,8 @@ class Controller:
         self.skew = run.skew
         self.dead = False
         self.calls = 0
-        self.clock: Clock = _Clock(self)  # type: ignore[assignment]
+        self._answered = 0.0  # when the API server has answered last
+        self.clock: Clock = _Clock(self)
 
     def alive(self) -> None:
         if self.dead:
@@ -63,11 +65,15 @@ class Controller:
         self.heard(self.run.name)
         if self.calls > _MOST_CALLS:
             raise Endless("%s makes calls without end" % self.run.name)
-        fault = self._faults.get(self.calls)
+        fault, sent = self._faults.get(self.calls), self.timeline.time
         if fault is None:
-            return self._plain(what, effect, writes, host)
-        self._log("%s: call %d, %s: %s" % (self.run.name, self.calls, what, _told(fault)))
-        return self._struck(what, effect, writes, host, fault)
+            result = self._plain(what, effect, writes, host)
+        else:
+            self._log("%s: call %d, %s: %s" % (self.run.name, self.calls, what, _told(fault)))
+            result = self._struck(what, effect, writes, host, fault)
+        if host is None:
+            self.clock.heard(email.utils.formatdate(self._answered, usegmt=True), self.timeline.time - sent)
+        return result
 
     def _plain(self, what: str, effect: Callable[[float | None], Any], writes: bool, host: Host | None) -> Any:
         # What a write to a Node does is told by what changes on it.
@@ -76,6 +82,7 @@ class Controller:
         latency = _LATENCY if host is None else _SSH
         self._pass(latency)
         self._reach(host)
+        self._answered = self.timeline.time
         self.api.acting = self.run.name
         try:
             result = effect(None)
@@ -105,6 +112,11 @@ class Controller:
             self.kill()
         elif host is None and kind == "conflict" and writes and not what.startswith("evict"):
             raise kube_client.Conflict("%s: the object has been modified" % what)
+        elif host is None and kind == "unauthorized":
+            raise kube_client.Unauthorized("The Kubernetes API does not accept the credentials (401 Unauthorized).")
+        elif host is None and kind == "forbidden":
+            missing = {"verb": "get", "resource": "nodes", "group": "", "namespace": None}
+            raise NpuError("The Kubernetes API refuses: it is forbidden: RBAC: clusterrole not found.", missing=missing)
         elif host is None and kind == "busy":
             raise kube_client.TooManyRequests("The server is busy", 1)
         elif host is None and kind == "webhook" and writes:
@@ -166,19 +178,20 @@ def _told(fault: Fault) -> str:
     return fault.kind + (" (%g s)" % fault.seconds if fault.seconds else "")
 
 
-class _Clock:
-    """As _kube.retry.Clock. What the machine takes for the time is not what passes."""
+class _Clock(Clock):
+    """What the machine takes for the time is not what passes."""
 
     def __init__(self, controller: Controller) -> None:
+        super().__init__()
         self._controller, self._timeline = controller, controller.timeline
 
-    def now(self) -> float:
+    def wall(self) -> float:
         return self._timeline.time + self._controller.skew
 
     def monotonic(self) -> float:
         return self._timeline.time
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:  # type: ignore[override]
         self._timeline.sleep(seconds)
         self._controller.alive()
 

@@ -82,7 +82,7 @@ DEFECTS = (
         "Silence is judged by what two machines take for the time.",
         "_maintenance/begin.py",
         "left = limit - (clock.monotonic() - started)",
-        'left = limit - (clock.now() - (maintenance_record.seconds_of(found.get("heartbeat")) or 0))',
+        'left = limit - (clock.wall() - (maintenance_record.seconds_of(found.get("heartbeat")) or 0))',
     ),
     Defect(
         "restores-what-others-park",
@@ -151,7 +151,7 @@ DEFECTS = (
         "old-generation",
         "Who takes a node over keeps the generation: what the dead run had on its way still counts.",
         "_maintenance/begin.py",
-        "generation = max(generation, self._work.host.generation()) + 1",
+        'generation = max(generation, view["generation"] if view else 0) + 1',
         "pass",
     ),
     Defect(
@@ -249,15 +249,43 @@ DEFECTS = (
         "firmware-as-the-record-says",
         "A run writes the firmware that a record asks for, though its own settings keep that of the chips.",
         "_maintenance/cycle.py",
-        'if (release, wanted) != (self._request.release, self._request.target.get("firmware")):',
+        "if not same_driver(release, self._request.release) or wanted != self._request.firmware:",
         "if False:",
     ),
     Defect(
         "waiting-firmware-not-told",
         "A node is given back after its flash was written, and nobody is told that its next boot brings other firmware.",
         "_maintenance/end.py",
-        "        why += self._waiting_firmware()\n",
+        "        why += self._what_stays()\n",
         "",
+    ),
+    Defect(
+        "local-time",
+        "Records have the time of the controller's time zone.",
+        "_maintenance/record.py",
+        "time.gmtime(seconds)",
+        "time.localtime(seconds)",
+    ),
+    Defect(
+        "own-clock",
+        "Records have the time of the controller's own clock.",
+        "_kube/clock.py",
+        "return self.wall() + self._ahead",
+        "return self.wall()",
+    ),
+    Defect(
+        "max-failures-zero",
+        "A run that may have any number of failures halts at the first one.",
+        "_maintenance/end.py",
+        "0 < most <= self._failures() + 1",
+        "most <= self._failures() + 1",
+    ),
+    Defect(
+        "approval-kept",
+        "An approval stays on the Node with the intent, and counts for the next reboot as well.",
+        "_maintenance/cycle.py",
+        "gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}",
+        "gone = {}",
     ),
 )
 

@@ -15,11 +15,19 @@ from simulator.api_server import ApiServer, node_path, rfc3339
 from simulator.timeline import Timeline
 from support.fleet.boot_loader import BootLoader
 
-OLD, NEW = "25.2.0-k-aaaaaaaaaaaa", "25.5.0-k-bbbbbbbbbbbb"
+OLD, NEW, NEWER = RELEASES = ("25.2.0-k-aaaaaaaaaaaa", "25.5.0-k-bbbbbbbbbbbb", "25.6.0-k-cccccccccccc")
+KERNELS = ("k", "k2")
 FIRMWARE = "7.8.0.7.220"  # that the new driver may bring
 RESOURCE = "huawei.com/Ascend910"
 CHIPS = 8
 STATE = "npu.openfuyao.com/driver-upgrade-state"
+
+
+def of_kernel(release: str, kernel: str) -> str:
+    """The release of the same driver for the ``kernel``."""
+    version, _dash, rest = release.partition("-")
+    return "%s-%s-%s" % (version, kernel, rest.rpartition("-")[2])
+
 
 # Seconds.
 _BOOT = 20.0
@@ -41,6 +49,7 @@ class Host(BootLoader):
         self.returns_after = _BOOT
         self.unreachable_until = self.frozen_until = 0.0
         self.components = True  # whether their pods run
+        self.skew, self.chatty = 0.0, False
         self._lives = 0  # tells what was planned in an earlier life from the present one
 
     # --- life ---
@@ -159,7 +168,7 @@ class Host(BootLoader):
         told = json.loads(node["metadata"].get("annotations", {}).get(kube_client.ANNOTATION_WEDGED, "null"))
         runs = self.works and node["metadata"].get("labels", {}).get(kube_client.LABEL_COMPONENTS) == "enabled"
         if runs and self.wedged and (not told or told["boot_id"] != self.boot_id):
-            since = rfc3339(self._timeline.time)
+            since = rfc3339(self._timeline.time + self.skew)
             self._tell({"since": since, "probes": 3, "reason": "npu-smi failed", "boot_id": self.boot_id})
         elif runs and told and not self.wedged:
             self._tell(None)
@@ -183,6 +192,16 @@ class Host(BootLoader):
 
     def view(self) -> dict[str, Any]:
         return self.answer(self._timeline.time - self.booted_at)
+
+    def validation(self, version: str | None) -> dict[str, Any]:
+        told = super().validation(version)
+        # As npu-smi may say, with all that it has to say of eight chips.
+        return dict(told, msg=told["msg"] + ": " + "x" * 70_000) if self.chatty else told
+
+    def update_os(self) -> None:
+        """Its next boot is into another kernel, for which install has staged the drivers."""
+        self.next_kernel = KERNELS[1]
+        self.staged = {of_kernel(release, kernel) for release in RELEASES for kernel in KERNELS}
 
     def queued(self, boot_id: str, generation: int, release: str | None) -> None:
         self._watch.rebooted(self, boot_id, generation, release)

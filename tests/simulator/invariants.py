@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
-from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path
-from simulator.host import NEW, Host
+from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path, rfc3339
+from simulator.host import NEW, NEWER, Host
 from simulator.schedule import Run, Schedule
 
 _RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST
@@ -27,6 +28,7 @@ _PARKED = "npuops.ascend/parked"
 # Seconds. A run is dead when nothing is heard of it for npu_upgrade_heartbeat_limit, which is 90.
 _SILENCE = 80.0
 _MOMENT = 5.0
+_LATE = 1000.0  # what a fault may hold up
 
 
 class Violation(Exception):
@@ -52,9 +54,13 @@ class Invariants:
         self._cordoned_by: dict[str, str] = {}
         self._ended: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._boots_at: dict[tuple[str, str], int] = {}
+        self._approved_in: dict[str, str] = {}  # the boot for whose end a node's approval was used
+        self._broke: dict[str, bool] = {}  # whether a run had to halt
+        self._failures: dict[str, set[str]] = {}  # the nodes that failed in a run
         self._reboots: dict[str, list[str]] = {}  # the run that each of a host's reboots was of
         self._read_lease: dict[str, float] = {}
         self._wanted: dict[tuple[str, str], str | None] = {}
+        self._firmware: dict[tuple[str, str], str | None] = {}
         self._wrote: dict[str, float] = {}  # when a record was last written
         self._halted_at = 0.0
         self.running: set[str] = set()
@@ -117,6 +123,9 @@ class Invariants:
                 raise Violation("maintenance disturbed", "%s overwrites the record of %s" % (acting.name, name))
             self.tainted.add(name)
         self._cordon(name, before, after, writer, ours)
+        if ours and name not in self.tainted and name not in self.replaced:
+            self._approval(name, before, after, was, has)
+            self._dated(name, has)
         if ours and has is not None and was is None:
             self._begun(name, has)
         if ours and has is not None and was is not None:
@@ -158,6 +167,40 @@ class Invariants:
 
     def _begun(self, name: str, record: dict[str, Any]) -> None:
         self._opened.discard(name)
+
+    def _approval(self, name: str, before: Object, after: Object, was: dict[str, Any] | None, has: dict[str, Any] | None) -> None:
+        """An approval is used once, with the intent of the reboot that it is for, and given back if there was none."""
+        had, there = (
+            item["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVE) for item in (before, after)
+        )
+        approval = (has or {}).get("approval")
+        if has is not None and approval is not None and (was or {}).get("approval") is None:
+            if had != "true":
+                raise Violation("approval from nowhere", "the record of %s has %s" % (name, approval))
+            if there is not None:
+                raise Violation("approval used twice", "%s keeps it with the intent" % name)
+            self._approved_in[name] = has["boot_id"]
+        if had is None and there is not None and (was is None or was.get("approval") is None):
+            raise Violation("approval from nowhere", "%s gets one, and its record has none" % name)
+        if was is not None and has is None and was.get("approval") is not None:
+            used = self.hosts[name].boot_id != self._approved_in.get(name)
+            returned = maintenance_record.last(after).get("outcome") not in ("success", "failed", "rolled-back")
+            if used and had is None and there is not None:
+                raise Violation("approval used twice", "%s was rebooted with it, and gets it back" % name)
+            if not used and returned and there is None:
+                raise Violation("approval lost", "%s was not rebooted with it" % name)
+
+    def _dated(self, name: str, record: dict[str, Any] | None) -> None:
+        """Times are those of the API server, whatever the machine takes for the time, and wherever it is."""
+        run = self.runs.get(record["run"]) if record else None
+        if record is None or run is None or any(fault.kind == "clock" for fault in self._schedule.faults):
+            return
+        now = self._api.timeline.time
+        for text in (record["heartbeat"], *record["recoveries"]):
+            when = maintenance_record.seconds_of(text)
+            # What is under way may be late, and what was recovered may be hours ago.
+            if when is None or when - now > _SILENCE or (text == record["heartbeat"] and now - when > _LATE):
+                raise Violation("wrong time", "the record of %s says %s, and it is %s" % (name, text, rfc3339(now)))
 
     def _taken_over(self, name: str, was: dict[str, Any], has: dict[str, Any]) -> None:
         if was["run"] == has["run"]:
@@ -202,7 +245,8 @@ class Invariants:
         if halted and maintenance_halt.binds(halted, has["reason"]) and self._api.timeline.time - self._halted_at > _MOMENT:
             raise Violation("reboot under a halt", name)
         proved = any(pool.endswith(" %s" % release) for pool in slots.get("proved", ()))
-        if release and not proved and not any(host.good == release for host in self.hosts.values()):
+        # A record whose host came back with another kernel names another release than the one that was the first of its kind.
+        if release and not proved and not self._kernels and not any(host.good == release for host in self.hosts.values()):
             for other in self._api.all(NODES):
                 record = _record(other)
                 aside = slots.get("holders", {}).get(other["metadata"]["name"], {}).get("aside")
@@ -230,6 +274,7 @@ class Invariants:
 
     def _over(self, name: str, was: dict[str, Any], after: Object) -> None:
         last = maintenance_record.last(after)
+        self._count(name, was, last)
         self._ended.setdefault((was["run"], name), []).append(last)
         host, outcome = self.hosts[name], last.get("outcome")
         release = (was.get("to") or {}).get("release")
@@ -241,11 +286,29 @@ class Invariants:
         struck = any(one.node == name and one.kind in ("freeze", "unreachable", "crossed") for one in self._schedule.incidents)
         if waits and host.answers and not struck and "in the chips already" not in (last.get("failure") or ""):
             raise Violation("waiting firmware not told", "%s: %s" % (name, last.get("failure")))
-        if outcome == "success" and release and host.good != release:
+        if outcome == "success" and release and not same_driver(host.good, release):
             raise Violation("unconfirmed driver called done", "%s: %s is good, not %s" % (name, host.good, release))
-        if outcome == "rolled-back" and (host.driver != host.good or host.next):
+        if outcome == "rolled-back" and (not same_driver(host.driver, host.good) or host.next):
             text = "%s: it runs %s, %s is good, next is %s" % (name, host.driver, host.good, host.next)
             raise Violation("not rolled back", text)
+
+    def _count(self, name: str, was: dict[str, Any], last: dict[str, Any]) -> None:
+        """As many failures as a run allows halt it, those of this run alone; and so does a node that does not work."""
+        run, outcome, lease = self.runs.get(was["run"]), last.get("outcome"), self._api.peek(LEASE)
+        if run is None or outcome not in ("rolled-back", "failed") or was.get("reason") == maintenance_record.RECOVERY_REASON:
+            return
+        failures = self._failures.setdefault(run.name, set())
+        failures.add(name)
+        slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
+        halted: dict[str, Any] = slots.get("halted") or {}
+        due = outcome == "failed" or 0 < run.max_failures <= len(failures)
+        alone = len(self._schedule.runs) == 1 and not self._schedule.faults and not self.lease_deleted and not self.tainted
+        if due and not halted and alone:
+            raise Violation("no halt", "%s failed on %s" % (run.name, ", ".join(sorted(failures))))
+        by = halted.get("who") == "the run " + run.name and halted.get("node") is None
+        if not due and by and not self._broke.get(run.name) and not self.tainted:
+            raise Violation("halt without a reason", "%s failed on %s: %s" % (run.name, ", ".join(sorted(failures)), halted["why"]))
+        self._broke[run.name] = self._broke.get(run.name, False) or due
 
     # --- on hosts ---
 
@@ -290,6 +353,10 @@ class Invariants:
             self._check_empty(host, "writes firmware")
 
     @property
+    def _kernels(self) -> bool:
+        return any(incident.kind == "kernel" for incident in self._schedule.incidents)
+
+    @property
     def _stale(self) -> bool:
         return any(fault.kind == "stale" for fault in self._schedule.faults)
 
@@ -312,8 +379,8 @@ class Invariants:
 
     # --- what runs tell ---
 
-    def begins(self, run: Run, name: str, release: str | None) -> None:
-        self._wanted[run.name, name] = release
+    def begins(self, run: Run, name: str, release: str | None, firmware: str | None) -> None:
+        self._wanted[run.name, name], self._firmware[run.name, name] = release, firmware
         self._boots_at[run.name, name] = self._reboots.get(name, []).count(run.name)
 
     def outcome(self, run: Run, name: str, told: dict[str, Any]) -> None:
@@ -324,13 +391,15 @@ class Invariants:
             raise Violation("told wrongly", "%s calls %s done, and no maintenance of it ended so" % (run.name, name))
         host = self.hosts[name]
         wanted = self._wanted.get((run.name, name)) if name not in self.replaced else None
-        if outcome == maintenance_outcome.DONE and wanted and host.good != wanted:
+        if outcome == maintenance_outcome.DONE and wanted and not same_driver(host.good, wanted):
             raise Violation("told wrongly", "%s calls %s done, and %s is good, not %s" % (run.name, name, host.good, wanted))
-        # A maintenance that was begun without firmware ends without.
-        brought = bool(ended) and (ended[-1].get("to") or {}).get("firmware")
+        brought = (ended and (ended[-1].get("to") or {}).get("firmware")) or self._firmware.get((run.name, name))
         if outcome == maintenance_outcome.DONE and brought and host.firmware != brought:
             raise Violation("told wrongly", "%s calls %s done, and its chips run %s" % (run.name, name, host.firmware))
-        if outcome == maintenance_outcome.UP_TO_DATE and run.kind == "upgrade" and host.good != NEW and name not in self.replaced:
+        # Where the plan has found a maintenance whose reboot was certain, its driver is the one that the run goes on to.
+        configured = {NEWER if run.newer else NEW, self._wanted.get((run.name, name))}
+        other = run.kind == "upgrade" and name not in self.replaced and not any(same_driver(host.good, one) for one in configured)
+        if outcome == maintenance_outcome.UP_TO_DATE and other:
             raise Violation("told wrongly", "%s calls %s up to date, and %s is good" % (run.name, name, host.good))
         if outcome == maintenance_outcome.BUSY and not self._stale:
             node = self._api.peek(node_path(name))
@@ -387,9 +456,9 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
             raise Violation("left to try", "%s tries %s at its next boot" % (name, host.next))
         hopeless = host.incurable
         if NEW in host.broken:
-            if host.good == NEW and name not in invariants.tainted:
+            if same_driver(host.good, NEW) and name not in invariants.tainted:
                 raise Violation("bad driver confirmed", "%s ends on it" % name)
-        elif not hopeless and (host.good, host.driver) != (NEW, NEW):
+        elif not hopeless and not (same_driver(host.good, NEW) and same_driver(host.driver, NEW)):
             raise Violation("not upgraded", "%s runs %s, %s is good" % (name, host.driver, host.good))
         if labels.get(kube_client.LABEL_COMPONENTS) != "enabled" and not hopeless:
             raise Violation("components not given back", "on %s they are %s" % (name, labels.get(kube_client.LABEL_COMPONENTS)))

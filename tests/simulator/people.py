@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
@@ -159,7 +160,12 @@ def _hold(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.timeline.at(100.0, host.holders.clear)
 
 
+def _kernel(simulation: Simulation, node: str, _seconds: float) -> None:
+    simulation.hosts[node].update_os()
+
+
 _HAPPENINGS: dict[str, Any] = {
+    "kernel": _kernel,
     "cordon": _cordon,
     "uncordon": _uncordon,
     "recordon": _recordon,
@@ -223,6 +229,6 @@ def _labels_to_repair(simulation: Simulation, host: Host, node: Object) -> dict[
     if kube_client.LABEL_COMPONENTS not in labels or ((paused or by_hand) and not begun):
         wanted[kube_client.LABEL_COMPONENTS] = "enabled"
     # Of a trial, install says nothing.
-    if host.up and host.driver == host.good and (by_hand or kube_client.LABEL_DRIVER_VERSION not in labels):
+    if host.up and same_driver(host.driver, host.good) and (by_hand or kube_client.LABEL_DRIVER_VERSION not in labels):
         wanted[kube_client.LABEL_DRIVER_VERSION] = host.driver.partition("-")[0]
     return wanted

@@ -37,7 +37,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import res
 from simulator import asked_hosts
 from simulator.api_server import LEASE
 from simulator.controller import Cluster, Controller, HostPort, Killed
-from simulator.host import CHIPS, NEW, RESOURCE, Host
+from simulator.host import CHIPS, NEW, NEWER, RESOURCE, Host
+from simulator.schedule import Run
 
 NAMESPACE = "npu-operator"
 # Shorter than the defaults, so that a schedule has few polls: what is waited for is the same.
@@ -46,30 +47,34 @@ _SETTINGS = {
     "drain": {"timeout": 120},
     "reboot": {"timeout": 600},
     "approval_wait": 60,
-    "max_failures": 1,
 }
+_JOBS = {"selector": "app=job-1", "timeout": 40}
 
 
 @functools.cache
-def settings_of(auto: bool, slots: int, retry: bool, clear_halt: bool, park: bool = False, canary: bool = False) -> dict[str, Any]:
-    workloads = "park" if park else "leave"
-    given = dict(_SETTINGS, auto=auto, max_parallel=slots, retry=retry, clear_halt=clear_halt, workloads=workloads, canary=canary)
+def settings_of(run: Run) -> dict[str, Any]:
+    given = dict(
+        _SETTINGS,
+        auto=run.auto,
+        max_parallel=run.slots,
+        retry=run.retry,
+        clear_halt=run.clear_halt,
+        workloads="park" if run.park else "leave",
+        canary=run.canary,
+        max_failures=run.max_failures,
+        wait_for_jobs=_JOBS if run.jobs else {},
+    )
     return resolve.settings("npu_upgrade", given)
 
 
 @functools.cache
-def heal_settings_of(auto: bool, slots: int) -> dict[str, Any]:
-    return resolve.settings("npu_heal", {"auto": auto, "max_parallel": slots, "min_uptime": 30, "storm_percent": 100})
+def heal_settings_of(auto: bool, slots: int, storm_percent: int) -> dict[str, Any]:
+    return resolve.settings("npu_heal", {"auto": auto, "max_parallel": slots, "min_uptime": 30, "storm_percent": storm_percent})
 
 
 @functools.cache
-def _drain_policy() -> drain_policy.DrainPolicy:
-    return drain_policy.DrainPolicy.of(None, _SETTINGS["pod_deletion"], _SETTINGS["drain"])
-
-
-@functools.cache
-def _policy(auto: bool, slots: int, retry: bool, clear_halt: bool) -> maintenance_cycle.MaintenancePolicy:
-    return maintenance_cycle.MaintenancePolicy.of(settings_of(auto, slots, retry, clear_halt))
+def _drain_policy(jobs: bool = False) -> drain_policy.DrainPolicy:
+    return drain_policy.DrainPolicy.of(_JOBS if jobs else None, _SETTINGS["pod_deletion"], _SETTINGS["drain"])
 
 
 class Playbook:
@@ -90,8 +95,7 @@ class Playbook:
         self._hosts = {name: host for name, host in hosts.items() if self._run.limit in ("", name)}
         self._cluster = RetryingCluster(Cluster(controller), say, self._clock)
         self._slots = maintenance_slots.Slots(self._cluster, NAMESPACE, self._clock)
-        run = self._run
-        self._settings = settings_of(run.auto, run.slots, run.retry, run.clear_halt, run.park, run.canary)
+        self._settings = settings_of(dataclasses.replace(self._run, name="", start=0.0, skew=0.0, limit=""))
 
     def play(self) -> None:
         """To its end. What ends it early, as it would end the playbook, is told."""
@@ -118,7 +122,7 @@ class Playbook:
         if run.clear_halt:
             self._slots.clear_halt()
         self._slots.sweep()
-        maintenance_pending.label(self._cluster, plan.due_nodes, plan.settled_nodes, run.retry, clock=self._clock)
+        maintenance_pending.label(self._cluster, plan.due_nodes, plan.settled_nodes, clock=self._clock)
         if plan.park and not self._park(plan.park):
             self._restore()
             return
@@ -141,7 +145,7 @@ class Playbook:
             found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs, {})
             snapshot = snapshot.without(found.takes_away)
         lookups = rollout_settings.Lookups(
-            resolve=lambda _reference, _config, _machine: asked_hosts.digest_of(NEW),
+            resolve=lambda reference, _config, _machine: asked_hosts.digest_of(reference.rpartition(":")[2].partition("-")[0]),
             size=lambda *_image: 2**20,
             support=lambda *_versions: ([], []),
             confirm=lambda pods: drain_dry_run.confirm(self._cluster, pods, snapshot.budgets, map),
@@ -155,9 +159,13 @@ class Playbook:
 
     def _ask(self, name: str) -> Any:
         try:
-            return asked_hosts.ask(name, self._port(name), "keep" if self._run.keep_firmware else "match")
+            return asked_hosts.ask(name, self._port(name), self._version, "keep" if self._run.keep_firmware else "match")
         except HostUnreachable:
-            return asked_hosts.unreachable(name)
+            return asked_hosts.unreachable(name, self._version)
+
+    @property
+    def _version(self) -> str:
+        return (NEWER if self._run.newer else NEW).partition("-")[0]
 
     def _port(self, name: str) -> HostPort:
         return HostPort(self._controller, lambda: self._reached(name))
@@ -203,9 +211,9 @@ class Playbook:
 
     def _cycle(self, request: maintenance_cycle.MaintenanceRequest, slots: int, recovers: bool) -> dict[str, Any]:
         """One node, in a process for each step or in one for all."""
-        policy = _policy(self._run.auto, slots, self._run.retry, self._run.clear_halt)
+        policy = maintenance_cycle.MaintenancePolicy.of(dict(self._settings, max_parallel=slots))
         result: dict[str, Any] = {}
-        self._watch.begins(self._run, request.node, request.release)
+        self._watch.begins(self._run, request.node, request.release, request.firmware)
         for until in maintenance_cycle.UNTIL if self._run.steps else ("done",):
             if until == "done" and self._run.hook_fails and not recovers:
                 request = dataclasses.replace(request, failure="the hook failed")
@@ -215,7 +223,7 @@ class Playbook:
                 lambda cluster, beat, say: node_drain.Drain(
                     cluster,
                     request.node,
-                    _drain_policy(),
+                    _drain_policy(self._run.jobs and not recovers),
                     beat,
                     say,
                     self._clock.sleep,
@@ -273,7 +281,7 @@ class Playbook:
     # --- heal ---
 
     def _heal(self) -> None:
-        heal_settings = heal_settings_of(self._run.auto, self._run.slots)
+        heal_settings = heal_settings_of(self._run.auto, self._run.slots, self._run.storm_percent)
         guards = guards_of(heal_settings)
         nodes = {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes")}
         plan = heal_plan.make(self._ask_all(), nodes, guards, self._clock.now(), self._run.auto)

@@ -27,6 +27,8 @@ CALL_FAULTS = (
     "outage",  # the API server goes away for a while
     "clock",  # the controller's clock is set
 )
+# Drawn for few schedules, and after everything else: what the API server says of who asks.
+REFUSALS = ("unauthorized", "forbidden")
 # What happens on a node at a time, whoever is at work there.
 PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
 MISHAPS = (
@@ -40,10 +42,11 @@ MISHAPS = (
     "forge-firmware",
 )
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
-# Where the new driver brings firmware: not drawn among the others.
-_OF_FIRMWARE = "forge-firmware"
-INCIDENTS = PERSON + MISHAPS + HARDWARE
-_ANY = tuple(kind for kind in INCIDENTS if kind != _OF_FIRMWARE)
+# Not drawn among the others: the one where the new driver brings firmware; and an update of the OS, with which the next boot of a
+# host is into another kernel, and into the release of its driver for that.
+_OF_FIRMWARE, _KERNEL = "forge-firmware", "kernel"
+INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL)
+_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL))
 
 KINDS = ("upgrade", "upgrade", "upgrade", "upgrade", "rollback", "rollback", "heal", "heal", "install", "uninstall")
 
@@ -68,6 +71,10 @@ class Run:
     defer: bool = True  # npu_upgrade_on_blocked
     canary: bool = False
     keep_firmware: bool = False
+    newer: bool = False  # it wants a driver that is newer than the one that others want
+    max_failures: int = 1
+    storm_percent: int = 100
+    jobs: bool = False  # npu_upgrade_wait_for_jobs: pods may end by themselves first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +111,9 @@ class Schedule:
     """``firmware``: whether the new driver brings firmware that runs are to write; ``flash_fails``: nodes on which that fails;
     ``bad``: nodes on which the new driver does not work; ``wedged``: nodes whose chips do not answer from the start;
     ``ill``: nodes with chips that are not OK from the start, and stay so;
-    ``eager``: kubelets report Ready at once, with the boot ID of the boot before."""
+    ``eager``: kubelets report Ready at once, with the boot ID of the boot before; ``bad_newer``: nodes on which the newer one does not
+    work; ``tells_kernel``: hosts know which kernel they boot next; ``host_skew``: seconds by which their clocks are wrong;
+    ``chatty``: what they say is long; ``zone``: TZ of the controllers."""
 
     seed: int = 0
     nodes: int = 1
@@ -119,6 +128,11 @@ class Schedule:
     firmware: bool = False
     flash_fails: tuple[str, ...] = ()
     ill: tuple[str, ...] = ()
+    bad_newer: tuple[str, ...] = ()
+    tells_kernel: bool = True
+    host_skew: float = 0.0
+    chatty: bool = False
+    zone: str = ""
 
     @property
     def length(self) -> int:
@@ -137,7 +151,7 @@ class Schedule:
         told: dict[str, Any] = json.loads(text)
         for name, kind in (("runs", Run), ("workloads", Workload), ("faults", Fault), ("incidents", Incident)):
             told[name] = tuple(kind(**entry) for entry in told.get(name, ()))
-        for name in ("bad", "wedged", "incurable", "flash_fails", "ill"):
+        for name in ("bad", "wedged", "incurable", "flash_fails", "ill", "bad_newer"):
             told[name] = tuple(told.get(name, ()))
         return cls(**told)
 
@@ -146,13 +160,15 @@ def make(seed: int) -> Schedule:
     """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
-    schedule = theme(dice, seed)
-    # Drawn last: what came before firmware is the same schedule that it was, and what came before chips that are ill.
-    schedule = _with_firmware(dice, schedule)
+    # Each draws after the one before: a schedule from before there was the next one is the same that it was.
+    return _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed))))
+
+
+def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
     return dataclasses.replace(schedule, ill=tuple(name for name in schedule.names if dice.random() < 0.1))
 
 
-def _with_firmware(dice: random.Random, schedule: Schedule) -> Schedule:
+def _firmware(dice: random.Random, schedule: Schedule) -> Schedule:
     if dice.random() >= 0.15:
         return schedule
     schedule = dataclasses.replace(
@@ -163,6 +179,41 @@ def _with_firmware(dice: random.Random, schedule: Schedule) -> Schedule:
     if dice.random() < 0.2:
         forged = (Incident(round(dice.uniform(0, 90), 1), _OF_FIRMWARE, dice.choice(schedule.names)),)
     return dataclasses.replace(schedule, runs=runs, incidents=schedule.incidents + forged)
+
+
+def _settings(dice: random.Random, schedule: Schedule) -> Schedule:
+    """What people set differently, and what is not the same everywhere: versions, limits, kernels, clocks, words, time zones."""
+    runs = tuple(
+        dataclasses.replace(
+            run,
+            newer=run.kind == "upgrade" and dice.random() < 0.15,
+            max_failures=dice.choice((0, 1, 1, 2)),
+            storm_percent=dice.choice((100, 100, 30)),
+            jobs=dice.random() < 0.1,
+        )
+        for run in schedule.runs
+    )
+    new: tuple[Incident, ...] = ()
+    if dice.random() < 0.15:
+        new = tuple(
+            Incident(round(dice.choice((0.0, dice.uniform(0, 90))), 1), _KERNEL, name)
+            for name in schedule.names
+            if dice.random() < 0.7
+        )
+    refused: tuple[Fault, ...] = ()
+    if dice.random() < 0.05:
+        refused = (Fault(dice.choice(runs).name, dice.randint(1, 60), dice.choice(REFUSALS)),)
+    return dataclasses.replace(
+        schedule,
+        runs=runs,
+        bad_newer=tuple(name for name in schedule.names if dice.random() < 0.2),
+        tells_kernel=dice.random() < 0.7,
+        host_skew=dice.choice((0.0, 0.0, round(dice.uniform(-7200, 7200)))),
+        chatty=dice.random() < 0.1,
+        zone=dice.choice(("", "", "CST-8", "EST5EDT,M3.2.0,M11.1.0")),
+        incidents=schedule.incidents + new,
+        faults=schedule.faults + refused,
+    )
 
 
 def _anything(dice: random.Random, seed: int) -> Schedule:

@@ -48,8 +48,10 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
                 field: tuple(name for name in getattr(schedule, field) if name in names) for field in ("bad", "wedged", "incurable")
             }
             yield replace(schedule, nodes=schedule.nodes - 1, **kept)
-    if schedule.eager:
-        yield replace(schedule, eager=False)
+    usual = Schedule()
+    for field in ("eager", "firmware", "flash_fails", "bad_newer", "tells_kernel", "host_skew", "chatty", "zone"):
+        if getattr(schedule, field) != getattr(usual, field):
+            yield replace(schedule, **{field: getattr(usual, field)})
     for number, run in enumerate(schedule.runs):
         for plainer in _plainer(run):
             yield replace(schedule, runs=(*schedule.runs[:number], plainer, *schedule.runs[number + 1 :]))
@@ -62,6 +64,7 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
 
 def _plainer(run: Run) -> Iterator[Run]:
     usual = Run(run.name, run.kind)
-    for field in ("skew", "steps", "park", "retry", "clear_halt", "hook_fails", "limit", "slots", "auto", "start"):
+    fields = ("skew", "steps", "park", "retry", "clear_halt", "hook_fails", "limit", "slots", "auto", "start")
+    for field in (*fields, "newer", "max_failures", "storm_percent", "jobs"):
         if getattr(run, field) != getattr(usual, field):
             yield dataclasses.replace(run, **{field: getattr(usual, field)})

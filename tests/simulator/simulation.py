@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import os
 import random
+import time
+from collections.abc import Iterator
 
 import greenlet
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 from simulator import people
 from simulator.api_server import DEPLOYMENTS, NODES, ApiServer, Object, node_path
 from simulator.controller import Controller, Killed
-from simulator.host import FIRMWARE, NEW, STATE, Host
+from simulator.host import FIRMWARE, KERNELS, NEW, NEWER, STATE, Host, of_kernel
 from simulator.invariants import Invariants, Violation, at_the_end
 from simulator.playbooks import Playbook
 from simulator.pods import PARKED, Pods
@@ -53,10 +58,13 @@ class Simulation:
             name: Host(self.timeline, self.api, name, self.invariants, self.log, schedule.eager) for name in schedule.names
         }
         for name, host in self.hosts.items():
-            if name in schedule.bad:
-                host.broken.add(NEW)
+            for release, nodes in ((NEW, schedule.bad), (NEWER, schedule.bad_newer)):
+                if name in nodes:
+                    host.broken.update(of_kernel(release, kernel) for kernel in KERNELS)
             if schedule.firmware:
-                host.brings[NEW] = FIRMWARE
+                host.brings.update(dict.fromkeys((of_kernel(NEW, kernel) for kernel in KERNELS), FIRMWARE))
+            host.tells_next_kernel = schedule.tells_kernel
+            host.skew, host.chatty = schedule.host_skew, schedule.chatty
             host.flash_fails = name in schedule.flash_fails
             host.incurable = name in schedule.incurable
             if name in schedule.ill:
@@ -197,7 +205,7 @@ class Simulation:
             node = self.api.peek(node_path(name))
             if node is None or maintenance_record.ANNOTATION_RECORD in node["metadata"]["annotations"]:
                 return False
-            if NEW not in host.broken and host.good != NEW:
+            if NEW not in host.broken and not same_driver(host.good, NEW):
                 return False
         return not any(PARKED in item["metadata"].get("labels", {}) for item in self.api.all(DEPLOYMENTS))
 
@@ -225,5 +233,22 @@ def _status_changes(before: Object, after: Object) -> list[str]:
 def simulate(schedule: Schedule, tell: bool = False) -> Result:
     """In a greenlet of its own, so that simulations do not share a hub."""
     results: list[Result] = []
-    greenlet.greenlet(lambda: results.append(Simulation(schedule, tell).run())).switch()
+    with _time_zone(schedule.zone):
+        greenlet.greenlet(lambda: results.append(Simulation(schedule, tell).run())).switch()
     return results[0]
+
+
+@contextlib.contextmanager
+def _time_zone(zone: str) -> Iterator[None]:
+    """``zone``: as TZ; "" leaves that of the process."""
+    before = os.environ.get("TZ")
+    if zone:
+        os.environ["TZ"] = zone
+        time.tzset()
+    try:
+        yield
+    finally:
+        if zone:
+            os.environ.pop("TZ")
+            os.environ.update({} if before is None else {"TZ": before})
+            time.tzset()

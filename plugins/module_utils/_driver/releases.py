@@ -59,6 +59,12 @@ def are_siblings(one, other):
     return version == other_version and kernel != other_kernel
 
 
+def same_driver(one, other):
+    """Whether both names are of one release, or of siblings. After a change of kernel a host has the sibling; what was written down
+    before names the other. None is no release."""
+    return one == other or bool(one and other and are_siblings(one, other))
+
+
 class Layout:
     """The directory ``root`` (by default /var/lib/Ascend) with its releases and links."""
 

@@ -30,7 +30,7 @@ def printable(text, limit=300):
 
 def one_line(text):
     """Text of another program, for use inside a sentence: without line breaks and the final period."""
-    return " ".join(str(text or "no reason given").split()).rstrip(".")
+    return " ".join(str(text or "").split()).rstrip(".") or "no reason given"
 
 
 def sentence(text):

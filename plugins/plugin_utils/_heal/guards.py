@@ -15,6 +15,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
 DAY = 24 * 3600
+# Seconds. A time that is further ahead is of a clock that was wrong.
+_AHEAD = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +68,17 @@ class Guards:
     def _hit(self, node: Object, now: float) -> bool:
         """Whether it wedged within the window, be it that it was recovered since."""
         wedge, begin = wedged_annotation.of(node), now - self.storm_window
-        if wedge is not None and (wedge.seconds is None or wedge.seconds >= begin):
+        if wedge is not None and (wedge.told_at is None or wedge.told_at >= begin):
             return True
         return any((maintenance_record.seconds_of(when) or 0) >= begin for when in attempts(node, now))
 
     def approval_not_before(self, node: Object) -> float | None:
-        """Seconds since 1970 before which an approval was meant for something else, or None."""
+        """Seconds since 1970 before which an approval was meant for something else, infinite if that is not known; or None. By the
+        clock of the API server, as the time of the approval: that of the host may be wrong."""
         wedge = wedged_annotation.of(node)
-        return None if self.old_approvals or wedge is None else wedge.seconds
+        if self.old_approvals or wedge is None:
+            return None
+        return float("inf") if wedge.told_at is None else wedge.told_at
 
 
 def attempts(node: Object, now: float) -> list[str]:
@@ -87,7 +92,7 @@ def attempts(node: Object, now: float) -> list[str]:
 
 def recent(times: Iterable[str] | None, now: float) -> list[str]:
     """Those of ``times`` that are of the last day."""
-    return sorted(text for text in times or () if now - (maintenance_record.seconds_of(text) or 0) < DAY)
+    return sorted(text for text in times or () if -_AHEAD <= now - (maintenance_record.seconds_of(text) or 0) < DAY)
 
 
 def left(node: Object) -> bool:

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan, UnhealthyNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
 # Seconds until what was tried in vain is tried again; it doubles from the interval on.
 MOST = 600
@@ -35,9 +35,13 @@ class Nodes:
     A token is renewed, a kubeconfig is written anew: who watches for months reads them more than once.
     """
 
-    def __init__(self, connect: Callable[[], AnyCluster]) -> None:
+    def __init__(self, connect: Callable[[], kube_client.Cluster]) -> None:
         """``connect()``: a _kube.client.Cluster, of the credentials as they are then."""
         self._connect, self._cluster = connect, connect()
+
+    def now(self) -> float:
+        """Seconds since 1970, by the clock of the API server."""
+        return self._cluster.clock.now()
 
     def __call__(self) -> list[Object]:
         try:

@@ -19,16 +19,14 @@ _REASON = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Wedge:
-    """``since``: as RFC 3339, None when it does not say; ``boot_id``: of the boot it was seen in, None likewise."""
+    """``since``: as RFC 3339 by the clock of the host, None when it does not say; ``boot_id``: of the boot it was seen in, None
+    likewise; ``told_at``: seconds since 1970 when the annotation was set, by the clock of the API server, None if managedFields do
+    not tell."""
 
     since: str | None
     reason: str
     boot_id: str | None = None
-
-    @property
-    def seconds(self) -> int | None:
-        """``since`` in seconds since 1970, or None."""
-        return maintenance_record.seconds_of(self.since)
+    told_at: int | None = None
 
     @property
     def text(self) -> str:
@@ -51,6 +49,7 @@ def of(node: Object) -> Wedge | None:
         reason, since, boot_id = text, None, None
     reason = one_line(reason)
     reason = reason if len(reason) <= _REASON else reason[:_REASON] + "..."
+    told_at = maintenance_record.annotated_at(node, kube_client.ANNOTATION_WEDGED)[1]
     if maintenance_record.seconds_of(since) is None:
-        since = maintenance_record.annotated_at(node, kube_client.ANNOTATION_WEDGED)[1]
-    return Wedge(since, reason, boot_id)
+        since = told_at
+    return Wedge(since, reason, boot_id, maintenance_record.seconds_of(told_at))

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
 
@@ -177,8 +178,10 @@ class Cluster:
     """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
 
     def __init__(self, client: Any, renew: Callable[[], Any] | None = None) -> None:
-        """``client``: kubernetes.core's K8SClient; ``renew()``: another one, of the credentials as they are then."""
+        """``client``: kubernetes.core's K8SClient; ``renew()``: another one, of the credentials as they are then. ``clock``: goes by
+        the server's time as soon as that has answered."""
         self._renew = renew
+        self.clock = Clock()
         self._use(client)
 
     def _use(self, client: Any) -> None:
@@ -209,6 +212,7 @@ class Cluster:
 
     def request(self, method: str, path: str, body: Any = None, text: bool = False, **params: Any) -> Any:
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
+        sent = self.clock.monotonic()
         try:
             answer = self._ask(
                 lambda: self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
@@ -218,6 +222,7 @@ class Cluster:
         except HTTPError as exc:
             raise _unreachable(self.address, exc)
         content = answer.data.decode("utf-8", "replace")
+        self.clock.heard(answer.headers.get("Date"), self.clock.monotonic() - sent)
         return content if text else json.loads(content)
 
     def _ask(self, call: Callable[[], Any]) -> Any:

@@ -1,16 +1,16 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time, and a cluster whose API server may be away for a while."""
+"""A cluster whose API server may be away for a while."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
@@ -43,14 +43,6 @@ def limit(seconds: float) -> float:
     return seconds or float("inf")
 
 
-class Clock:
-    """The time; tests have their own."""
-
-    now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
-
-
 class RetryingCluster:
     """A Cluster that repeats what was not answered, and says so once per outage.
 
@@ -79,6 +71,11 @@ class RetryingCluster:
         self._retry_seconds, self._object_retry_seconds = retry_seconds, object_retry_seconds
         self._denial_retry_seconds, self._denied = denial_retry_seconds, set[str]()
         self.without_retries = cluster
+
+    @classmethod
+    def of(cls, cluster: kube_client.Cluster, say: Callable[[str], None]) -> RetryingCluster:
+        """By the clock of the ``cluster``."""
+        return cls(cluster, say, cluster.clock)
 
     @property
     def retrying_outages_only(self) -> RetryingCluster:

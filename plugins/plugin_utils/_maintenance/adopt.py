@@ -97,15 +97,17 @@ class Adoption:
         request, node = self._request, self._log.node
         if request.release is None:
             raise NotDue(WITHDRAWN, "Nothing is left of its maintenance.")
-        if not maintenance_host_side.runs(view, request.release) or view["good"] != view["driver"]:
+        there = maintenance_host_side.has_confirmed(view, request.release)
+        other_firmware = self._work.lacks_firmware() if there else None
+        if not there or other_firmware:
             raise NotDue(
                 FAILED,
-                "It was not taken to %s: somebody removed its label %s during this run, and its host runs %s. Run again, which"
+                "It was not taken to %s: somebody removed its label %s during this run, and its %s. Run again, which"
                 " upgrades it. To exclude it: kubectl label node %s %s=true"
                 % (
                     request.target.get("version"),
                     maintenance_record.LABEL_STATE,
-                    view["driver"],
+                    "chips run the firmware %s" % other_firmware if there else "host runs %s" % view["driver"],
                     request.node,
                     maintenance_record.LABEL_SKIP,
                 ),

@@ -14,13 +14,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log, run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
+    Outdated,
     Skipped,
     Work,
     check_skip,
@@ -75,6 +76,15 @@ class Beginning:
             return self._work.outcome(exc.outcome, exc.reason)
         return self.begin()
 
+    def drop(self, exc: Outdated) -> Outcome | None:
+        """End the maintenance whose record is older than the host, as one whose record is gone: what the host says counts. Its
+        approval was used long ago."""
+        if maintenance_host_side.on_trial(exc.view) and not self._purpose.recovers:
+            self._adoption.adopt_trial(exc.view, lost=True)
+            return None
+        self._log.step(self._log.own["step"], approval=None)
+        return Ending(self._work).give_back(FAILED, exc.message)
+
     def begin(self) -> Outcome | None:
         """A maintenance of this run's own: None, or the outcome when there is to be none."""
         try:
@@ -115,8 +125,11 @@ class Beginning:
     def _go_on(self, found: Record, retarget: bool = False) -> None:
         foreign = found["run"] != self._request.run
         generation = found["generation"]
+        if maintenance_record.intended(found):
+            self._work.found_generation = generation
         if foreign:
-            generation = max(generation, self._work.host.generation()) + 1
+            view = self._work.found_view = self._work.host.peek()
+            generation = max(generation, view["generation"] if view else 0) + 1
         wanted = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
@@ -150,6 +163,9 @@ class Beginning:
                 raise node_log.Lost(node_log.lost_text(self._request.node, found, self._request.run))
             left = limit - (clock.monotonic() - started)
             if left <= 0:
+                break
+            if run_process.has_ended(found.get("process")):
+                self._work.say("the run %s has ended on this machine" % found["run"])
                 break
             if not told:
                 text = "the run %s has the node, last heartbeat %s: waits %d s for the next one"
@@ -206,7 +222,7 @@ class Beginning:
                 self._adoption.settle(view)
             return False
         given_back = self._adoption.give_back(view)
-        there = self._request.release == view["driver"] == view["good"]
+        there = maintenance_host_side.has_confirmed(view, self._request.release) and not self._work.lacks_firmware()
         asked = maintenance_record.is_true(kube_client.labels(self._log.node), maintenance_record.LABEL_REQUESTED)
         if not self._purpose.recovers and (self._request.release is None or (there and not asked)):
             raise NotDue(given_back["outcome"], given_back["reason"])

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
@@ -52,6 +53,14 @@ class Withdrawn(NpuError):
     """The approval is not there any more."""
 
 
+class Outdated(NpuError):
+    """The host has seen a later maintenance than the one that the record is of."""
+
+    def __init__(self, message: str, view: View) -> None:
+        super().__init__(message)
+        self.view = view
+
+
 class WrongHost(NpuError):
     """The host that is reached is not the one that the Node stands for."""
 
@@ -76,6 +85,7 @@ class MaintenanceRequest:
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
     vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
     namespace: str = "npu-operator"
+    process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended
     job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
     pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
@@ -86,6 +96,11 @@ class MaintenanceRequest:
     def release(self) -> str | None:
         """What the host is to end on; None when no other driver is wanted than the one that it has."""
         return self.target.get("release") or None
+
+    @property
+    def firmware(self) -> str | None:
+        """The version that the chips are to run in the end; None when they keep theirs."""
+        return self.target.get("firmware") or None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,11 +150,11 @@ class Work:
     ) -> None:
         """As for Cycle."""
         self.request, self.policy, self.clock = request, policy, clock
-        self._say_to, self._started = say, clock.now()
+        self._say_to, self._started = say, clock.monotonic()
         self._said: tuple[str, float] | None = None  # (the sentence, when)
         self._asked = clock.monotonic()  # when it was looked for a halt
         self.cluster = RetryingCluster(cluster, self.say, clock, denial_retry_seconds=DENIAL_RETRY_SECONDS)
-        self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still)
+        self.log = node_log.NodeLog(self.cluster, request.node, request.run, clock, self.still, request.process)
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
         self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)
@@ -148,6 +163,9 @@ class Work:
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
         # Whether the record was begun for something else: it comes to an end before what this run wants begins.
         self.clears = False
+        # Of the record that was taken up, until its host has been compared with it; and what the host said then, if it answered.
+        self.found_generation: int | None = None
+        self.found_view: View | None = None
 
     # --- telling ---
 
@@ -169,7 +187,8 @@ class Work:
 
     def seconds(self) -> float:
         """Since the maintenance began; since this run did, as long as it has not."""
-        return max(0, self.clock.now() - (maintenance_record.seconds_of(self.log.started) or self._started))
+        begun = maintenance_record.seconds_of(self.log.started)
+        return max(0, self.clock.now() - begun) if begun is not None else self.clock.monotonic() - self._started
 
     def outcome(
         self, outcome: str, reason: str | None = None, blockers: Iterable[Any] | None = (), step: str | None = None
@@ -197,10 +216,21 @@ class Work:
     def marked(self, mark: str) -> bool:
         return mark in self.log.own["times"]
 
-    @property
     def wants_more(self) -> bool:
-        """Whether this run wants another driver than the one on which the record ends that it clears away."""
-        return self.clears and self.request.release not in (None, self.log.own["to"].get("release"))
+        """Whether this run wants another driver than the one on which the record ends, which it may have found, or firmware that
+        the record does not ask for and the chips do not run. Asks the host."""
+        to, request = self.log.own["to"], self.request
+        goes_on = self.clears or maintenance_record.reason_of(self.log.own) == request.reason
+        if goes_on and request.release and not same_driver(request.release, to.get("release")):
+            return True
+        return request.firmware != to.get("firmware") and self.lacks_firmware() is not None
+
+    def lacks_firmware(self) -> str | None:
+        """What the chips run instead of the firmware that this run wants; None if there is nothing to want. Asks the host."""
+        if self.request.firmware is None:
+            return None
+        found = self.host.validate(None).get("firmware_version") or "unknown"
+        return None if found == self.request.firmware else found
 
     def check_identity(self, view: View) -> None:
         """Raise WrongHost when the host with this view is not the one the Node stands for."""
@@ -212,6 +242,25 @@ class Work:
                 % (self.request.node, self.request.node, view["boot_id"], boot_id)
             )
 
+    def check_generation(self, view: View) -> None:
+        """Raise Outdated when the record that was taken up is of an older maintenance than the host has seen. ``view``: of this
+        node's own host."""
+        found, self.found_generation = self.found_generation, None
+        # Each generation is on the Node before it is on the host, so only a Node that was put back in time has a smaller one.
+        if found is not None and view["generation"] > found:
+            text = (
+                "The record of its maintenance (generation %d) is older than what its host has seen (generation %d), as after the"
+                " cluster was restored from a backup: it was dropped, and the host keeps its driver %s. Run again, which makes a"
+                " new plan."
+            )
+            raise Outdated(text % (found, view["generation"], view["good"] or view["driver"]), view)
+
+    def check_found(self) -> None:
+        """The same, with what a host said that is known to be this node's."""
+        view, self.found_view = self.found_view, None
+        if view is not None and view["boot_id"] == kube_client.boot_id(self.log.look()):
+            self.check_generation(view)
+
     def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
         nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
@@ -222,15 +271,17 @@ class Work:
     def known_host(self, retry_seconds: float | None = None) -> View:
         """The host's view, as soon as it is certain that it is this node's: after a reboot the kubelet takes a moment to say so.
 
-        ``retry_seconds``: seconds for a host that may be rebooting. Raises WrongHost.
+        ``retry_seconds``: seconds for a host that may be rebooting. Raises WrongHost, and Outdated.
         """
         deadline = None
         while True:
             view = self.host.look(again=deadline is not None, retry_seconds=retry_seconds)
             if view["boot_id"] == self.log.own["boot_id"]:
+                self.check_generation(view)
                 return view  # not rebooted yet: this node's own, whatever its Node says meanwhile
             try:
                 self.check_identity(view)
+                self.check_generation(view)
                 return view
             except WrongHost:
                 over = deadline is not None and self.clock.monotonic() >= deadline

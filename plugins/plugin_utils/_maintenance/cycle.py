@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
@@ -32,6 +33,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     MaintenanceRequest,
     MakeDrain,
     MakeSmokePod,
+    Outdated,
     Skipped,
     Uncordoned,
     Withdrawn,
@@ -149,7 +151,8 @@ class Cycle:
                 outcome = self._stop(until) or self._step()
                 if outcome is not None and outcome["outcome"] == DONE and self._more:
                     # What another run had begun is out of the way.
-                    self._work.clears = self._more = False
+                    self._work.clears = self._more = self._ends_as_begun = self._asked = False
+                    self._boot_id = None
                     outcome = self._beginning.begin()
             return outcome
         except node_log.Lost as exc:
@@ -184,6 +187,7 @@ class Cycle:
         step, intended = self._log.own["step"], maintenance_record.intended(self._log.own)
         ending = self._ending
         try:
+            self._work.check_found()
             if (
                 self._work.clears
                 and not self._ends_as_begun
@@ -203,6 +207,8 @@ class Cycle:
             self._record_anew()
         except (node_log.Lost, node_log.Gone, kube_client.Unreachable):
             raise
+        except Outdated as exc:
+            return self._beginning.drop(exc)
         except Recovered:
             return ending.give_back(ANSWERS, "Its chips respond again.")
         except Withdrawn as exc:
@@ -290,9 +296,15 @@ class Cycle:
         view = self._work.host.wait_free()
         if view["holders"]:
             raise _held(view)
+        # They stay when the node is given back, so whoever wants that is heard first.
+        self._work.may_go_on(self._log.look(), self._log.own)
+        self._work.check_slot()
+        self._check_approval(self._log.node, self._log.own)
         answer = self._work.host.divide(layout)
         if answer["changed"]:
-            self._work.say("virtual NPUs: %s" % one_line(answer["msg"]))
+            changed = one_line(answer["msg"])
+            self._work.say("virtual NPUs: %s" % changed)
+            self._log.step(maintenance_record.DRAIN, vnpus=changed)
 
     # --- reboot ---
 
@@ -307,6 +319,7 @@ class Cycle:
         if problem:
             return self._to_rollback(problem)
         view = self._work.host.reboot(release, self._policy.reboot_timeout, refuse_held=not self._purpose.recovers)
+        self._work.check_generation(view)
         self._work.say("is back")
         record = self._log.own
         if release is None or maintenance_host_side.runs(view, release):
@@ -340,8 +353,9 @@ class Cycle:
         wanted = self._log.own["to"].get("firmware")
         if not wanted or not release:
             return None
-        if (release, wanted) != (self._request.release, self._request.target.get("firmware")):
-            return self._leave_firmware(release, wanted)
+        # By its version: of a host whose kernel has changed since the plan, the record names another release of the driver.
+        if not same_driver(release, self._request.release) or wanted != self._request.firmware:
+            return self._leave_firmware(wanted)
         try:
             answer = self._work.host.write_firmware(release, wanted, self._policy.retry)
         except maintenance_host_side.HostUnreachable:
@@ -367,11 +381,11 @@ class Cycle:
         self._boot_id, self._asked = None, False
         self._log.step(maintenance_record.DRAIN, boot_id=None, attempt=attempt)
 
-    def _leave_firmware(self, release: str, wanted: str) -> str | None:
+    def _leave_firmware(self, wanted: str) -> str | None:
         """The record asks for firmware for which this run's own plan does not: it begins no write, and one that has begun ends
         first. Returns why that one failed, as a clause, or None."""
         record, flash = self._log.own, self._work.host.wait_firmware().get("firmware") or {}
-        if (flash.get("boot_id"), flash.get("release"), flash.get("version")) == (record["boot_id"], release, wanted):
+        if (flash.get("boot_id"), flash.get("version")) == (record["boot_id"], wanted):
             if flash.get("state") == "written":
                 self._work.say("firmware %s was written before; the reboot activates it" % wanted)
                 return None
@@ -411,9 +425,7 @@ class Cycle:
 
         def decide(node: Object, record: Record) -> Change:
             self._work.may_go_on(node, record)
-            given, why = self._work.approval(node)
-            if given is None and record["approval"] is None and not self._policy.auto:
-                raise Withdrawn(sentence(why))
+            given = self._check_approval(node, record)
             changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"], **chips)
             changed["times"][INTENT] = self._log.now()
             if given is not None:
@@ -426,6 +438,13 @@ class Cycle:
 
         self._log.write(decide)
         self._asked = True
+
+    def _check_approval(self, node: Object, record: Record) -> Record | None:
+        """The approval on the Node, None if there is none. Raises Withdrawn if the reboot takes one."""
+        given, why = self._work.approval(node)
+        if given is None and record["approval"] is None and not self._policy.auto:
+            raise Withdrawn(sentence(why))
+        return given
 
     def _chips_before(self) -> dict[str, dict[str, str] | None]:
         """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
@@ -465,8 +484,8 @@ class Cycle:
         return None
 
     def _finish(self) -> Outcome:
-        self._more = self._work.wants_more
-        return self._ending.finish()
+        self._more = self._work.wants_more()
+        return self._ending.finish(self._more)
 
     # --- what was begun for something else ---
 
@@ -536,6 +555,7 @@ class Cycle:
                 return None
         else:
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
+            self._work.check_generation(view)
         try:
             good = view["driver"] if maintenance_host_side.runs(view, view["good"]) else view["good"]
             self._check.in_order(record["to" if turned else "from"]["version"], good)

@@ -37,13 +37,12 @@ class Ending:
         self._work, self._request = work, work.request
         self._log, self._slots, self._purpose = work.log, work.slots, work.request.purpose
 
-    def finish(self) -> Outcome:
-        """The node is upgraded, or recovered."""
+    def finish(self, due: bool = False) -> Outcome:
+        """The node is upgraded, or recovered. ``due``: what this run wants is to begin yet; the record was for something else."""
         record = self._log.own
 
         def decide(node: Object, record: Record) -> Change:
-            # What was begun for something else may end before what this run wants has begun.
-            labels = self._labels(node, record, maintenance_record.UPGRADE if self._work.wants_more else None)
+            labels = self._labels(node, record, maintenance_record.UPGRADE if due else None)
             if record["to"].get("version"):
                 labels[kube_client.LABEL_DRIVER_VERSION] = record["to"]["version"]
             return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
@@ -67,7 +66,8 @@ class Ending:
         return self.give_back(WITHDRAWN, why, state=maintenance_record.UPGRADE if due else None)
 
     def give_back(self, outcome: str, why: str, blockers: Iterable[Any] | None = (), **after: str | None) -> Outcome:
-        """The host was not rebooted: everything as it was, and the node is due still, or ``state`` is what it is."""
+        """The host was not rebooted: everything as it was, but for what is told, and the node is due still, or ``state`` is what it
+        is."""
         step, intended = self._log.own["step"], self._log.own["boot_id"] is not None
         waits = outcome == AWAITING
 
@@ -91,8 +91,7 @@ class Ending:
 
         if intended:
             self._work.host.withdrawn(self._log.own["generation"])
-        # Also of an earlier maintenance in this boot.
-        why += self._waiting_firmware()
+        why += self._what_stays()
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run)
         self._work.say("given back: %s" % why, step)
@@ -111,7 +110,7 @@ class Ending:
             self._request.node,
             record["to"].get("version"),
             (record["failure"] or "unknown").rstrip("."),
-            addition + self._waiting_firmware(),
+            addition + self._what_stays(),
         )
         if self._work.smoke is not None:
             self._work.smoke.remove()
@@ -133,8 +132,13 @@ class Ending:
         self._work.say("failed: %s" % reason, maintenance_record.ROLLBACK)
         return self._work.outcome(FAILED, reason)
 
+    def _what_stays(self) -> str:
+        """What to add for a host that is not as it was, though its driver is; "" if there is nothing to add."""
+        vnpus = self._log.own.get("vnpus")
+        return (" Its virtual NPUs have changed, and stay: %s." % vnpus.rstrip(".") if vnpus else "") + self._waiting_firmware()
+
     def _waiting_firmware(self) -> str:
-        """What to add for a host whose flash was written, and that was not rebooted since; "" if there is nothing to add."""
+        """Of a host whose flash was written, be it by an earlier maintenance in this boot, and that was not rebooted since."""
         view = self._work.host.peek() if self._log.own["to"].get("firmware") else None
         version = view and maintenance_host_side.waiting_firmware(view)
         return " The firmware %s is in the chips already: they run it after the next boot of the host." % version if version else ""
@@ -205,6 +209,7 @@ class Ending:
             times.pop(LEFT, None)
         failure = record["failure"] if why is None else why
         closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
+        closed.pop("process", None)
         if outcome == WITHDRAWN:
             closed["withdrawn_for"] = self._request.reason
         annotations = {maintenance_record.ANNOTATION_LAST: maintenance_record.ended(closed, outcome, self._log.now())}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings, parts
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import parts, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
@@ -142,13 +142,6 @@ class HostSide:
 
     def withdrawn(self, generation: int) -> None:
         self._try(lambda: self._host.withdrawn(generation))
-
-    def generation(self) -> int:
-        """The largest the host has seen; 0 when it does not answer now."""
-        try:
-            return self._host.view()["generation"]
-        except HostUnreachable:
-            return 0
 
     def _try(self, call: Callable[[], Answer], retry_seconds: float | None = None) -> Answer:
         retry_seconds = self._retry_seconds if retry_seconds is None else kube_retry.limit(retry_seconds)
@@ -348,7 +341,12 @@ def runs(view: View, release: str | None) -> bool:
     """Whether the host has the release, or the one of its version that npu-driver-select takes instead after a change of kernel."""
     if not release or not view["driver"] or view["driver"] == release:
         return bool(release) and view["driver"] == release
-    return are_siblings(view["driver"], release) and parts(view["driver"])[1] == view["kernel"]
+    return same_driver(view["driver"], release) and parts(view["driver"])[1] == view["kernel"]
+
+
+def has_confirmed(view: View, release: str | None) -> bool:
+    """Whether the host runs the release, or that of its version for its kernel, and it is confirmed."""
+    return runs(view, release) and same_driver(view["good"], view["driver"])
 
 
 def kernel_without(view: View, release: str) -> str | None:

@@ -86,10 +86,17 @@ class NodeLog:
     """
 
     def __init__(
-        self, cluster: RetryingCluster, name: str, run: str, clock: Clock, on_beat: Callable[[], None] = lambda: None
+        self,
+        cluster: RetryingCluster,
+        name: str,
+        run: str,
+        clock: Clock,
+        on_beat: Callable[[], None] = lambda: None,
+        process: str | None = None,
     ) -> None:
+        """``process``: the name of this process, see run_process."""
         self._cluster, self._clock, self._on_beat = cluster, clock, on_beat
-        self.name, self.run = name, run
+        self.name, self.run, self._process = name, run, process
         self.node: Object = {}
         self.previous: Object = {}  # the Node object before the present one
         self.record: Record | None = None
@@ -151,6 +158,8 @@ class NodeLog:
         clears = self.record is not None
         while True:
             change = decide(self.node, copy.deepcopy(self.record))
+            if change.record is not None:
+                change.record["process"] = self._process
             if clears and change.record is None:
                 # Before the record ends: who continues after a crash has it, and removes what is left.
                 clears = False

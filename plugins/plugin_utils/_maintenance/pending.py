@@ -24,15 +24,14 @@ _CLOCK = Clock()
 _BEFORE_AND_AFTER = (maintenance_record.UPGRADE, maintenance_record.APPROVAL, maintenance_record.FAILED)
 
 
-def change(node: Object, due: bool, retry: bool = False) -> LabelChanges:
+def change(node: Object, due: bool) -> LabelChanges:
     """The labels to write, as a merge patch of them, or {}. A node with a record is in maintenance: nothing is.
-
-    ``retry``: whether what failed before is due again.
+    Whether what failed before is due again, the plan says.
     """
     if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         return {}
     state = maintenance_record.state(node)
-    if due and (state is None or (state == maintenance_record.FAILED and retry)):
+    if due and state in (None, maintenance_record.FAILED):
         return {maintenance_record.LABEL_STATE: maintenance_record.UPGRADE}
     if not due and state in _BEFORE_AND_AFTER:
         labels: LabelChanges = {maintenance_record.LABEL_STATE: None}
@@ -48,7 +47,6 @@ def label(
     cluster: AnyCluster,
     due: Sequence[str],
     settled: Iterable[str],
-    retry: bool = False,
     check_mode: bool = False,
     clock: Clock = _CLOCK,
 ) -> list[dict[str, Any]]:
@@ -67,30 +65,28 @@ def label(
         raise NpuError("No such node in the cluster: %s." % ", ".join(missing))
     each = AllOf()
     for name, is_due in [(name, True) for name in due] + [(name, False) for name in settled if name in nodes]:
-        each.do(name, _settle, cluster, nodes[name], is_due, retry, check_mode, clock.now())
+        each.do(name, _settle, cluster, nodes[name], is_due, check_mode, clock.now())
     each.check()
     return each.results
 
 
-def _settle(cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool, now: float) -> dict[str, Any] | None:
+def _settle(cluster: AnyCluster, node: Object, due: bool, check_mode: bool, now: float) -> dict[str, Any] | None:
     if check_mode:
-        return _write(cluster, node, due, retry, check_mode)[0]
+        return _write(cluster, node, due, check_mode)[0]
     # Conditions come after the label and go before it: a run that dies in between leaves none that nobody knows of.
     if not due and kube_client.ANNOTATION_MAINTENANCE not in kube_client.annotations(node):
         node = node_conditions.write(cluster, node, now, ended=True) or node
-    result, latest = _write(cluster, node, due, retry, check_mode)
+    result, latest = _write(cluster, node, due, check_mode)
     if due and latest is not None:
         node_conditions.write(cluster, latest, now)
     return result
 
 
-def _write(
-    cluster: AnyCluster, node: Object, due: bool, retry: bool, check_mode: bool
-) -> tuple[dict[str, Any] | None, Object | None]:
+def _write(cluster: AnyCluster, node: Object, due: bool, check_mode: bool) -> tuple[dict[str, Any] | None, Object | None]:
     """(the change or None, the Node as it is now: None if it is gone)."""
     path = maintenance_record.path_of(node["metadata"]["name"])
     while True:
-        labels = change(node, due, retry)
+        labels = change(node, due)
         if not labels:
             return None, node
         have = kube_client.labels(node)

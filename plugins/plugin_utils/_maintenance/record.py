@@ -237,6 +237,7 @@ def left_paused(node: Object) -> bool:
 
 def approval(node: Object, now: float, max_age: float = 0, not_before: float | None = None) -> tuple[Record | None, str | None]:
     """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
+    All by the clock of the API server.
 
     An approval is {time, manager, by}: when and by which program the annotation was set, as managedFields tell (None
     when they do not), and who said to be it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
@@ -61,7 +62,8 @@ class Check:
         self._note_firmware(result.get("firmware_version"))
         if firmware and result.get("firmware_version") != firmware:
             flash = view.get("firmware") or {}
-            written = (flash.get("release"), flash.get("version"), flash.get("state")) == (release, firmware, "written")
+            written = (flash.get("version"), flash.get("state")) == (firmware, "written")
+            written = written and same_driver(flash.get("release"), release)
             raise Invalid(
                 "its chips run the firmware %s, not %s, which was %swritten before the reboot"
                 % (result.get("firmware_version") or "unknown", firmware, "" if written else "not "),

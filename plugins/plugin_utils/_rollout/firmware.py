@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, StagedFirmware, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
@@ -169,7 +169,7 @@ def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
     entry.reasons = []
     check(entry, target, settings)
     problems, entry.reasons = entry.reasons, reasons
-    if entry.verdict == ON_TRIAL and entry.loaded_release == target["release"]:
+    if entry.verdict == ON_TRIAL and same_driver(entry.loaded_release, target["release"]):
         problems.append("its driver is on trial already; another run writes it")
     if problems:
         entry.notes.append("the firmware of its chips stays for now: %s" % "; ".join(problems))
@@ -180,7 +180,7 @@ def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
 def _check_way_back(entry: PlannedNode, target: dict[str, Any], new: str, drivers: list[str]) -> None:
     """If the new driver does not work, the node boots the one it has now, with the new firmware."""
     back = entry.loaded_version
-    if not back or entry.loaded_release == target["release"]:
+    if not back or same_driver(entry.loaded_release, target["release"]):
         return
     staged = ((entry.facts.get("upgrade") or {}).get("staged") or {}).get(entry.loaded_release or "") or {}
     bounds = staged.get("firmware") or fleet_support.firmware_range(back, (entry.facts.get("family") or {}).get("name"))

@@ -89,7 +89,7 @@ def judge(
         rollout_kernels.tell(entry, answers)
         return
     node = entry.node
-    if node is not None and maintenance_record.state(node) == maintenance_record.FAILED and not settings.retry:
+    if node is not None and rollout_target.failed_before(entry, settings) and not settings.retry:
         last = maintenance_record.last(node)
         entry.verdict = FAILED
         entry.reasons.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Staged
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
@@ -99,7 +100,7 @@ def back_already(entry: PlannedNode, settings: RolloutSettings) -> str | None:
         return None
     last = maintenance_record.last(entry.node)
     came_from, went_to = last.get("from") or {}, last.get("to") or {}
-    if last.get("reason") != maintenance_record.UPGRADE_REASON or came_from.get("release") != entry.loaded_release:
+    if last.get("reason") != maintenance_record.UPGRADE_REASON or not same_driver(came_from.get("release"), entry.loaded_release):
         return None
     return "is back on %s already: its upgrade to %s failed; -e npu_upgrade_retry=true takes it to the release before" % (
         entry.loaded_version,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, are_siblings
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import version_of
@@ -46,27 +46,37 @@ def configure(entry: PlannedNode) -> None:
         entry.target["firmware"] = entry.brings["version"]
 
 
+def failed_before(entry: PlannedNode, settings: RolloutSettings) -> bool:
+    """Whether the last maintenance failed, and this run would do the same again: the same driver, with the same firmware."""
+    if entry.node is None or maintenance_record.state(entry.node) != maintenance_record.FAILED:
+        return False
+    tried, target = maintenance_record.last(entry.node).get("to") or {}, entry.target
+    if settings.reason == maintenance_record.ROLLBACK_REASON or not tried.get("release") or not target:
+        return True
+    return same_driver(tried["release"], target["release"]) and tried.get("firmware") == target.get("firmware")
+
+
 def is_there(entry: PlannedNode, settings: RolloutSettings) -> bool:
     """Whether the host runs what it is to run, and that is confirmed."""
     if settings.reason == maintenance_record.ROLLBACK_REASON:
         # Going back exchanges good and previous: a second run must not go forward again.
         last = maintenance_record.last(entry.node) if entry.node else {}
         back = last.get("reason") == maintenance_record.ROLLBACK_REASON and last.get("outcome") == "success"
-        return back and not settings.retry and (last.get("to") or {}).get("release") == entry.loaded_release
+        return back and not settings.retry and same_driver((last.get("to") or {}).get("release"), entry.loaded_release)
     wanted = (entry.target or {})["release"]
     return not entry.firmware and entry.loaded_release == wanted and _is_confirmed(entry.driver.get("good"), wanted)
 
 
 def _is_confirmed(good: str | None, loaded: str) -> bool:
     """Also after a change of kernel: good is the same driver for the kernel before, until install points it to the one loaded."""
-    return good in (None, loaded) or are_siblings(good, loaded)
+    return good is None or same_driver(good, loaded)
 
 
 def of_trial(entry: PlannedNode, settings: RolloutSettings, trial: str, good: str | None) -> dict[str, Any] | None:
     """What the host is to end on: a rollback confirms the trial of a rollback, and takes back any other."""
     if settings.reason == maintenance_record.UPGRADE_REASON:
         return wanted_now(entry)
-    release = trial if trial == (entry.facts.get("upgrade") or {}).get("previous") else good
+    release = trial if same_driver(trial, (entry.facts.get("upgrade") or {}).get("previous")) else good
     return _staged({"version": version_of(release), "release": release})
 
 
@@ -119,7 +129,8 @@ def _with_firmware(entry: PlannedNode, target: dict[str, Any] | None, record: di
             entry.notes.append("the firmware of its chips stays for now: its maintenance began without; another run writes it")
             entry.brings = None
         return target
-    if (own.get("release"), own.get("firmware")) == (target["release"], asked):
+    # By its version: the kernel of the host may have changed since the record was written.
+    if own.get("firmware") == asked and same_driver(own.get("release"), target["release"]):
         return dict(target, firmware=asked)
     if entry.checked.config.get("firmware_policy") == "keep":
         why = "npu_firmware_policy is keep"

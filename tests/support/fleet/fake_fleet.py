@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_si
 
 from support.fleet.boot_loader import BootLoader
 from support.kube.conditions import merged
-from support.kube.field_owners import note_cordon
+from support.kube.field_owners import note_annotation, note_cordon
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -135,6 +135,7 @@ class World:
         before, node = self.node(name), copy.deepcopy(self.node(name))
         change(node)
         note_cordon(before, node, "kubectl-cordon", self.clock.now())
+        note_annotation(before, node, kube_client.ANNOTATION_WEDGED, "npu-node-agent", self.clock.now())
         self.put(NODES + "/" + name, node)
 
     def slots(self):

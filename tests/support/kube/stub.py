@@ -12,6 +12,7 @@ import json
 import socket
 import tempfile
 import threading
+import time
 import urllib.parse
 
 from support.kube.conditions import merged
@@ -91,7 +92,8 @@ class ApiServer:
 
     ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
     ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
-    ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any.
+    ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any; ``ahead``: seconds by which its
+    clock is ahead.
     """
 
     def __init__(self):
@@ -102,6 +104,7 @@ class ApiServer:
         self.requests = []
         self.accepted = ""
         self.tokens = None
+        self.ahead = 0.0
         self.over = threading.Event()
         self.on_patch = lambda: None
         self._version = 100
@@ -241,5 +244,8 @@ def _handler(api):
 
         def log_message(self, *_args):
             pass
+
+        def date_time_string(self, timestamp=None):
+            return super().date_time_string((timestamp or time.time()) + api.ahead)
 
     return Handler

@@ -12,7 +12,7 @@ import pytest
 
 from simulator import defects
 from simulator.invariants import Violation
-from simulator.schedule import Fault, Incident, Run, Schedule, Workload, make
+from simulator.schedule import CALL_FAULTS, INCIDENTS, REFUSALS, Fault, Incident, Run, Schedule, Workload, make
 from simulator.shrink import shortest
 from simulator.simulation import simulate
 
@@ -45,13 +45,31 @@ def test_what_happens_is_seen():
     quiet = simulate(calm, tell=True).story
     cases = [
         dataclasses.replace(calm, faults=(Fault("upgrade-1", 12, kind, 5.0),))
-        for kind in ("kill-before", "slow-after", "lost-after")
+        for kind in ("kill-before", "slow-after", "lost-after", "unauthorized", "forbidden")
     ]
     cases += [
-        dataclasses.replace(calm, incidents=(Incident(3.0, kind, "node-a", 30.0),)) for kind in ("cordon", "power", "delete-node")
+        dataclasses.replace(calm, incidents=(Incident(3.0, kind, "node-a", 30.0),))
+        for kind in ("cordon", "power", "delete-node", "kernel")
     ]
+    cases += [
+        dataclasses.replace(calm, runs=(dataclasses.replace(calm.runs[0], **changes),))
+        for changes in ({"newer": True}, {"jobs": True}, {"skew": 3600.0, "auto": False})
+    ]
+    cases += [dataclasses.replace(calm, bad=("node-a",), chatty=True)]
     for case in cases:
         assert simulate(case, tell=True).story != quiet, case
+
+
+def test_nothing_is_the_same_everywhere():
+    """What every schedule has alike is where nobody looks."""
+    drawn = [make(seed) for seed in range(400)]
+    runs = [run for schedule in drawn for run in schedule.runs]
+    assert {run.newer for run in runs} == {run.jobs for run in runs} == {True, False}
+    assert {run.max_failures for run in runs} == {0, 1, 2} and len({run.storm_percent for run in runs}) > 1
+    kinds = {entry.kind for schedule in drawn for entry in (*schedule.faults, *schedule.incidents)}
+    assert {*CALL_FAULTS, *REFUSALS, *INCIDENTS} <= kinds
+    for field in ("host_skew", "chatty", "zone", "tells_kernel", "bad_newer", "firmware"):
+        assert len({getattr(schedule, field) for schedule in drawn}) > 1, field
 
 
 def test_a_schedule_is_made_short(monkeypatch):

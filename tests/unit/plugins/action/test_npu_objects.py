@@ -13,7 +13,6 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_objects import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 
 from support.kube.daemonset_stub import SETS, Clock, DaemonSetApi, definition
 
@@ -24,7 +23,7 @@ PACE = {"max_unavailable": "1", "timeout": 60}
 @pytest.fixture
 def api(monkeypatch):
     with DaemonSetApi() as server:
-        monkeypatch.setattr(kube_retry, "Clock", lambda: Clock(server))
+        monkeypatch.setattr(kube_client, "Clock", lambda: Clock(server))
         server.fleet("a", "b")
         run(server, OLD, PACE)
         server.settle()

@@ -183,6 +183,8 @@ def test_prune_keeps_what_a_boot_into_another_kernel_selects(layout):
 def test_siblings_differ_in_the_kernel_alone(one, other, siblings):
     pair = (one, other)
     assert releases.are_siblings(*pair) == releases.are_siblings(*reversed(pair)) == siblings
+    assert releases.same_driver(*pair) == (siblings or pair[0] == pair[1])
+    assert not releases.same_driver(pair[0], None) and releases.same_driver(None, None)
 
 
 def test_leftovers_of_a_killed_run_are_removed_by_the_next(layout):

@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 
-from support.kube.field_owners import cordon_of
+from support.kube.field_owners import annotation_of, cordon_of
 
 NOW = 1_700_000_000
 WEDGED, LAST, RECORD, APPROVE = (
@@ -109,9 +109,16 @@ def test_nobody_approved():
     ("given", "old", "expected"), [(30, False, "recover"), (90, False, "awaiting-approval"), (90, True, "recover")]
 )
 def test_an_approval_counts_from_the_wedge_on(given, old, expected):
-    entry = {"manager": "kubectl", "time": ago(given), "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + APPROVE: {}}}}}
-    item = node(wedged=wedge(since=60), approve="true", fields=[entry])
-    assert verdict(item, auto=False, guards={"old_approvals": old})[0] == expected
+    """Both by the clock of the API server, whatever the host takes for the time."""
+    fields = [annotation_of("kubectl", APPROVE, NOW - given), annotation_of("npu-node-agent", WEDGED, NOW - 60)]
+    for clock in (0, 1800, -7200):
+        item = node(wedged=wedge(since=60 - clock), approve="true", fields=fields)
+        assert verdict(item, auto=False, guards={"old_approvals": old})[0] == expected, clock
+
+
+def test_an_approval_that_is_not_known_to_be_for_the_wedge_does_not_count():
+    fields = [annotation_of("kubectl", APPROVE, NOW - 3600)]
+    assert verdict(node(wedged=wedge(since=7200), approve="true", fields=fields), auto=False)[0] == "awaiting-approval"
 
 
 def test_a_wedge_by_hand_is_dated_by_who_wrote_it():
@@ -236,11 +243,26 @@ def test_a_storm_is_not_looked_into_with_another_inventory():
 
 
 def test_what_wedged_long_ago_is_no_storm_and_what_was_recovered_lately_is():
-    old = {"n%d" % number: node("n%d" % number, wedged=wedge(since=7200)) for number in range(3)}
+    fields = [annotation_of("npu-node-agent", WEDGED, NOW - 7200)]
+    old = {"n%d" % number: node("n%d" % number, wedged=wedge(since=number), fields=fields) for number in range(3)}
     assert heal_plan.make([], old, guards_of({}), NOW).storm is None
+    # A wedge counts from when it was told, also if the clock of the host is days behind.
+    fields = [annotation_of("npu-node-agent", WEDGED, NOW - 60)]
+    fresh = {"n%d" % number: node("n%d" % number, wedged=wedge(since=7 * 86400), fields=fields) for number in range(3)}
+    assert heal_plan.make([], fresh, guards_of({}), NOW).storm
     lately = {"n%d" % number: node("n%d" % number, last=record(recoveries=[ago(600)])) for number in range(3)}
     assert heal_plan.make([], lately, guards_of({}), NOW).storm
     assert heal_plan.make([], lately, guards_of({"storm_window": 500}), NOW).storm is None
+
+
+def test_recoveries_of_a_clock_that_was_ahead_count_for_nothing():
+    """A controller whose clock was a month ahead has healed two nodes; nothing tells when."""
+    ahead = {"n%d" % number: node("n%d" % number, last=record(recoveries=[ago(-30 * 86400)])) for number in range(3)}
+    assert heal_plan.make([], ahead, guards_of({}), NOW).storm is None
+    guards = guards_of({"attempts": 1})
+    assert guards.tired(ahead["n0"], NOW) is None
+    # Two API servers may differ by seconds.
+    assert guards.tired(node(last=record(recoveries=[ago(-20)])), NOW)
 
 
 def test_only_npu_nodes_are_the_fleet():

@@ -739,7 +739,10 @@ def test_what_a_dead_run_wanted_counts_only_after_the_intent():
     bench.world.fate = Fate()
     other = {"version": "26.0.0", "release": "26.0.0-k-d", "digest": None}
     assert bench.run(run="run-2", order={"target": other})["outcome"] == "done"
-    bench.assert_upgraded()
+    # What the dead run wanted first, for it may be there already; and done is what this one wants.
+    assert (bench.host.tries, bench.host.boots) == ({NEW: 1, "26.0.0-k-d": 1}, 2)
+    assert (bench.host.driver, bench.host.good, bench.host.previous) == ("26.0.0-k-d", "26.0.0-k-d", NEW)
+    bench.assert_nothing_left()
 
 
 def _kill_at_reboot(bench, calls):

@@ -212,13 +212,9 @@ def killed_at(bench, at, when="before"):
     return met
 
 
-OTHER_WISHES = ({}, {"firmware": "7.8.0.9.1"}, {"firmware": FIRMWARE, "release": "25.5.1-k-cccccccccccc", "version": "25.5.1"})
-
-
 @pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
-@pytest.mark.parametrize("wish", OTHER_WISHES, ids=["keep", "another-firmware", "another-driver"])
 @pytest.mark.parametrize("pause", [0, 300])
-def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, wish, pause):
+def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, pause):
     """What a record says is what whoever may write to the Node has written."""
     for at in itertools.count(1):
         bench = kind()
@@ -226,10 +222,8 @@ def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, wish, pause)
             break
         before = bench.host.writes
         bench.wait(pause)
-        target = {**TARGET, "release": bench.release, "version": bench.release.split("-")[0], **wish}
+        target = {**TARGET, "release": bench.release, "version": bench.release.split("-")[0]}
         intended = "npuops.ascend/maintenance" in bench.annotations and bench.record["boot_id"] is not None
-        if not intended and wish:
-            continue  # it becomes a maintenance of the run's own
         Bench.run(bench, "run-2", "done", {"target": target})
         assert bench.host.writes == before, at
         # What the host had begun is waited for, and counts.
@@ -240,6 +234,96 @@ def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, wish, pause)
         assert (bench.host.driver, bench.host.boots) == (bench.release, 1 if intended else bench.host.boots), at
         bench.assert_nothing_left()
     assert at > 13
+
+
+OTHER, OTHER_FIRMWARE = "25.5.1-k-cccccccccccc", "7.8.0.9.1"
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+@pytest.mark.parametrize("wish", [{}, {"release": OTHER, "version": "25.5.1"}], ids=["same-driver", "another-driver"])
+def test_a_run_that_asks_for_other_firmware_than_the_record_gets_its_own(kind, wish):
+    for at in itertools.count(1):
+        bench = kind()
+        if not killed_at(bench, at):
+            break
+        begun = bench.host.writes
+        bench.host.brings.update({bench.release: OTHER_FIRMWARE, OTHER: OTHER_FIRMWARE})
+        bench.wait(300)
+        target = {**TARGET, "release": bench.release, "version": bench.release.split("-")[0], "firmware": OTHER_FIRMWARE, **wish}
+        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].setdefault(STATE, "upgrade-required"))
+        outcome = Bench.run(bench, "run-2", "done", {"target": target})
+        assert outcome["outcome"] == "done", (at, outcome)
+        assert (bench.host.firmware, bench.host.writes) == (OTHER_FIRMWARE, begun + 1), (at, bench.said)
+        assert bench.last["to"]["firmware"] == OTHER_FIRMWARE
+        bench.assert_nothing_left()
+
+
+# --- a kernel that the next boot brings ---
+
+KERNEL_2 = {NEW: "25.5.0-k2-cccccccccccc", OLD: "25.2.0-k2-dddddddddddd"}
+
+
+def with_another_kernel(kind, known=True):
+    bench = kind()
+    bench.host.next_kernel, bench.host.tells_next_kernel = "k2", known
+    bench.host.staged = set(KERNEL_2.values())
+    bench.host.brings.update(dict.fromkeys(KERNEL_2.values(), FIRMWARE))
+    return bench
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("later", [0, 5], ids=["at-once", "while-it-is-written"])
+def test_a_power_loss_at_any_call_that_brings_another_kernel(kind, known, later):
+    """The host has another release of its driver then. Done is what runs the firmware, and nothing else."""
+    outcomes = []
+    for at in itertools.count(1):
+        bench = with_another_kernel(kind, known)
+        check, calls = bench.world.after_write, []
+
+        def strike(bench=bench, check=check, calls=calls, at=at):
+            check()
+            calls.append(1)
+            if len(calls) == at and bench.host.up:
+                bench.world.clock.at(later, bench.host.go_down) if later else bench.host.go_down()
+
+        bench.world.after_write = strike
+        outcome = bench.run()
+        outcomes.append(outcome["outcome"])
+        runs = (bench.host.firmware, bench.host.good) == (FIRMWARE, KERNEL_2[bench.release])
+        assert runs or outcome["outcome"] != "done", (at, bench.said)
+        assert runs or "was not written" in outcome["reason"] or "firmware" not in outcome["reason"], (at, outcome)
+        assert bench.host.writes <= 1 and bench.world.slots()["holders"] == {}
+        if len(calls) < at:
+            break
+    # Those during the write have failed, and no others.
+    assert outcomes[-1] == "done" and {"done", "failed"} <= set(outcomes[:-1])
+
+
+@pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
+def test_firmware_that_was_written_is_called_so_after_a_change_of_kernel(kind):
+    bench = with_another_kernel(kind)
+    bench.host.ignores_flash = True
+    outcome = bench.run()
+    assert "run the firmware %s, not %s, which was written before the reboot" % (OLD_FIRMWARE, FIRMWARE) in outcome["reason"]
+    assert (outcome["outcome"], bench.host.writes) == ("failed", 1)
+
+
+def test_a_trial_without_a_record_is_not_done_until_its_chips_run_the_firmware():
+    bench = FirmwareBench()
+    bench.host.trial = {"generation": 1, "release": NEW, "boot_id": bench.host.boot_id}
+    bench.host.driver = NEW
+    assert bench.run()["outcome"] == "done"
+    assert (bench.host.firmware, bench.host.writes, bench.host.boots) == (FIRMWARE, 1, 1)
+    bench.assert_nothing_left()
+
+
+def test_who_takes_the_label_away_does_not_make_a_node_up_to_date_whose_chips_run_other_firmware():
+    bench = FirmwareOnly(state=None, labels={"npuops.ascend/driver-version": "25.2.0"})
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed" and "its chips run the firmware %s" % OLD_FIRMWARE in outcome["reason"]
+    bench.host.firmware = FIRMWARE
+    assert bench.run()["outcome"] == "up-to-date"
 
 
 def test_a_write_that_failed_is_told_by_a_run_that_asks_for_none():

@@ -143,7 +143,7 @@ def _approve(bench, when):
 
     def change(node):
         node["metadata"]["annotations"][APPROVE] = "true"
-        node["metadata"]["managedFields"] = [entry]
+        node["metadata"].setdefault("managedFields", []).append(entry)
 
     bench.world.touch("npu-a", change)
 

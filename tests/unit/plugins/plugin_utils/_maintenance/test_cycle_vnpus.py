@@ -9,10 +9,12 @@ import itertools
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 
 from support.fleet.fake_fleet import CHIPS, NEW, OLD, RESOURCE, Fate, Killed
-from support.fleet.maintenance_bench import COMPONENTS, TARGET, Bench
+from support.fleet.maintenance_bench import APPROVE, COMPONENTS, TARGET, Bench
 
+SKIP = "npuops.ascend/skip"
 LAYOUT = [{"chips": [0], "templates": {"vir06_1c_16g": 2}}]
 VNPUS = [{"chip": 0, "id": number, "template": "vir06_1c_16g"} for number in (100, 101)]
 DIVIDED = {RESOURCE: str(CHIPS - 1), RESOURCE + "-6c.1cpu.16g": "2"}
@@ -100,3 +102,46 @@ def test_an_upgrade_with_it():
     assert bench.run(order={"target": TARGET})["outcome"] == "done"
     assert (bench.layout, bench.host.driver, bench.host.good) == (LAYOUT, NEW, NEW)
     bench.assert_nothing_left()
+
+
+@pytest.mark.parametrize("split", [False, True], ids=["one-process", "a-process-for-each-step"])
+def test_a_node_that_is_given_back_after_they_changed_tells_so(split):
+    bench = VnpuBench()
+    divide = bench.host.divide
+
+    def skipped_meanwhile(layout):
+        divide(layout)
+        if not split:
+            bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({SKIP: "true"}))
+
+    bench.host.divide = skipped_meanwhile
+    if split:
+        assert bench.run(until="reboot")["outcome"] == "under-way"
+        bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({SKIP: "true"}))
+    outcome = bench.run()
+    assert (outcome["outcome"], bench.times, bench.host.boots) == ("deferred", 1, 0)
+    told = "Its virtual NPUs have changed, and stay: create them."
+    assert outcome["reason"].endswith(told) and bench.last["failure"].endswith(told)
+    bench.assert_nothing_left()
+
+
+@pytest.mark.parametrize("who", ["skip", "halt", "approval"])
+def test_who_stops_it_before_they_change_is_heard(who):
+    bench = VnpuBench()
+    if who == "approval":
+        bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
+    components_gone = bench.pods.wait_components_gone
+
+    def stops(limit):
+        components_gone(limit)
+        if who == "skip":
+            bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({SKIP: "true"}))
+        elif who == "halt":
+            maintenance_slots.Slots(bench.cluster(bench.world), "npu-operator", bench.world.clock).halt("somebody", "stop")
+        else:
+            bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].pop(APPROVE))
+
+    bench.pods.wait_components_gone = stops
+    outcome = bench.run(auto=who != "approval")
+    assert outcome["outcome"] == {"skip": "deferred", "halt": "halted", "approval": "awaiting-approval"}[who]
+    assert bench.times == 0 and "virtual NPUs" not in outcome["reason"]

@@ -31,23 +31,22 @@ def test_all_due_nodes_in_one_go(api, cluster):
 
 
 @pytest.mark.parametrize(
-    ("labels", "annotations", "due", "retry", "wanted"),
+    ("labels", "annotations", "due", "wanted"),
     [
-        ({}, {}, True, False, {STATE: "upgrade-required"}),
-        ({STATE: "approval-required", REBOOT: "true"}, {}, True, False, {}),
-        ({STATE: "drain-required"}, RECORD, True, False, {}),
-        ({STATE: "drain-required"}, RECORD, False, False, {}),
-        ({STATE: "drain-required"}, {}, False, False, {}),
-        ({STATE: "upgrade-failed"}, {}, True, False, {}),
-        ({STATE: "upgrade-failed"}, {}, True, True, {STATE: "upgrade-required"}),
-        ({STATE: "upgrade-failed"}, {}, False, False, {STATE: None}),
-        ({STATE: "approval-required", REBOOT: "true"}, {}, False, False, {STATE: None, REBOOT: None}),
-        ({STATE: "approval-required", REBOOT: "true"}, WEDGED, False, False, {STATE: None}),
-        ({}, {}, False, False, {}),
+        ({}, {}, True, {STATE: "upgrade-required"}),
+        ({STATE: "approval-required", REBOOT: "true"}, {}, True, {}),
+        ({STATE: "drain-required"}, RECORD, True, {}),
+        ({STATE: "drain-required"}, RECORD, False, {}),
+        ({STATE: "drain-required"}, {}, False, {}),
+        ({STATE: "upgrade-failed"}, {}, True, {STATE: "upgrade-required"}),
+        ({STATE: "upgrade-failed"}, {}, False, {STATE: None}),
+        ({STATE: "approval-required", REBOOT: "true"}, {}, False, {STATE: None, REBOOT: None}),
+        ({STATE: "approval-required", REBOOT: "true"}, WEDGED, False, {STATE: None}),
+        ({}, {}, False, {}),
     ],
 )
-def test_what_is_written(labels, annotations, due, retry, wanted):
-    assert maintenance_pending.change(node("a", labels=labels, annotations=annotations), due, retry) == wanted
+def test_what_is_written(labels, annotations, due, wanted):
+    assert maintenance_pending.change(node("a", labels=labels, annotations=annotations), due) == wanted
 
 
 def test_a_node_that_goes_into_maintenance_in_that_moment_is_left_alone(api, cluster):

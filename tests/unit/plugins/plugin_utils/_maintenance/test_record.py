@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -271,3 +272,18 @@ def test_whose_cordon_it_is(manager, cordoned, times, ours):
     made["spec"]["unschedulable"] = cordoned
     made["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {}}] + ([cordon_of(manager)] if manager else [])
     assert maintenance_record.left_cordoned(made) is ours
+
+
+@pytest.fixture(params=["UTC0", "CST-8", "EST5EDT,M3.2.0,M11.1.0"])
+def zone(request, monkeypatch):
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield request.param
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "1970-01-01T00:00:00Z"), (1_783_000_000, "2026-07-02T13:46:40Z")])
+def test_times_are_those_of_utc_wherever_a_controller_is(zone, seconds, text):
+    """Written and read: two controllers are in two time zones."""
+    assert maintenance_record.rfc3339(seconds) == text and maintenance_record.seconds_of(text) == seconds

@@ -72,7 +72,7 @@ def test_a_node_is_understood_or_refused(record, last, wedged, when):
     ]
     with bounded():
         found = wedged_annotation.of(made)
-        assert found.reason and len(found.text) < 3000 and (found.seconds is None or found.seconds >= 0)
+        assert found.reason and len(found.text) < 3000 and (found.told_at is None or found.told_at >= 0)
         assert isinstance(maintenance_record.last(made), dict)
         maintenance_record.left_cordoned(made)
         try:

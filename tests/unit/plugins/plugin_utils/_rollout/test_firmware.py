@@ -214,6 +214,13 @@ def test_a_maintenance_that_goes_on_writes_what_the_settings_ask_for():
     assert not any("omitted" in note for note in entry.notes)
 
 
+def test_after_a_change_of_kernel_it_is_written_as_well():
+    """The record names the release for the kernel before."""
+    before = NEW_RELEASE.replace(KERNEL, "5.10.0-before")
+    entry = only(runs(), **image(), **intended(release=before))
+    assert (entry.target["release"], entry.target["firmware"]) == (before, BROUGHT), entry.notes
+
+
 @pytest.mark.parametrize(
     ("has", "to", "brought", "why"),
     [

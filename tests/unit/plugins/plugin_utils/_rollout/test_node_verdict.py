@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from support.fleet.hosts import NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_RELEASE, host, unreachable
+from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_RELEASE, host, unreachable
 from support.fleet.planning import (
     APPROVED,
     STATE,
@@ -218,6 +218,28 @@ def test_a_node_that_failed_is_left_alone_until_it_is_asked_for():
     assert entry.reasons == ["validation: 7 of 8 chips; after fixing this: -e npu_upgrade_retry=true"]
     assert plan.summary == "Nothing is due on 1 node, 1 failed before."
     assert only(host(), nodes=failed(), retry=True).verdict == "ready"
+
+
+@pytest.mark.parametrize(
+    ("tried", "verdict"),
+    [
+        ({"version": "25.5.3", "release": "25.5.3-%s-0123456789ab" % KERNEL}, "ready"),
+        ({"version": NEW, "release": NEW_RELEASE[:-12] + "0123456789ab"}, "ready"),
+        ({"version": NEW, "release": NEW_RELEASE, "firmware": "7.8.0.7.220"}, "ready"),
+        ({"version": NEW, "release": NEW_RELEASE.replace(KERNEL, "5.10.0-before")}, "failed"),
+        ({}, "failed"),
+    ],
+    ids=["another-version", "another-build", "with-firmware", "another-kernel", "nothing-known"],
+)
+def test_a_failure_is_of_the_driver_that_was_tried(tried, verdict):
+    nodes = nodes_of(
+        "a",
+        labels={STATE: "upgrade-failed"},
+        annotations={"npuops.ascend/last-maintenance": json.dumps(dict(record(outcome="rolled-back"), to=tried))},
+    )
+    plan = make([host()], nodes=nodes)
+    assert plan.entries[0].verdict == verdict
+    assert plan.due_nodes == (["a"] if verdict == "ready" else [])
 
 
 def test_a_node_that_failed_and_has_it_now():

@@ -59,6 +59,21 @@ def test_rollback_goes_to_the_previous_release_without_asking_the_registry():
     assert entry.target == {"version": OLD, "release": OLD_RELEASE, "digest": OLD_DIGEST, "image": None}
 
 
+@pytest.mark.parametrize("kernel", [KERNEL, "5.10.0-before"])
+def test_who_is_back_already_is_so_after_a_change_of_kernel(kernel):
+    """Records name the release for the kernel before; good and previous were exchanged, so a second rollback would go forward."""
+    was = OLD_RELEASE.replace(KERNEL, kernel)
+    forward = {"previous": NEW_RELEASE, "staged": {NEW_RELEASE: {"version": NEW, "kernel": KERNEL}}, "holders": []}
+    back = record(reason="rollback", outcome="success", ended="2026-11-20T11:00:00Z", to={"version": OLD, "release": was})
+    failed = record(
+        reason="upgrade", outcome="rolled-back", ended="2026-11-20T11:00:00Z", **{"from": {"version": OLD, "release": was}}
+    )
+    for last, state in ((back, {}), (failed, {"npu.openfuyao.com/driver-upgrade-state": "upgrade-failed"})):
+        nodes = nodes_of("a", annotations={"npuops.ascend/last-maintenance": json.dumps(last)}, labels=state)
+        entry = only(host("a", upgrade=forward), nodes=nodes, reason="rollback")
+        assert entry.verdict in ("up-to-date", "skipped"), (last, entry.verdict)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict", "text"),
     [

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster is restored from a backup, and with it the record of a maintenance that ended long ago: the host knows better."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from support.fleet.fake_fleet import NEW, NODES, Killed
+from support.fleet.maintenance_bench import APPROVE, RECORD, STATE, TARGET, Bench, Wedged
+
+THIRD = "25.7.0-k-cccccccccccc"
+LATER = {"target": {"version": "25.7.0", "release": THIRD, "digest": "sha256:" + "c" * 64}}
+
+
+def backups(bench):
+    """What a backup has that is taken after each write of an approved upgrade whose reboot is certain."""
+    check, found = bench.world.after_write, []
+
+    def back_up():
+        check()
+        if RECORD in bench.annotations and bench.record["boot_id"] is not None:
+            found.append(copy.deepcopy(bench.world.objects))
+
+    bench.world.after_write = back_up
+    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
+    assert bench.run(auto=False)["outcome"] == "done"
+    bench.world.after_write = check
+    return found
+
+
+def later(bench, **order):
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+    return bench.run(run="run-2", order={**LATER, **order})
+
+
+def restore(bench, backup):
+    for path, item in copy.deepcopy(backup).items():
+        bench.world.put(path, item)
+    # The kubelet reports.
+    bench.world.touch("npu-a", lambda node: node["status"]["nodeInfo"].update(bootID=bench.host.boot_id))
+    bench.world.touch("npu-a", lambda node: node["status"].update(conditions=[{"type": "Ready", "status": "True"}]))
+    bench.wait(7200)
+
+
+def cases():
+    """(number of the backup, whether the host does not answer when its record is taken up)"""
+    for number, backup in enumerate(backups(Bench())):
+        yield number, False
+        record = json.loads(backup[NODES + "/npu-a"]["metadata"]["annotations"][RECORD])
+        if record["step"] != "uncordon-required":  # then only the Node is left to do
+            yield number, True
+
+
+@pytest.mark.parametrize(("number", "silent"), list(cases()))
+def test_a_record_older_than_the_host_reboots_nothing(number, silent):
+    bench = Bench()
+    backup = backups(bench)[number]
+    assert later(bench)["outcome"] == "done" and (bench.host.driver, bench.host.good) == (THIRD, THIRD)
+    boots = bench.host.boots
+    restore(bench, backup)
+    if silent:
+        # For longer than it takes to take the record up.
+        bench.host.reachable = False
+        bench.world.clock.at(200.0, lambda: setattr(bench.host, "reachable", True))
+    # What a plan has for a record whose reboot is certain.
+    outcome = bench.run(run="run-3", order={"target": TARGET})
+    assert (bench.host.driver, bench.host.good, bench.host.boots) == (THIRD, THIRD, boots), bench.said
+    assert outcome["outcome"] == "failed" and "is older than what its host has seen" in outcome["reason"]
+    assert "the host keeps its driver %s" % THIRD in outcome["reason"]
+    # Its approval was used long ago.
+    assert bench.labels[STATE] == "upgrade-required"
+    bench.assert_nothing_left()
+
+
+def test_a_later_trial_goes_back_to_the_driver_that_is_confirmed():
+    bench = Bench()
+    backup = backups(bench)[0]
+    confirmed = bench.host.confirmed
+
+    def dies(*_args):
+        raise Killed()
+
+    bench.host.confirmed = dies
+    with pytest.raises(Killed):
+        later(bench)
+    bench.host.confirmed = confirmed
+    assert (bench.host.driver, bench.host.good) == (THIRD, NEW)
+    restore(bench, backup)
+    assert bench.run(run="run-3", order={"target": TARGET})["outcome"] == "done"
+    assert (bench.host.driver, bench.host.good, bench.host.tries) == (NEW, NEW, {NEW: 1, THIRD: 1})
+    bench.assert_nothing_left()
+
+
+def test_an_old_recovery_reboots_no_host_twice():
+    bench = Wedged()
+    check, found = bench.world.after_write, []
+
+    def back_up():
+        check()
+        if RECORD in bench.annotations and bench.record["boot_id"] is not None:
+            found.append(copy.deepcopy(bench.world.objects))
+
+    bench.world.after_write = back_up
+    assert bench.run()["outcome"] == "done"
+    bench.world.after_write = check
+    bench.wait(60)
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+    assert bench.upgrade(run="run-2")["outcome"] == "done"
+    boots = bench.host.boots
+    restore(bench, found[0])
+    bench.run(run="run-3")
+    assert bench.host.boots == boots and RECORD not in bench.annotations and not bench.cordoned
