@@ -178,8 +178,10 @@ class Cluster:
     """Requests to one API server. Bodies and answers are plain dictionaries; every failure is an NpuError."""
 
     def __init__(self, client: Any, renew: Callable[[], Any] | None = None) -> None:
-        """``client``: kubernetes.core's K8SClient; ``renew()``: another one, of the credentials as they are then. ``clock``: goes by
-        the server's time as soon as that has answered."""
+        """``client``: kubernetes.core's K8SClient; ``renew()``: another one, of the credentials as they are then.
+
+        Its ``clock`` goes by the server's time as soon as that has answered.
+        """
         self._renew = renew
         self.clock = Clock()
         self._use(client)
