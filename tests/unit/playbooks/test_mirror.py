@@ -179,8 +179,10 @@ def test_what_stops_it(site, upstream, outside, inside):
     # A list of what is listed already: such a run would do nothing.
     for other in ({"npu_mirror_images": ["r.example/x:1"]}, {"npu_mirror_from": "/nowhere"}):
         assert "npu_mirror_list_file asks for a list of the fleet's images" in message(npu_mirror_list_file="/dev/null", **other)
+    assert "unknown variable npu_mirror_image: did you mean npu_mirror_images?" in message(npu_mirror_image="x")
+    assert not inside.manifests
+    # What is missing is told when all others have been copied.
     assert f"{DRIVERS}:9.9.9-910b-6.6.0-145.0.4.135-oe2403sp3 does not exist" in message(
         npu_driver_version="9.9.9", npu_mirror_to=inside.address + "/site", npu_mirror_registries=access(inside)
     )
-    assert "unknown variable npu_mirror_image: did you mean npu_mirror_images?" in message(npu_mirror_image="x")
-    assert not inside.manifests
+    assert {name for name, _tag in inside.manifests} and "site/" + DRIVERS not in {name for name, _tag in inside.manifests}

@@ -138,7 +138,7 @@ def test_settings_that_are_none(api, host, settings, text):
 
 
 def test_an_api_that_stays_away_ends_the_whole_run(api, host, monkeypatch):
-    monkeypatch.setattr(kube_retry.RetryingCluster.__init__, "__defaults__", (0, 0))
+    monkeypatch.setattr(kube_retry.RetryingCluster.__init__, "__defaults__", (0, 0, 0))
     api.faults[("GET", NODES + "/npu-a")] = (503, "the server is currently unable to handle the request")
     with pytest.raises(NpuError) as caught:
         act(api)
