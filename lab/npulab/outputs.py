@@ -55,6 +55,8 @@ def _inventory(lab: Lab) -> str:
         "npu_kubernetes_auth": {"kubeconfig": str(lab.controller_kubeconfig)},
         "npu_driver_repository": f"{lab.registry}/{addons.DRIVER_REPOSITORY}",
         "npu_driver_version": addons.DRIVER_VERSION,
+        # There are only two versions, between which people try upgrades.
+        "npu_upgrade_allow_older": True,
         "npu_registry_username": login.username,
         "npu_registry_password": login.password,
         "npu_registry_plain_http": True,

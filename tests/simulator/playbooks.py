@@ -59,6 +59,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         max_parallel=run.slots,
         retry=run.retry,
         clear_halt=run.clear_halt,
+        allow_older=True,
         workloads="park" if run.park else "leave",
         canary=run.canary,
         max_failures=run.max_failures,

@@ -57,7 +57,13 @@ def check(
         entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
     loaded = entry.loaded_version
     if settings.reason == maintenance_record.UPGRADE_REASON and loaded and version_info.compare(target["version"], loaded) < 0:
-        entry.notes.append("goes back from %s to the older %s" % (loaded, target["version"]))
+        if settings.allow_older:
+            entry.notes.append("goes back from %s to the older %s" % (loaded, target["version"]))
+        else:
+            entry.reasons.append(
+                "has the driver %s, and npu_driver_version is the older %s. Correct npu_driver_version; to undo an upgrade, run"
+                " npuops.ascend.rollback; to install an older driver, set npu_upgrade_allow_older: true" % (loaded, target["version"])
+            )
     if entry.requested:
         entry.notes.append("its label %s=true asks for it" % maintenance_record.LABEL_REQUESTED)
     if node["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true":

@@ -33,6 +33,7 @@ class RolloutSettings:
     park: bool  # whether npu_upgrade_workloads says so
     canary: bool
     clear_halt: bool
+    allow_older: bool
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], reason: str = REASONS[0]) -> RolloutSettings:
@@ -41,7 +42,7 @@ class RolloutSettings:
             policy=DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"]),
             reason=reason,
             park=settings["workloads"] == "park",
-            **{name: settings[name] for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt")},
+            **{name: settings[name] for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt", "allow_older")},
         )
 
 

@@ -30,7 +30,7 @@ def plan(train, wanted, now, then, names=("a", "b"), changes=(CHANGE,), left_alo
     """``now``, ``then``: the driver that the hosts have, and are to get."""
     hosts = [host(name, config={"driver_version": then}, loaded=release(now, NEW_DIGEST)) for name in names]
     components = {"train": wanted, "changes": list(changes), "left_alone": left_alone}
-    return make(hosts, pods=[plugin(train, name) for name in names], components=components, **kwargs)
+    return make(hosts, pods=[plugin(train, name) for name in names], components=components, allow_older=True, **kwargs)
 
 
 @pytest.mark.parametrize(

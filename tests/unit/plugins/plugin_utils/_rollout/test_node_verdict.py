@@ -75,7 +75,6 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
         (host(), cordoned("npuops.ascend-maintenance"), "ready", "uncordoned if this one works"),
         (host(), cordoned("kubectl-cordon"), "ready", "is already cordoned and stays cordoned"),
         (host(), nodes_of("a", annotations={"npuops.ascend/wedged": "{}"}), "ready", "no longer responds"),
-        (host(config={"driver_version": "25.3.0"}), None, "ready", "goes back from 25.5.0 to the older 25.3.0"),
         (
             host(loaded=NEW_RELEASE, config={"vnpu": {"vir06_1c_16g": 2}}),
             None,
@@ -88,6 +87,14 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
     found = only(entry, nodes=nodes)
     assert found.verdict == verdict
     assert any(note in text for text in found.notes)
+
+
+def test_an_older_version_takes_a_setting():
+    """An inventory that still names the version of before must not undo an upgrade."""
+    older = host(config={"driver_version": "25.3.0"})
+    refused, allowed = only(older), only(older, allow_older=True)
+    assert refused.verdict == "blocked" and "npu_driver_version is the older 25.3.0" in refused.reasons[0]
+    assert allowed.verdict == "ready" and any("goes back from 25.5.0 to the older 25.3.0" in text for text in allowed.notes)
 
 
 def vnpu_plan(problem=None):
