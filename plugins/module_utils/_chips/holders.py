@@ -39,7 +39,7 @@ def holders(fs=""):
             continue
         devices = _devices("%s/%d" % (proc, pid), chips)
         if devices:
-            command = _command("%s/%d" % (proc, pid))
+            command = command_of("%s/%d" % (proc, pid))
             found.append({"pid": pid, "command": command, "device": ", ".join(sorted(devices))})
     return found
 
@@ -128,7 +128,7 @@ def _mapped(process, chips):
     return devices
 
 
-def _command(process):
+def command_of(process):
     """Program and first argument, or the kernel's name of the process. No further arguments: they may be secrets."""
     try:
         with open(process + "/cmdline", "rb") as stream:

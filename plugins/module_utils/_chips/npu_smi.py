@@ -50,7 +50,10 @@ DCMI_CODES = {
     -8015: ("the chip is being reset", "wait for the reset to end"),
     -8016: ("aborted", "try again"),
     -8017: ("an upgrade is in progress", "wait for it to end"),
-    -8020: ("the device is busy", "another process has exclusive use of it: stop that process"),
+    -8020: (
+        "the device is busy",
+        "a process has it open, or the driver reserves it for a container; npuops.ascend.validate names them",
+    ),
     -8255: ("not supported", "this chip or driver does not support the command"),
     -9001: ("missing argument", "the command is incomplete"),
     # Also what npu-smi returns when no card answers the query of its board type.

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     chip_memory,
     device_nodes,
     pci,
+    reservations,
     vnpu_change,
     vnpu_plan,
 )
@@ -117,6 +118,12 @@ class Validation:
         if self.host:
             missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
             told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
+        told += [
+            "The driver reserves %s for %s, outside of Kubernetes: pods that get these chips fail with -8020. Stop the container"
+            % (", ".join("/dev/davinci%d" % number for number in entry["chips"]), reservations.told(entry))
+            for entry in reservations.read(self.fs)
+            if not host_facts.in_pod(entry["pid"], self.fs)
+        ]
         return told + pci.notes(self.fs + "/sys/bus/pci/devices")
 
     def _add(self, name, ok, expected, seen, message):

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     device_nodes,
     kernel_modules,
     pci,
+    reservations,
     vnpu_change,
     vnpu_layout,
     vnpu_record,
@@ -146,7 +147,13 @@ def upgrade_facts(root=IMAGE_ROOT, fs=""):
         staged[name]["firmware"] = list(bounds) if bounds else None
         brings = firmware.of_manifest(manifest)
         staged[name]["brings"] = {key: brings[key] for key in ("version", "drivers", "sha256")} if brings else None
-    found = [dict(entry, pod=_in_pod(entry["pid"], fs)) for entry in holders(fs)]
+    found = [dict(entry, pod=in_pod(entry["pid"], fs)) for entry in holders(fs)]
+    open_in = [entry["pid"] for entry in found]
+    # The driver keeps these chips as long as the container exists, whether a process has them open or not.
+    for entry in reservations.read(fs):
+        if entry["command"] is not None and entry["pid"] not in open_in:
+            device = ", ".join("davinci%d" % number for number in entry["chips"])
+            found.append({"pid": entry["pid"], "command": entry["command"], "device": device, "pod": in_pod(entry["pid"], fs)})
     return {
         "previous": layout.target("previous"),
         "trial": trial(fs),
@@ -175,7 +182,7 @@ def vnpu_facts(layout, npu_smi, fs=""):
         plan = change.plan(check_unused=False)
     except NpuError as exc:
         return dict(told, problem=exc.message)
-    others = [entry for entry in change.users(plan) if not _in_pod(entry["pid"], fs)]
+    others = [entry for entry in change.users(plan) if not in_pod(entry["pid"], fs)]
     if others:
         users = ", ".join("%(command)s (PID %(pid)d, %(device)s)" % entry for entry in others)
         told["problem"] = "processes that belong to no pod use the chips whose virtual NPUs change: %s. Stop them" % users
@@ -207,7 +214,7 @@ def trial(fs=""):
         return None
 
 
-def _in_pod(pid, fs):
+def in_pod(pid, fs):
     """Whether the process is in a cgroup of the kubelet."""
     return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")
 

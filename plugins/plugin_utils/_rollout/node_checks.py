@@ -62,7 +62,8 @@ def check(
         else:
             entry.reasons.append(
                 "has the driver %s, and npu_driver_version is the older %s. Correct npu_driver_version; to undo an upgrade, run"
-                " npuops.ascend.rollback; to install an older driver, set npu_upgrade_allow_older: true" % (loaded, target["version"])
+                " npuops.ascend.rollback; to install an older driver, set npu_upgrade_allow_older: true"
+                % (loaded, target["version"])
             )
     if entry.requested:
         entry.notes.append("its label %s=true asks for it" % maintenance_record.LABEL_REQUESTED)

@@ -42,7 +42,10 @@ class RolloutSettings:
             policy=DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"]),
             reason=reason,
             park=settings["workloads"] == "park",
-            **{name: settings[name] for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt", "allow_older")},
+            **{
+                name: settings[name]
+                for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt", "allow_older")
+            },
         )
 
 
