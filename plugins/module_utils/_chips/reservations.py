@@ -33,15 +33,14 @@ def read(fs=""):
             lines = stream.read(_LONGEST).splitlines()
     except OSError:
         return []
-    found, chips = [], None
+    found, chips = [], []
     for line in lines:
         head, chip = _HEAD.match(line.strip()), _CHIP.match(line)
         if head:
-            chips = None
+            chips = []
             if int(head.group(1)) < _HOST:
-                chips = []
                 found.append(dict(_process(int(head.group(2)), fs), chips=chips))
-        elif chip and chips is not None:
+        elif chip:
             chips.append(int(chip.group(1)))
     return [entry for entry in found if entry["chips"]]
 

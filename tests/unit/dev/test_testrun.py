@@ -244,11 +244,12 @@ def test_a_shard_that_there_is_not(checkout, shard):
 
 
 def test_two_checks_at_once_in_the_order_of_the_list(checkout):
-    for name in CHECKS[:2]:
-        # They meet, and the first two of the list do.
-        checkout.does(
-            name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in CHECKS[:2])
-        )
+    for pair in (CHECKS[:2], CHECKS[2:4]):
+        for name in pair:
+            # They meet, so both are begun before any of those that follow.
+            checkout.does(
+                name, f"touch met-{name}\n" + "\n".join(f"until [ -e met-{other} ]; do sleep 0.1; done" for other in pair)
+            )
     status, output = checkout.run()
     assert status == 0, output
     assert set([name for name in checkout.begun() if name in CHECKS][2:4]) == set(CHECKS[2:4])
