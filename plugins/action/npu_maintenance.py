@@ -195,4 +195,6 @@ class _Lines:
         if step not in _NOT_BEGUN:
             _NOTES.begin(self._node, step, self._playbook)
         minutes, rest = divmod(int(seconds), 60)
-        self._display.display("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, step or "-", sentence))
+        # A label says which step is due. In a line, beside what has happened, it would read as if something were missing.
+        shown = step.removesuffix("-required") or "-"
+        self._display.display("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, shown, sentence))

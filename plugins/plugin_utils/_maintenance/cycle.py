@@ -259,7 +259,7 @@ class Cycle:
             return Change(self._work.due(record, maintenance_record.JOBS, unschedulable=before), cordon=True)
 
         self._log.write(decide)
-        self._work.say("cordoned")
+        self._work.say("cordoned", maintenance_record.CORDON)
         if found:
             self._work.say("may give way to the cordon: %s" % told(found))
         return None

@@ -102,7 +102,7 @@ def test_upgrade(api, host, capsys, monkeypatch):
     assert last["job"] == {"id": "42", "url": "https://awx.example.com/#/jobs/playbook/42", "user": "chen.wei", "workflow": "41"}
     assert "unschedulable" not in found["spec"] and STATE not in found["metadata"]["labels"]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "npu-a  00:00  cordon-required  begins: upgrade from 25.2.0 to 25.5.0"
+    assert lines[0] == "npu-a  00:00  cordon  begins: upgrade from 25.2.0 to 25.5.0"
     assert act(api)["outcome"] == "up-to-date"
 
 
