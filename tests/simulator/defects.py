@@ -287,6 +287,13 @@ DEFECTS = (
         "gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}",
         "gone = {}",
     ),
+    Defect(
+        "denials-halt",
+        "A maintenance takes the first 401 or 403 of a rolling API server for the last word, and halts the rollout.",
+        "_maintenance/context.py",
+        "denial_retry_seconds=DENIAL_RETRY_SECONDS",
+        "denial_retry_seconds=0",
+    ),
 )
 
 

@@ -87,9 +87,12 @@ class Invariants:
             had, has = (
                 (item or {}).get("metadata", {}).get("annotations", {}).get("npuops.ascend/slots", "{}") for item in (before, after)
             )
-            if json.loads(has).get("halted") and not json.loads(had).get("halted"):
+            halted = json.loads(has).get("halted")
+            if halted and not json.loads(had).get("halted"):
                 self._halted_at = self._api.timeline.time
-
+                # The API server refuses one request. Rolling ones do so for seconds.
+                if any(refusal in halted["why"] for refusal in ("401 Unauthorized", "it is forbidden")):
+                    raise Violation("halt for a denial of a moment", halted["why"])
         elif path.startswith("/apis/apps/") and before is not None and after is not None:
             self._workload(before, after)
 

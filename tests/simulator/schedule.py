@@ -201,7 +201,7 @@ def _settings(dice: random.Random, schedule: Schedule) -> Schedule:
             if dice.random() < 0.7
         )
     refused: tuple[Fault, ...] = ()
-    if dice.random() < 0.05:
+    if dice.random() < 0.1:
         refused = (Fault(dice.choice(runs).name, dice.randint(1, 60), dice.choice(REFUSALS)),)
     return dataclasses.replace(
         schedule,
