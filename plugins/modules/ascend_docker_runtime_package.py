@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Installs C(ascend-docker-runtime) of one of Huawei's packages (C(.run)) in C(/usr/local/Ascend/Ascend-Docker-Runtime), and makes
-    it the default runtime of the host's containerd. The package is never run, only read.
+    it the default runtime of the host's containerd. Its installer is never run; its programs are run in a trial first.
   - The controller downloads the package, verifies its checksum, and sends it to hosts that lack it. The host verifies it again.
   - Before containerd uses the runtime, it must create a container with a chip. After the restart of containerd, its CRI must
     respond with the runtime as the default one. Otherwise everything is as before, and the module fails.
