@@ -185,7 +185,10 @@ def run(module):
     if wanted and params["library_path"] == "hook":
         script = params["hook_script"] or read_text(cdi_spec.HOOK)
         if script is None:
-            raise NpuError("library_path is hook, but %s does not exist: set hook_script to its content" % cdi_spec.HOOK)
+            raise NpuError(
+                "npu_runtime_library_path is hook, but %s does not exist: run npuops.ascend.install, which passes its content as the"
+                " option hook_script of this module" % cdi_spec.HOOK
+            )
     runtime = {}
     if params["check_runtime"]:
         runtime = check_runtime(params["restart"]) if wanted else {"would_change": False, "control_plane": False}

@@ -420,7 +420,7 @@ def main():
     )
     params = module.params
     if params["state"] == "present" and not params["release"] and not params[params["source"]]:
-        module.fail_json(msg="source is %s, but %s is not set" % (params["source"], params["source"]))
+        module.fail_json(msg="npu_driver_source is %s, but npu_driver_%s is not set" % (params["source"], params["source"]))
     # A lost connection or a cancelled job must not leave credentials or a mount behind.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
