@@ -452,8 +452,8 @@ def containerd_access(fs=""):
     if runtime["name"] == crio_runtime.NAME:
         raise NpuError(
             "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on "
-            "the host and set npu_driver_source to preinstalled. If the host has a containerd besides, a task with npuops.ascend.npu_driver_stage can "
-            "stage with its option containerd_address",
+            "the host and set npu_driver_source to preinstalled. If the host has a containerd besides, a task with "
+            "npuops.ascend.npu_driver_stage can stage with its option containerd_address",
             runtime=runtime,
         )
     if distributions.named(runtime["name"]) is None:

@@ -160,6 +160,18 @@ def test_a_second_install_only_looks_at_each_host(tmp_path, noted):
     assert "TASK [Leave out" not in done.stdout
 
 
+@pytest.mark.parametrize("answer", [{"unreachable": True, "msg": "no route"}, {"failed": True, "msg": "no Python"}])
+def test_install_tells_of_hosts_that_all_fail(tmp_path, noted, answer):
+    """And not Ansible, in its own words."""
+    refused = {"failed": True, "msg": "Nothing was changed: 3 of 3 hosts cannot be installed as they are."}
+    answers = {"npu_facts": {"*": [answer]}, "npu_preflight": {"*": [refused]}}
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    (call,) = scripted.calls("npu_preflight")
+    told = {host["name"]: host["error"] for host in call[1]["hosts"]}
+    assert told == dict.fromkeys(HOSTS, answer["msg"]) and refused["msg"] in done.stdout and done.returncode == 2, done.stdout
+    assert not scripted.calls("npu_driver")
+
+
 def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
     """A host that fails is not touched any more, and keeps the others from nothing, even if no other one is to be changed."""
     new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
