@@ -106,6 +106,8 @@ class NpuSmi:
         self.lock = lock
         self.lock_wait = lock_wait
         self.fallbacks = tuple(fallbacks)
+        # The cards whose firmware npu-smi calls incompatible with the driver, when they were asked for it.
+        self.incompatible = set()
 
     def program(self):
         """The path of npu-smi; raises NpuError if there is none."""
@@ -173,7 +175,11 @@ class NpuSmi:
         return found
 
     def _firmware(self, npu_id, chip_id=None):
-        return self.board(npu_id, chip_id).get("Firmware Version") or "NA"
+        board = self.board(npu_id, chip_id)
+        # Many cards say nothing of it.
+        if board.get("Compatibility") not in (None, "", "NA", "OK"):
+            self.incompatible.add(npu_id)
+        return board.get("Firmware Version") or "NA"
 
     def _lock(self):
         """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""

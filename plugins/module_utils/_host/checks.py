@@ -118,6 +118,11 @@ class Validation:
         if self.host:
             missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
             told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
+        if self.npu_smi.incompatible:
+            told.append(
+                "npu-smi says that the firmware and the driver of NPU %s are not compatible (Compatibility of npu-smi info -t board)."
+                " Upgrade the firmware" % ", ".join(map(str, sorted(self.npu_smi.incompatible)))
+            )
         told += [
             "The driver reserves %s for %s, outside of Kubernetes: pods that get these chips fail with -8020. Stop the container"
             % (", ".join("/dev/davinci%d" % number for number in entry["chips"]), reservations.told(entry))

@@ -610,3 +610,10 @@ def test_virtual_npus(host):
     )
     host.npu_smi('echo "The vnpu is not in docker mode"\n')
     assert "printed something unexpected" in failed(host.validate())["virtual_npus"]["message"]
+
+
+@pytest.mark.parametrize("said, told", [("OK", False), ("NA", False), ("", False), ("Not OK", True)])
+def test_firmware_that_npu_smi_calls_incompatible(host, said, told):
+    board = "Firmware Version : 7.8.0.6.201\\nCompatibility : %s\\n" % said
+    host.npu_smi('if [ "$2" = -t ]; then printf "%s"; else cat <<E\n%sE\nfi\n' % (board, host.table()))
+    assert any("are not compatible" in note for note in host.validate().notes) == told
