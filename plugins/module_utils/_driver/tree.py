@@ -122,11 +122,12 @@ def another_version(image, found, wanted):
     return NpuError("%s contains driver %s instead of %s: its tag or npu_driver_version is wrong" % (image, found, wanted))
 
 
-def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
+def inspect(top, tree, kernel, machine, version=None, signature_demand=None, symvers=None):
     """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
 
     ``kernel``: ``uname -r`` when the driver is used; ``machine``: ``uname -m``. ``version``: required version, None for any.
-    ``signature_demand``: why the host's kernel requires signed modules, or None. Raises NpuError if the tree does not fit.
+    ``signature_demand``: why the host's kernel requires signed modules, or None. ``symvers``: the Symvers of that kernel, or None.
+    Raises NpuError if the tree does not fit.
     """
     # After this check, everything that is opened in the tree is a file inside the tree.
     image_files.check(tree)
@@ -149,7 +150,43 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
         if os.path.join(tree, path) != module.path:
             extra[path] = module.path
     ordered, plan = load_plan(modules)
+    if symvers is not None:
+        check_symbols([modules[path] for path in ordered], plan, symvers)
     return DriverTree(tree, found_version, extra, ordered, plan)
+
+
+def check_staged(tree, symvers):
+    """``check_symbols`` for the tree of a staged release."""
+    plan = (image_files.read_text(os.path.join(tree, LOAD_PLAN)) or "").splitlines()
+    paths = [line.split(" ")[1] for line in plan if line.startswith("insmod ")]
+    check_symbols([kernel_modules.Module(os.path.join(tree, path)) for path in paths], plan, symvers)
+
+
+def check_symbols(modules, plan, symvers):
+    """Raise NpuError if the kernel of ``symvers`` refuses one of the ``modules`` that ``plan`` (as of ``load_plan``) requires."""
+    required = {kernel_modules.module_name(line.split(" ")[1]) for line in plan if line.endswith(" required")}
+    for module in modules:
+        symbols = symvers.differing(module.versions) if module.name in required else []
+        if symbols:
+            symbol = symbols[0]
+            raise NpuError(
+                "Kernel module %s does not load into the kernel %s of this host: the CRC of the symbol %s is %#010x in the module, "
+                "and %#010x in %s; %d of its %d symbols differ. The module is for another build of this kernel. Compile the "
+                "modules with the headers of the installed build; if that file is of another build, update it or remove it"
+                % (
+                    module.name,
+                    symvers.release,
+                    printable(symbol),
+                    module.versions[symbol],
+                    symvers.kernel[symbol],
+                    symvers.path,
+                    len(symbols),
+                    len(module.versions),
+                ),
+                kernel=symvers.release,
+                module=module.name,
+                symbols=symbols,
+            )
 
 
 def _check_programs(top, tree, machine, extra):

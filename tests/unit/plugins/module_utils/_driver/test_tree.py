@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -166,3 +167,25 @@ def test_a_damaged_module_is_named(tmp_path):
     driver_images.write(tmp_path / "driver/host/drv_x.ko", b"")
     with pytest.raises(NpuError, match=r"drv_x\.ko is damaged or not a kernel module"):
         inspect(tmp_path)
+
+
+def test_symbols_of_another_build_of_the_kernel(tmp_path):
+    """As the kernel: only what both have counts. Optional modules may fail."""
+    driver_images.write_tree(
+        tmp_path / "driver", modules={"asdrv_pbl": "", "drv_vascend": ""}, versions={"module_layout": 1, "own": 2}
+    )
+    optional = driver_images.module(versions={"module_layout": 9})
+    (tmp_path / "driver/host/drv_vascend.ko").chmod(0o600)
+    driver_images.write(tmp_path / "driver/host/drv_vascend.ko", optional)
+    for versions, differs in (
+        ({"module_layout": 1, "other": 5}, None),
+        ({"module_layout": 1, "own": 0}, None),
+        ({"module_layout": 1, "own": 3}, "own is 0x00000002 in the module, and 0x00000003 in /boot/x; 1 of its 2"),
+        ({"module_layout": 7, "own": 3}, "module_layout is 0x00000001 in the module, and 0x00000007 in /boot/x; 2 of its 2"),
+    ):
+        exported = symvers.Symvers(KERNEL, "/boot/x", driver_images.symvers(versions))
+        if differs is None:
+            assert inspect(tmp_path, symvers=exported).modules
+        else:
+            with pytest.raises(NpuError, match="asdrv_pbl does not load.*" + differs):
+                inspect(tmp_path, symvers=exported)
