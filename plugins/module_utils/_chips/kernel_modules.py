@@ -128,6 +128,15 @@ def vermagic_kernel(path):
     return _vermagic_kernel(modinfo(path), path)
 
 
+def vermagic_flags(path):
+    """What the vermagic of the module in ``path`` has after the kernel release, such as "SMP preempt mod_unload modversions"."""
+    return _vermagic_flags(modinfo(path))
+
+
+def _vermagic_flags(fields):
+    return fields.get("vermagic", [""])[0].partition(" ")[2].strip()
+
+
 def _vermagic_kernel(fields, path):
     words = fields.get("vermagic", [""])[0].split()
     if not words or not _KERNEL.match(words[0]):
@@ -141,7 +150,8 @@ def _vermagic_kernel(fields, path):
 class Module:
     """A module file: ``path``, ``name``, ``kernel``, ``depends`` (names), ``signed``, ``machine`` (uname -m).
 
-    ``versions``: symbols that it takes from elsewhere, see ``symbol_versions``.
+    ``flags``: see ``vermagic_flags``; ``versions``: symbols that it takes from elsewhere, see ``symbol_versions``; ``exports``: set
+    of the symbols that it has for others.
     """
 
     def __init__(self, path):
@@ -155,7 +165,10 @@ class Module:
         self.depends = _depends(fields, path)
         self.signed = content.endswith(_SIGNATURE)
         self.machine = elf_machine(content)
+        self.flags = _vermagic_flags(fields)
         self.versions = symbol_versions(content, path)
+        exports = _section(content, "__ksymtab_strings", path) or b""
+        self.exports = {name.decode("utf-8", "replace") for name in exports.split(b"\0")}
 
 
 def _depends(fields, path):

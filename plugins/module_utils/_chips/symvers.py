@@ -32,12 +32,14 @@ class Symvers:
     """The exported symbols of one kernel.
 
     ``release``: as ``uname -r``; ``path``: the file, on the host; ``kernel``: dict name -> CRC of the symbols of vmlinux;
-    ``modules``: the same for the symbols of the kernel's own modules.
+    ``modules``: the same for the symbols of the kernel's own modules; ``flags``: what the vermagic of these has after the release,
+    None if unknown.
     """
 
-    def __init__(self, release, path, content):
+    def __init__(self, release, path, content, flags=None):
         self.release = release
         self.path = path
+        self.flags = flags
         self.kernel = {}
         self.modules = {}
         for line in content.splitlines():
@@ -62,6 +64,14 @@ class Symvers:
         """
         return sorted(name for name, crc in versions.items() if self.kernel.get(name) not in (None, 0, crc))
 
+    def lacking(self, versions, own):
+        """Sorted names of the symbols in ``versions`` (of a Module) that this kernel does not have with that CRC.
+
+        ``own``: set of the symbols that are in modules of the driver.
+        """
+        exported = dict(self.modules, **self.kernel)
+        return sorted(name for name, crc in versions.items() if exported.get(name) != crc and (name in exported or name not in own))
+
 
 def of_kernel(release, fs="/"):
     """The ``Symvers`` of the kernel ``release`` on the host at ``fs``, or None.
@@ -75,9 +85,21 @@ def of_kernel(release, fs="/"):
         try:
             # Distributions link some of them to others.
             content = image_files.read(os.path.realpath(path), _MAX_SYMVERS)
-            found = Symvers(release, path, kernel_modules.unpack(content, path, _MAX_SYMVERS, "The file"))
+            unpacked = kernel_modules.unpack(content, path, _MAX_SYMVERS, "The file")
+            found = Symvers(release, path, unpacked, _flags(os.path.join(fs, "lib/modules", release, "kernel")))
         except (NpuError, RecursionError):
             continue
         if found.has_crcs:
             return found
+    return None
+
+
+def _flags(directory):
+    """The flags in the vermagic of the kernel's modules in ``directory``, or None if none of them can be read."""
+    for place, dummy, names in os.walk(directory):
+        for name in filter(kernel_modules.is_module, names):
+            try:
+                return kernel_modules.vermagic_flags(os.path.join(place, name))
+            except NpuError:
+                continue
     return None

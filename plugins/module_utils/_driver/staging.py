@@ -214,13 +214,20 @@ class Stager(ReleaseStager):
         self.size = sum(layer["size"] for layer in manifest["layers"])
         self.annotations = manifest.get("annotations") or {}
         built_for = self.annotations.get("npuops.ascend/kernel")
-        if built_for and built_for != self.kernel:
+        if built_for and built_for != self.kernel and not self._may_have_same_kabi(str(built_for)):
             raise NpuError(
                 "%s was built for kernel %s, not for %s" % (self.reference, printable(built_for), self.kernel),
                 kernel=self.kernel,
                 kernels=[built_for],
             )
         check_place(self.layout.root, self.size)
+
+    def _may_have_same_kabi(self, built_for):
+        """Whether only the modules of an image for the kernel ``built_for`` can tell whether this host's kernel loads them.
+
+        Distributions keep symbol versions only in updates of one version of Linux, which is before the dash.
+        """
+        return built_for.partition("-")[0] == self.kernel.partition("-")[0] and symvers.of_kernel(self.kernel) is not None
 
     def _stage(self):
         containerd = self._containerd()

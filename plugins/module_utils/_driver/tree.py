@@ -136,7 +136,7 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None, sym
         raise another_version("The image", found_version, version)
     extra = {}
     _check_programs(top, tree, machine, extra)
-    modules = _modules_for(top, tree, kernel)
+    modules = _modules_for(top, tree, kernel, symvers)
     for module in modules.values():
         if module.machine != machine:
             raise NpuError("Kernel module %s is for %s, but this host is %s" % (module.name, module.machine, machine))
@@ -212,32 +212,25 @@ def _check_programs(top, tree, machine, extra):
             raise NpuError("%s in the image is for %s, but this host is %s" % (name, found, machine))
 
 
-def _modules_for(top, tree, kernel):
+def _modules_for(top, tree, kernel, symvers):
     """Path inside the tree -> Module, for the modules for ``kernel`` that a host without virtual NPUs loads.
 
-    Modules in the rest of the image are used only if the tree has none.
+    If there are none, those for another kernel that ``kernel`` loads as well. Modules in the rest of the image are used only if the
+    tree has none.
     """
     files = module_files(tree) or module_files(top)
     if not files:
         raise NpuError("The image has no kernel modules (*.ko)%s" % _packed_otherwise(top))
-    by_name = {}
-    kernels = set()
+    normal = normal_modules(tree)
+    by_kernel = {}
     for path in files:
         module = kernel_modules.Module(path)
-        kernels.add(module.kernel)
-        if module.kernel == kernel:
+        by_name = by_kernel.setdefault(module.kernel, {})
+        if normal is None or module.name in normal:
             by_name.setdefault(module.name, []).append(module)
-    if not by_name:
-        raise NpuError(
-            "The image has no modules for kernel %s; it has modules for %s" % (kernel, ", ".join(sorted(kernels))),
-            kernel=kernel,
-            kernels=sorted(kernels),
-        )
-    normal = normal_modules(tree)
+    by_name = by_kernel[kernel] if kernel in by_kernel else _of_other_kernel(by_kernel, kernel, symvers)
     modules = {}
     for name in sorted(by_name):
-        if normal is not None and name not in normal:
-            continue
         # The same module may also exist for virtual machines, in vnpu_host and vnpu_guest. The one in host is the normal one.
         module = min(by_name[name], key=lambda one: (os.path.basename(os.path.dirname(one.path)) != MODULES, one.path))
         inside = os.path.relpath(module.path, tree)
@@ -247,6 +240,47 @@ def _modules_for(top, tree, kernel):
     if not modules:
         raise NpuError("All kernel modules in the image are for virtual NPUs, which are not supported")
     return modules
+
+
+def _of_other_kernel(by_kernel, kernel, symvers):
+    """The value of ``by_kernel`` (kernel release -> name -> Modules) whose modules ``kernel`` loads as well.
+
+    A kernel ignores the release in the vermagic of a module that has symbol versions. Raises NpuError if there is no such value.
+    """
+    reasons = []
+    for other in sorted(by_kernel) if symvers is not None else ():
+        modules = [module for name in sorted(by_kernel[other]) for module in by_kernel[other][name]]
+        why = _misfit([module for module in modules if module.name not in OPTIONAL_MODULES], modules, symvers)
+        if why is None:
+            return by_kernel[other]
+        reasons.append(". Those for %s do not fit: %s" % (other, why))
+    raise NpuError(
+        "The image has no modules for kernel %s; it has modules for %s%s"
+        % (kernel, ", ".join(sorted(by_kernel)), "".join(reasons)),
+        kernel=kernel,
+        kernels=sorted(by_kernel),
+    )
+
+
+def _misfit(required, modules, symvers):
+    """Why the kernel of ``symvers`` may not load the ``required`` ones of ``modules``, or None if it is certain that it does."""
+    own = {name for module in modules for name in module.exports}
+    if not required:
+        return "none of them is required"
+    for module in required:
+        symbols = symvers.lacking(module.versions, own)
+        if not module.versions:
+            return "%s has no symbol versions" % module.name
+        if symbols:
+            return "%s needs %s with a CRC that %s does not have" % (module.name, printable(symbols[0]), symvers.path)
+        if module.flags != symvers.flags:
+            told = "unknown" if symvers.flags is None else printable(symvers.flags)
+            return "the vermagic of %s has the flags %s, and those of this kernel are %s" % (
+                module.name,
+                printable(module.flags),
+                told,
+            )
+    return None
 
 
 def module_files(top):

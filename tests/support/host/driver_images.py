@@ -41,13 +41,29 @@ def elf(sections=(), machine=None, bits=64, byte_order="<"):
 
 
 def module(
-    kernel=KERNEL, depends="", version="25.5.0", machine=None, signed=False, srcversion="0", versions=None, extended=False, **more
+    kernel=KERNEL,
+    depends="",
+    version="25.5.0",
+    machine=None,
+    signed=False,
+    srcversion="0",
+    versions=None,
+    extended=False,
+    exports=(),
+    flags="SMP preempt mod_unload modversions",
+    **more,
 ):
-    """The bytes of a kernel module; ``versions``: symbol -> CRC, ``extended``: in the sections of Linux 6.14; ``more``: as for ``elf``."""
+    """The bytes of a kernel module.
+
+    ``versions``: symbol -> CRC, ``extended``: in the sections of Linux 6.14; ``exports``: symbols; ``flags``: in the vermagic;
+    ``more``: as for ``elf``.
+    """
     info = [("license", "GPL"), ("version", version), ("srcversion", srcversion), ("depends", depends)]
-    info += [("vermagic", kernel + " SMP preempt mod_unload " + ("modversions " if versions else ""))] if kernel else []
+    info += [("vermagic", "%s %s " % (kernel, flags))] if kernel else []
     content = b"\0".join(("%s=%s" % pair).encode("ascii") for pair in info) + b"\0"
     sections = [(".text", b"\x90" * 32), (".modinfo", content)]
+    if exports:
+        sections.append(("__ksymtab_strings", "".join(name + "\0" for name in exports).encode("ascii")))
     order, long_and_name = more.get("byte_order", "<"), "Q56s" if more.get("bits", 64) == 64 else "I60s"
     if versions and extended:
         sections.append(("__version_ext_crcs", struct.pack("%s%dI" % (order, len(versions)), *versions.values())))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import lzma
 import os
 import signal
 import stat
@@ -465,6 +466,25 @@ def test_a_rebuilt_kernel_with_the_same_release_is_named_before_its_boot(host, b
         host.stager(basic).reason()
     # A driver that runs has loaded, whatever that file says.
     host.stager(basic).layout.point("driver", name)
+    assert host.stager(basic).reason() is None
+
+
+def test_an_image_for_another_release_of_the_same_kabi(host, basic, tmp_path, export):
+    """An image names one kernel; hosts with that of a later update, whose symbol versions are the same, use it as well."""
+    sibling = "6.6.0-132.0.0.111.oe2403sp3.x86_64"
+    publish(basic, tmp_path, kernel=sibling, versions=VERSIONS, annotations={"npuops.ascend/kernel": sibling})
+    with pytest.raises(NpuError, match="was built for kernel %s, not for" % sibling):
+        host.stage(basic)
+    export(REBUILT)
+    with pytest.raises(NpuError, match="has modules for %s. Those for .* needs module_layout with a CRC that" % sibling):
+        host.stage(basic)
+    export(VERSIONS)
+    with pytest.raises(NpuError, match="those of this kernel are unknown"):
+        host.stage(basic)
+    own = driver_images.module(driver_images.KERNEL)
+    driver_images.write(host.top / "lib/modules" / driver_images.KERNEL / "kernel/fs/fat.ko.xz", lzma.compress(own))
+    name = host.stage(basic)
+    assert name.startswith("25.5.0-%s-" % driver_images.KERNEL) and host.is_clean()
     assert host.stager(basic).reason() is None
 
 
