@@ -245,3 +245,11 @@ def test_modules_of_the_own_kernel_come_before_those_of_its_kabi(tmp_path):
     driver_images.write(tmp_path / "driver/other/asdrv_pbl.ko", other)
     host = symvers.Symvers(KERNEL, "/boot/x", driver_images.symvers({"module_layout": 1}), FLAGS)
     assert inspect(tmp_path, symvers=host).modules == ["host/asdrv_pbl.ko"]
+
+
+def test_modules_with_any_number_of_symbols(tmp_path, monkeypatch):
+    """Compressed, a thousand modules with the most symbols are small; all are kept to choose among them."""
+    driver_images.write_tree(tmp_path / "driver", versions={"a%d" % number: number for number in range(10)})
+    monkeypatch.setattr(driver_tree, "_MAX_SYMBOLS", 50)
+    with pytest.raises(NpuError, match="more than 50 symbols"):
+        inspect(tmp_path)
