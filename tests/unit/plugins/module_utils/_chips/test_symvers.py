@@ -57,6 +57,7 @@ def test_links_of_distributions_are_followed(tmp_path):
         # CONFIG_MODVERSIONS is off.
         ("symvers", driver_images.symvers({"module_layout": 0, "_printk": 0})),
     ],
+    ids=["no gzip", "truncated", "too large", "empty", "zstd", "no symbols", "no CRCs"],
 )
 def test_an_unusable_file_does_not_count(tmp_path, name, content):
     """What a host lacks is no reason to refuse a driver: the next file is tried."""
