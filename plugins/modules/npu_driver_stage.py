@@ -123,6 +123,8 @@ options:
   kernel:
     description:
       - Kernel release (C(uname -r)) that the kernel modules must be built for. By default the running kernel.
+      - If the host has the C(symvers) of that kernel, the symbol versions of the modules must be those of the kernel. Then modules
+        that an image has for another release are accepted as well, if the kernel certainly loads them.
     type: str
   path:
     description:

@@ -191,6 +191,20 @@ def test_image_of_another_kernel(lab, node, stage, token, tmp_path):
     assert_clean(lab, node)
 
 
+def test_image_for_another_build_of_the_kernel(lab, node, stage, token, tmp_path):
+    """The kernel of the node has the release that the image is for, and other symbol versions."""
+    symvers = f"/boot/symvers-{os.uname().release}.gz"
+    publish(token, tmp_path, versions={"module_layout": 0x11111111})
+    lab.ssh(node, f"mkdir -p /boot; printf '0x33333333\\tmodule_layout\\tvmlinux\\tEXPORT_SYMBOL\\t\\n' | gzip >{symvers}")
+    try:
+        failed(stage(token)[0], f"module_layout is 0x11111111 in the module, and 0x33333333 in {symvers}")
+        assert releases(lab, node) == []
+        assert_clean(lab, node)
+    finally:
+        lab.ssh(node, f"rm {symvers}")
+    assert stage(token)[0]["changed"]
+
+
 @pytest.mark.core
 def test_corrupt_layer(lab, node, stage, token, tmp_path):
     publish(token, tmp_path)

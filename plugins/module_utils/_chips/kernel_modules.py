@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules: metadata of .ko files, load order, loaded modules, and whether the kernel requires signatures.
+"""Kernel modules: metadata and symbol versions of .ko files, load order, loaded modules, demand for signatures.
 
 Parses ELF itself, because modinfo is not available on every host, nor where images are built.
 """
@@ -25,7 +25,8 @@ _SIGNATURE = b"~Module signature appended~\n"
 
 # Modules have a few MiB, with debug information some tens of MiB.
 _MAX_MODULE = 256 * 2**20
-_MAX_MODINFO = 2**20
+# Also of symbol versions: 16384 symbols of 64 bytes.
+_MAX_SECTION = 2**20
 # Memory limit for xz: its highest compression level requires 65 MiB.
 _XZ_MEMORY = 128 * 2**20
 
@@ -49,21 +50,28 @@ def module_name(path):
 
 def read_module(path):
     """The decompressed bytes of the module in ``path``; raises NpuError if that fails or exceeds the limit."""
-    content = image_files.read(path, _MAX_MODULE)
+    return unpack(image_files.read(path, _MAX_MODULE), path, _MAX_MODULE, "Kernel module")
+
+
+def unpack(content, path, limit, what):
+    """``content`` without the compression that the suffix of ``path`` names (.xz, .gz, or none).
+
+    Raises NpuError, in which ``what`` is the kind of the file, if that fails or if there are more than ``limit`` bytes.
+    """
     try:
         if path.endswith(".xz"):
-            return _unpack(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), content, path)
+            return _unpack(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), content, path, limit, what)
         if path.endswith(".gz"):
-            return _unpack(zlib.decompressobj(wbits=31), content, path)
+            return _unpack(zlib.decompressobj(wbits=31), content, path, limit, what)
         return content
     except (lzma.LZMAError, zlib.error, EOFError) as exc:
-        raise NpuError("Kernel module %s cannot be read: %s" % (printable(path), exc)) from None
+        raise NpuError("%s %s cannot be read: %s" % (what, printable(path), exc)) from None
 
 
-def _unpack(decompressor, content, path):
-    unpacked = decompressor.decompress(content, _MAX_MODULE + 1)
-    if len(unpacked) > _MAX_MODULE:
-        raise NpuError("Kernel module %s unpacks to more than %d MiB, which is the limit" % (printable(path), _MAX_MODULE // 2**20))
+def _unpack(decompressor, content, path, limit, what):
+    unpacked = decompressor.decompress(content, limit + 1)
+    if len(unpacked) > limit:
+        raise NpuError("%s %s unpacks to more than %d MiB, which is the limit" % (what, printable(path), limit // 2**20))
     if not decompressor.eof:
         raise EOFError("it is truncated")
     return unpacked
@@ -80,16 +88,53 @@ def modinfo(path):
 def parse_modinfo(content, path):
     """The same for the bytes of a module; ``path`` is for messages only."""
     fields = {}
-    for entry in _section(content, ".modinfo", path).split(b"\0"):
+    section = _section(content, ".modinfo", path)
+    if section is None:
+        raise NpuError("%s is not a kernel module: it has no .modinfo section" % printable(path))
+    for entry in section.split(b"\0"):
         name, equals, value = entry.partition(b"=")
         if equals:
             fields.setdefault(name.decode("utf-8", "replace"), []).append(value.decode("utf-8", "replace"))
     return fields
 
 
+def symbol_versions(content, path):
+    """The symbols that a module takes from elsewhere, as a dict name -> CRC; empty if it was built without CONFIG_MODVERSIONS.
+
+    ``content``: bytes of the module; ``path`` is for messages only. Raises NpuError if the sections are damaged.
+    """
+    # As kernel/module/version.c: since Linux 6.14, the extended sections count, which also have names that do not fit the others.
+    crcs = _section(content, "__version_ext_crcs", path)
+    names = _section(content, "__version_ext_names", path)
+    versions = _section(content, "__versions", path)
+    order = "<" if content[5] == 1 else ">"
+    if crcs is not None and names is not None:
+        listed = names.split(b"\0")
+        numbers = struct.unpack_from("%s%dI" % (order, len(crcs) // 4), crcs)
+        if len(listed) < len(numbers):
+            raise NpuError("%s is damaged: it has more symbol versions than symbols" % printable(path))
+        pairs = list(zip(numbers, listed))
+    elif versions is not None:
+        # An entry has 64 bytes: an unsigned long, and the name in the rest.
+        entry = struct.Struct(order + ("Q56s" if content[4] == 2 else "I60s"))
+        pairs = list(entry.iter_unpack(versions[: len(versions) // entry.size * entry.size]))
+    else:
+        return {}
+    return {name.partition(b"\0")[0].decode("utf-8", "replace"): number for number, name in pairs}
+
+
 def vermagic_kernel(path):
     """The kernel release (``uname -r``) that the module in ``path`` was built for."""
     return _vermagic_kernel(modinfo(path), path)
+
+
+def vermagic_flags(path):
+    """What the vermagic of the module in ``path`` has after the kernel release, such as "SMP preempt mod_unload modversions"."""
+    return _vermagic_flags(modinfo(path))
+
+
+def _vermagic_flags(fields):
+    return fields.get("vermagic", [""])[0].partition(" ")[2].strip()
 
 
 def _vermagic_kernel(fields, path):
@@ -103,7 +148,11 @@ def _vermagic_kernel(fields, path):
 
 
 class Module:
-    """A module file: ``path``, ``name``, ``kernel``, ``depends`` (names), ``signed``, ``machine`` (uname -m)."""
+    """A module file: ``path``, ``name``, ``kernel``, ``depends`` (names), ``signed``, ``machine`` (uname -m).
+
+    ``flags``: see ``vermagic_flags``; ``versions``: symbols that it takes from elsewhere, see ``symbol_versions``; ``exports``: set
+    of the symbols that it has for others.
+    """
 
     def __init__(self, path):
         content = read_module(path)
@@ -116,6 +165,10 @@ class Module:
         self.depends = _depends(fields, path)
         self.signed = content.endswith(_SIGNATURE)
         self.machine = elf_machine(content)
+        self.flags = _vermagic_flags(fields)
+        self.versions = symbol_versions(content, path)
+        exports = _section(content, "__ksymtab_strings", path) or b""
+        self.exports = {name.decode("utf-8", "replace") for name in exports.split(b"\0")}
 
 
 def _depends(fields, path):
@@ -203,7 +256,7 @@ def elf_machine(content):
 
 
 def _section(content, wanted, path):
-    """The content of the section ``wanted`` of the ELF file ``content``."""
+    """The content of the section ``wanted`` of the ELF file ``content``, or None if it has none."""
     try:
         if content[:4] != b"\x7fELF" or content[4] not in (1, 2) or content[5] not in (1, 2):
             raise ValueError
@@ -222,9 +275,9 @@ def _section(content, wanted, path):
         called = wanted.encode("ascii") + b"\0"
         for name, dummy, offset, size in sections:
             if strings.startswith(called, name):
-                if offset + size > len(content) or size > _MAX_MODINFO:
+                if offset + size > len(content) or size > _MAX_SECTION:
                     raise ValueError
                 return content[offset : offset + size]
     except (struct.error, IndexError, ValueError, OverflowError):
         raise NpuError("%s is damaged or not a kernel module" % printable(path)) from None
-    raise NpuError("%s is not a kernel module: it has no %s section" % (printable(path), wanted))
+    return None

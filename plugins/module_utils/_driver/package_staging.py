@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, makeself, package_name, releases, run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import ReleaseStager, full
@@ -128,7 +128,8 @@ class PackageStager(ReleaseStager):
                 raise package_name.no_modules(self.origin, self.kernel, exc.details["kernels"]) from None
             raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
         try:
-            found = driver_tree.inspect(tree, tree, self.kernel, self.machine, None, kernel_modules.signature_demand())
+            demand, exported = kernel_modules.signature_demand(), symvers.of_kernel(self.kernel)
+            found = driver_tree.inspect(tree, tree, self.kernel, self.machine, None, demand, exported)
         except NpuError as exc:
             raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
         if self.version and found.version != self.version:

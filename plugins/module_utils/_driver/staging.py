@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
@@ -59,6 +59,7 @@ class ReleaseStager:
             return "%s (%s) is not staged for kernel %s" % (self.origin, self.digest, self.kernel)
         damage = self._damage()
         if damage is None:
+            self._check_kernel()
             return None
         if self.release in self.layout.running():
             raise NpuError(
@@ -95,6 +96,15 @@ class ReleaseStager:
     def _damage(self):
         """Why the release cannot stay as it is, or None."""
         return self.layout.damage(self.release, self.verify)
+
+    def _check_kernel(self):
+        """Raise NpuError if the kernel was built again since the release was staged, and refuses its modules now.
+
+        Not for the release that runs: its modules are loaded.
+        """
+        exported = symvers.of_kernel(self.kernel) if self.release not in self.layout.running() else None
+        if exported is not None:
+            driver_tree.check_staged(self.layout.tree(self.release), exported)
 
     def _complete(self):
         """Add what a release that stays lacks, with the lock held."""
@@ -204,13 +214,20 @@ class Stager(ReleaseStager):
         self.size = sum(layer["size"] for layer in manifest["layers"])
         self.annotations = manifest.get("annotations") or {}
         built_for = self.annotations.get("npuops.ascend/kernel")
-        if built_for and built_for != self.kernel:
+        if built_for and built_for != self.kernel and not self._may_have_same_kabi(str(built_for)):
             raise NpuError(
                 "%s was built for kernel %s, not for %s" % (self.reference, printable(built_for), self.kernel),
                 kernel=self.kernel,
                 kernels=[built_for],
             )
         check_place(self.layout.root, self.size)
+
+    def _may_have_same_kabi(self, built_for):
+        """Whether only the modules of an image for the kernel ``built_for`` can tell whether this host's kernel loads them.
+
+        Distributions keep symbol versions only in updates of one version of Linux, which is before the dash.
+        """
+        return built_for.partition("-")[0] == self.kernel.partition("-")[0] and symvers.of_kernel(self.kernel) is not None
 
     def _stage(self):
         containerd = self._containerd()
@@ -237,7 +254,8 @@ class Stager(ReleaseStager):
     def _copy(self, top):
         """Create the release from the image mounted at ``top``; returns its name."""
         tree = driver_tree.find(top, self.path)
-        found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, kernel_modules.signature_demand())
+        demand, exported = kernel_modules.signature_demand(), symvers.of_kernel(self.kernel)
+        found = driver_tree.inspect(top, tree, self.kernel, self.machine, self.version, demand, exported)
         package = firmware.find(top)
         _check_declared(self.reference, self.annotations, package)
         family = pci.family_of(pci.chip_functions())

@@ -30,6 +30,9 @@ OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng",
 # Valid in a line of the load plan.
 _MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
 
+# A driver has some ten modules for each kernel, with some hundred symbols each.
+_MAX_SYMBOLS = 2**20
+
 # Maximum depth of a driver tree in an image, in directories.
 _MAX_DEPTH = 8
 
@@ -122,11 +125,12 @@ def another_version(image, found, wanted):
     return NpuError("%s contains driver %s instead of %s: its tag or npu_driver_version is wrong" % (image, found, wanted))
 
 
-def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
+def inspect(top, tree, kernel, machine, version=None, signature_demand=None, symvers=None):
     """Check that the tree at ``tree`` in the image at ``top`` fits the host; returns the ``DriverTree``.
 
     ``kernel``: ``uname -r`` when the driver is used; ``machine``: ``uname -m``. ``version``: required version, None for any.
-    ``signature_demand``: why the host's kernel requires signed modules, or None. Raises NpuError if the tree does not fit.
+    ``signature_demand``: why the host's kernel requires signed modules, or None. ``symvers``: the Symvers of that kernel, or None.
+    Raises NpuError if the tree does not fit.
     """
     # After this check, everything that is opened in the tree is a file inside the tree.
     image_files.check(tree)
@@ -135,7 +139,7 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
         raise another_version("The image", found_version, version)
     extra = {}
     _check_programs(top, tree, machine, extra)
-    modules = _modules_for(top, tree, kernel)
+    modules = _modules_for(top, tree, kernel, symvers)
     for module in modules.values():
         if module.machine != machine:
             raise NpuError("Kernel module %s is for %s, but this host is %s" % (module.name, module.machine, machine))
@@ -149,7 +153,43 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None):
         if os.path.join(tree, path) != module.path:
             extra[path] = module.path
     ordered, plan = load_plan(modules)
+    if symvers is not None:
+        check_symbols([modules[path] for path in ordered], plan, symvers)
     return DriverTree(tree, found_version, extra, ordered, plan)
+
+
+def check_staged(tree, symvers):
+    """``check_symbols`` for the tree of a staged release."""
+    plan = (image_files.read_text(os.path.join(tree, LOAD_PLAN)) or "").splitlines()
+    paths = [line.split(" ")[1] for line in plan if line.startswith("insmod ")]
+    check_symbols([kernel_modules.Module(os.path.join(tree, path)) for path in paths], plan, symvers)
+
+
+def check_symbols(modules, plan, symvers):
+    """Raise NpuError if the kernel of ``symvers`` refuses one of the ``modules`` that ``plan`` (as of ``load_plan``) requires."""
+    required = {kernel_modules.module_name(line.split(" ")[1]) for line in plan if line.endswith(" required")}
+    for module in modules:
+        symbols = symvers.differing(module.versions) if module.name in required else []
+        if symbols:
+            symbol = symbols[0]
+            raise NpuError(
+                "Kernel module %s does not load into the kernel %s of this host: the CRC of the symbol %s is %#010x in the module, "
+                "and %#010x in %s; %d of its %d symbols differ. The module is for another build of this kernel. Compile the "
+                "modules with the headers of the installed build; if that file is of another build, update it or remove it"
+                % (
+                    module.name,
+                    symvers.release,
+                    printable(symbol),
+                    module.versions[symbol],
+                    symvers.kernel[symbol],
+                    symvers.path,
+                    len(symbols),
+                    len(module.versions),
+                ),
+                kernel=symvers.release,
+                module=module.name,
+                symbols=symbols,
+            )
 
 
 def _check_programs(top, tree, machine, extra):
@@ -175,32 +215,29 @@ def _check_programs(top, tree, machine, extra):
             raise NpuError("%s in the image is for %s, but this host is %s" % (name, found, machine))
 
 
-def _modules_for(top, tree, kernel):
+def _modules_for(top, tree, kernel, symvers):
     """Path inside the tree -> Module, for the modules for ``kernel`` that a host without virtual NPUs loads.
 
-    Modules in the rest of the image are used only if the tree has none.
+    If there are none, those for another kernel that ``kernel`` loads as well. Modules in the rest of the image are used only if the
+    tree has none.
     """
     files = module_files(tree) or module_files(top)
     if not files:
         raise NpuError("The image has no kernel modules (*.ko)%s" % _packed_otherwise(top))
-    by_name = {}
-    kernels = set()
+    normal = normal_modules(tree)
+    by_kernel = {}
+    symbols = 0
     for path in files:
         module = kernel_modules.Module(path)
-        kernels.add(module.kernel)
-        if module.kernel == kernel:
+        symbols += len(module.versions) + len(module.exports)
+        if symbols > _MAX_SYMBOLS:
+            raise NpuError("The kernel modules in the image have more than %d symbols: it is not a driver image" % _MAX_SYMBOLS)
+        by_name = by_kernel.setdefault(module.kernel, {})
+        if normal is None or module.name in normal:
             by_name.setdefault(module.name, []).append(module)
-    if not by_name:
-        raise NpuError(
-            "The image has no modules for kernel %s; it has modules for %s" % (kernel, ", ".join(sorted(kernels))),
-            kernel=kernel,
-            kernels=sorted(kernels),
-        )
-    normal = normal_modules(tree)
+    by_name = by_kernel[kernel] if kernel in by_kernel else _of_other_kernel(by_kernel, kernel, symvers)
     modules = {}
     for name in sorted(by_name):
-        if normal is not None and name not in normal:
-            continue
         # The same module may also exist for virtual machines, in vnpu_host and vnpu_guest. The one in host is the normal one.
         module = min(by_name[name], key=lambda one: (os.path.basename(os.path.dirname(one.path)) != MODULES, one.path))
         inside = os.path.relpath(module.path, tree)
@@ -210,6 +247,47 @@ def _modules_for(top, tree, kernel):
     if not modules:
         raise NpuError("All kernel modules in the image are for virtual NPUs, which are not supported")
     return modules
+
+
+def _of_other_kernel(by_kernel, kernel, symvers):
+    """The value of ``by_kernel`` (kernel release -> name -> Modules) whose modules ``kernel`` loads as well.
+
+    A kernel ignores the release in the vermagic of a module that has symbol versions. Raises NpuError if there is no such value.
+    """
+    reasons = []
+    for other in sorted(by_kernel) if symvers is not None else ():
+        modules = [module for name in sorted(by_kernel[other]) for module in by_kernel[other][name]]
+        why = _misfit([module for module in modules if module.name not in OPTIONAL_MODULES], modules, symvers)
+        if why is None:
+            return by_kernel[other]
+        reasons.append(". Those for %s do not fit: %s" % (other, why))
+    raise NpuError(
+        "The image has no modules for kernel %s; it has modules for %s%s"
+        % (kernel, ", ".join(sorted(by_kernel)), "".join(reasons)),
+        kernel=kernel,
+        kernels=sorted(by_kernel),
+    )
+
+
+def _misfit(required, modules, symvers):
+    """Why the kernel of ``symvers`` may not load the ``required`` ones of ``modules``, or None if it is certain that it does."""
+    own = {name for module in modules for name in module.exports}
+    if not required:
+        return "none of them is required"
+    for module in required:
+        symbols = symvers.lacking(module.versions, own)
+        if not module.versions:
+            return "%s has no symbol versions" % module.name
+        if symbols:
+            return "%s needs %s with a CRC that %s does not have" % (module.name, printable(symbols[0]), symvers.path)
+        if module.flags != symvers.flags:
+            told = "unknown" if symvers.flags is None else printable(symvers.flags)
+            return "the vermagic of %s has the flags %s, and those of this kernel are %s" % (
+                module.name,
+                printable(module.flags),
+                told,
+            )
+    return None
 
 
 def module_files(top):

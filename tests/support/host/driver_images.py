@@ -40,12 +40,43 @@ def elf(sections=(), machine=None, bits=64, byte_order="<"):
     return ident + header + body + b"".join(rows)
 
 
-def module(kernel=KERNEL, depends="", version="25.5.0", machine=None, signed=False, srcversion="0", **more):
-    """The bytes of a kernel module; ``more``: as for ``elf``."""
+def module(
+    kernel=KERNEL,
+    depends="",
+    version="25.5.0",
+    machine=None,
+    signed=False,
+    srcversion="0",
+    versions=None,
+    extended=False,
+    exports=(),
+    flags="SMP preempt mod_unload modversions",
+    **more,
+):
+    """The bytes of a kernel module.
+
+    ``versions``: symbol -> CRC, ``extended``: in the sections of Linux 6.14; ``exports``: symbols; ``flags``: in the vermagic;
+    ``more``: as for ``elf``.
+    """
     info = [("license", "GPL"), ("version", version), ("srcversion", srcversion), ("depends", depends)]
-    info += [("vermagic", kernel + " SMP preempt mod_unload ")] if kernel else []
+    info += [("vermagic", "%s %s " % (kernel, flags))] if kernel else []
     content = b"\0".join(("%s=%s" % pair).encode("ascii") for pair in info) + b"\0"
-    return elf([(".text", b"\x90" * 32), (".modinfo", content)], machine, **more) + (SIGNATURE if signed else b"")
+    sections = [(".text", b"\x90" * 32), (".modinfo", content)]
+    if exports:
+        sections.append(("__ksymtab_strings", "".join(name + "\0" for name in exports).encode("ascii")))
+    order, long_and_name = more.get("byte_order", "<"), "Q56s" if more.get("bits", 64) == 64 else "I60s"
+    if versions and extended:
+        sections.append(("__version_ext_crcs", struct.pack("%s%dI" % (order, len(versions)), *versions.values())))
+        sections.append(("__version_ext_names", "".join(name + "\0" for name in versions).encode("ascii")))
+    elif versions:
+        packed = [struct.pack(order + long_and_name, crc, name.encode("ascii")) for name, crc in versions.items()]
+        sections.append(("__versions", b"".join(packed)))
+    return elf(sections, machine, **more) + (SIGNATURE if signed else b"")
+
+
+def symvers(versions, by="vmlinux"):
+    """The bytes of a Module.symvers for a dict symbol -> CRC."""
+    return "".join("0x%08x\t%s\t%s\tEXPORT_SYMBOL\t\n" % (crc, name, by) for name, crc in versions.items()).encode("ascii")
 
 
 # The order in which these load is not that of their names.
@@ -65,14 +96,14 @@ def write(path, content, mode=0o644):
     path.chmod(mode)
 
 
-def write_tree(tree, version="25.5.0", kernel=KERNEL, machine=None, modules=None, signed=False):
+def write_tree(tree, version="25.5.0", kernel=KERNEL, machine=None, modules=None, signed=False, versions=None):
     """Write an installed driver tree to ``tree`` (a Path) and return it."""
     write(tree / "version.info", ("Version=%s\nascendhal_version=7.35.23\n" % version).encode("ascii"), 0o444)
     write(tree / "tools" / "npu-smi", elf(machine=machine), 0o555)
     for name in ("driver/libdcmi.so", "driver/libascend_hal.so", "common/libc_sec.so"):
         write(tree / "lib64" / name, elf(machine=machine) + name.encode("ascii"), 0o444)
     for name, depends in (MODULES if modules is None else modules).items():
-        write(tree / "host" / (name + ".ko"), module(kernel, depends, version, machine, signed), 0o440)
+        write(tree / "host" / (name + ".ko"), module(kernel, depends, version, machine, signed, versions=versions), 0o440)
     return tree
 
 

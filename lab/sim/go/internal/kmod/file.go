@@ -32,7 +32,7 @@ type Info struct {
 // ErrFormat is ENOEXEC as kmod words it.
 var ErrFormat = errors.New("Invalid module format") //nolint:staticcheck // kmod's own text
 
-// ReadFile reads .modinfo of an ELF relocatable.
+// ReadFile reads .modinfo of an ELF relocatable, and fails if the kernel would not load it.
 func ReadFile(path string) (Info, error) {
 	info := Info{Name: Name(path)}
 	stat, err := os.Stat(path)
@@ -72,10 +72,7 @@ func ReadFile(path string) (Info, error) {
 			info.Depends = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 		}
 	}
-	if kernel, _, _ := strings.Cut(info.Vermagic, " "); kernel != Release() {
-		return info, ErrFormat
-	}
-	return info, nil
+	return info, fits(file, info.Vermagic)
 }
 
 // Name is the module's name by its file's name.

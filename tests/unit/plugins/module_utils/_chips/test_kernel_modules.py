@@ -29,6 +29,27 @@ def test_modinfo_of_each_kind_of_elf(tmp_path, bits, byte_order):
     assert kernel_modules.Module(str(path)).machine == "x86_64"
 
 
+@pytest.mark.parametrize("bits", [64, 32])
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+@pytest.mark.parametrize("extended", [False, True])
+def test_symbol_versions_of_each_kind_of_elf(bits, byte_order, extended):
+    versions = {"module_layout": 0xDEADBEEF, "a" * 55: 1}
+    content = driver_images.module(versions=versions, extended=extended, bits=bits, byte_order=byte_order, machine="x86_64")
+    assert kernel_modules.symbol_versions(content, "x.ko") == versions
+    assert kernel_modules.symbol_versions(driver_images.module(bits=bits, byte_order=byte_order), "x.ko") == {}
+
+
+def test_symbol_versions_that_are_damaged():
+    info = (".modinfo", b"vermagic=1\0")
+    more = [("__version_ext_crcs", b"\1\0\0\0" * 3), ("__version_ext_names", b"a\0")]
+    with pytest.raises(NpuError, match="x.ko is damaged"):
+        kernel_modules.symbol_versions(driver_images.elf([info, *more]), "x.ko")
+    with pytest.raises(NpuError, match="x.ko is damaged"):
+        kernel_modules.symbol_versions(driver_images.elf([info, ("__versions", b"x" * (2**20 + 64))]), "x.ko")
+    # A part of an entry at the end does not count, as in the kernel.
+    assert kernel_modules.symbol_versions(driver_images.elf([info, ("__versions", b"x" * 63)]), "x.ko") == {}
+
+
 @pytest.mark.parametrize("suffix, pack", [(".ko", bytes), (".ko.xz", lzma.compress), (".ko.gz", gzip.compress)])
 @pytest.mark.parametrize("signed", [False, True])
 def test_packed_and_signed_modules(tmp_path, suffix, pack, signed):

@@ -35,10 +35,12 @@ def check(content, path="/lib/x.ko"):
     try:
         with bounded():
             fields = kernel_modules.parse_modinfo(content, path)
+            versions = kernel_modules.symbol_versions(content, path)
     except NpuError as exc:
         assert path in exc.message
         return None
     assert all(isinstance(name, str) and all(isinstance(value, str) for value in listed) for name, listed in fields.items())
+    assert all(isinstance(name, str) and isinstance(crc, int) for name, crc in versions.items())
     return fields
 
 
@@ -55,7 +57,11 @@ def test_modinfo_is_read_as_it_was_written(fields, before, behind, kind, machine
 
 @st.composite
 def damaged_modules(draw):
-    content = bytearray(driver_images.module(depends="a,b-c", machine=draw(MACHINES), **draw(KINDS)))
+    content = bytearray(
+        driver_images.module(
+            depends="a,b-c", machine=draw(MACHINES), versions={"a": 1, "b": 2}, extended=draw(st.booleans()), **draw(KINDS)
+        )
+    )
     for _number in range(draw(st.integers(1, 4))):
         # The offsets and sizes are in the header and in the table at the end.
         place = draw(

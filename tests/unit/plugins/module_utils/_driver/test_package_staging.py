@@ -13,7 +13,7 @@ import time
 
 import ansible_collections.npuops.ascend as collection
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci, symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, package_staging, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -105,6 +105,17 @@ def test_a_damaged_release_is_staged_again(package, tmp_path):
 def test_what_does_not_fit(package, tmp_path, change, text):
     with pytest.raises(NpuError, match=text):
         stage(package, tmp_path, **change)
+    assert left(tmp_path) == []
+
+
+def test_a_package_for_another_build_of_the_kernel(tmp_path, monkeypatch):
+    package = driver_packages.makeself(tmp_path, versions={"module_layout": 1})
+    exported = symvers.Symvers(KERNEL, "/boot/x", driver_images.symvers({"module_layout": 2}))
+    monkeypatch.setattr(symvers, "of_kernel", lambda release: exported if release == KERNEL else None)
+    with pytest.raises(
+        NpuError, match="run: Kernel module drv_seclib_host does not load .* module_layout is 0x00000001 in the module"
+    ):
+        stage(package, tmp_path)
     assert left(tmp_path) == []
 
 

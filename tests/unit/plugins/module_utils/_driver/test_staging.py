@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import collections
+import gzip
+import lzma
 import os
 import signal
 import stat
@@ -15,6 +17,7 @@ import textwrap
 import time
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -432,6 +435,59 @@ def test_an_image_that_says_it_is_for_another_kernel_is_not_even_pulled(host, ba
     assert (host.state / "calls").read_text() == ""
 
 
+VERSIONS = {"module_layout": 0x11111111, "_printk": 0x22222222}
+REBUILT = {"module_layout": 0x33333333, "_printk": 0x22222222}
+
+
+@pytest.fixture
+def export(host, monkeypatch):
+    """A function that installs a kernel of the release that the images are for, with the symbol versions ``versions``."""
+    of_kernel = symvers.of_kernel
+    monkeypatch.setattr(symvers, "of_kernel", lambda release: of_kernel(release, str(host.top)))
+    path = host.top / "boot" / ("symvers-%s.gz" % driver_images.KERNEL)
+    return lambda versions: driver_images.write(path, gzip.compress(driver_images.symvers(versions)))
+
+
+def test_a_rebuilt_kernel_with_the_same_release_is_named_before_its_boot(host, basic, tmp_path, export):
+    publish(basic, tmp_path, versions=VERSIONS)
+    told = (
+        r"drv_seclib_host does not load .* module_layout is 0x11111111 in the module, and 0x33333333 in .*symvers-.*gz; 1 of its 2 "
+    )
+    export(REBUILT)
+    with pytest.raises(NpuError, match=told) as caught:
+        host.stage(basic)
+    assert caught.value.details == {"kernel": driver_images.KERNEL, "module": "drv_seclib_host", "symbols": ["module_layout"]}
+    assert host.is_clean() and host.stager(basic).layout.releases() == []
+    export(VERSIONS)
+    name = host.stage(basic)
+    # The kernel is built again after the driver was staged for a later upgrade or rollback.
+    export(REBUILT)
+    with pytest.raises(NpuError, match=told):
+        host.stager(basic).reason()
+    # A driver that runs has loaded, whatever that file says.
+    host.stager(basic).layout.point("driver", name)
+    assert host.stager(basic).reason() is None
+
+
+def test_an_image_for_another_release_of_the_same_kabi(host, basic, tmp_path, export):
+    """An image names one kernel; hosts with that of a later update, whose symbol versions are the same, use it as well."""
+    sibling = "6.6.0-132.0.0.111.oe2403sp3.x86_64"
+    publish(basic, tmp_path, kernel=sibling, versions=VERSIONS, annotations={"npuops.ascend/kernel": sibling})
+    with pytest.raises(NpuError, match="was built for kernel %s, not for" % sibling):
+        host.stage(basic)
+    export(REBUILT)
+    with pytest.raises(NpuError, match="has modules for %s. Those for .* needs module_layout with a CRC that" % sibling):
+        host.stage(basic)
+    export(VERSIONS)
+    with pytest.raises(NpuError, match="those of this kernel are unknown"):
+        host.stage(basic)
+    own = driver_images.module(driver_images.KERNEL)
+    driver_images.write(host.top / "lib/modules" / driver_images.KERNEL / "kernel/fs/fat.ko.xz", lzma.compress(own))
+    name = host.stage(basic)
+    assert name.startswith("25.5.0-%s-" % driver_images.KERNEL) and host.is_clean()
+    assert host.stager(basic).reason() is None
+
+
 def test_a_staged_version_that_is_not_the_one_asked_for(host, basic, tmp_path):
     publish(basic, tmp_path)
     host.stage(basic)
@@ -675,6 +731,7 @@ KILLED = """\
 import sys
 sys.path[:0] = {path!r}
 import test_staging
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr
 ctr.RUN_DIRECTORY = {run!r}
