@@ -351,7 +351,7 @@ def test_approval_is_asked_for_and_given(idle):
         text = upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version)
         assert untouched(observer, *NPU_NODES) == []
         assert documented(idle, STATES).count("approval-required") == 3, text[-3000:]
-        assert documented(idle, "kubectl get nodes -l npu.openfuyao.com/reboot-required").count("npu-") == 3
+        assert documented(idle, "kubectl get nodes -l npu.openfuyao.com/driver-upgrade-state").count("npu-") == 3
         events = documented(idle, "kubectl get events -A")
         assert events.count("reason=upgrade") >= 3, events
         documented(idle, APPROVE_ALL)

@@ -271,6 +271,20 @@ def with_another_kernel(kind, known=True):
     return bench
 
 
+def strike_at(bench, at, later):
+    """The power fails `later` seconds after the write of that number. Returns the writes, as they come."""
+    check, calls = bench.world.after_write, []
+
+    def strike():
+        check()
+        calls.append(1)
+        if len(calls) == at and bench.host.up:
+            bench.world.clock.at(later, bench.host.go_down) if later else bench.host.go_down()
+
+    bench.world.after_write = strike
+    return calls
+
+
 @pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("later", [0, 5], ids=["at-once", "while-it-is-written"])
@@ -279,15 +293,7 @@ def test_a_power_loss_at_any_call_that_brings_another_kernel(kind, known, later)
     outcomes = []
     for at in itertools.count(1):
         bench = with_another_kernel(kind, known)
-        check, calls = bench.world.after_write, []
-
-        def strike(bench=bench, check=check, calls=calls, at=at):
-            check()
-            calls.append(1)
-            if len(calls) == at and bench.host.up:
-                bench.world.clock.at(later, bench.host.go_down) if later else bench.host.go_down()
-
-        bench.world.after_write = strike
+        calls = strike_at(bench, at, later)
         outcome = bench.run()
         outcomes.append(outcome["outcome"])
         runs = (bench.host.firmware, bench.host.good) == (FIRMWARE, KERNEL_2[bench.release])
