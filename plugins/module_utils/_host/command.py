@@ -96,10 +96,13 @@ def _die_with_parent():
 
 def _wait(process, timeout):
     """The exit status, or None if the process has not ended after ``timeout`` seconds."""
+    open_descriptor = getattr(os, "pidfd_open", None)  # from Python 3.9 on
     try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        # Python before 3.9, Linux before 5.3. Popen asks again and again, at intervals that grow to 50 ms.
+        descriptor = open_descriptor(process.pid) if open_descriptor else None
+    except OSError:
+        descriptor = None  # Linux before 5.3
+    if descriptor is None:
+        # Asks again and again, at intervals that grow to 50 ms.
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
