@@ -186,8 +186,8 @@ def run(module):
         script = params["hook_script"] or read_text(cdi_spec.HOOK)
         if script is None:
             raise NpuError(
-                "npu_runtime_library_path is hook, but %s does not exist: run npuops.ascend.install, which passes its content as the"
-                " option hook_script of this module" % cdi_spec.HOOK
+                "npu_runtime_library_path is hook, but %s does not exist: run npuops.ascend.install, which passes its content as"
+                " the option hook_script of this module" % cdi_spec.HOOK
             )
     runtime = {}
     if params["check_runtime"]:

@@ -98,7 +98,7 @@ class Activation:
         self.chip = chip
         self.components = components
         if not 1 <= timeout <= MAX_DEVICE_WAIT:
-            raise NpuError("npu_driver_ready_timeout (the option timeout of npu_driver) is %d; it must be between 1 and %d seconds" % (timeout, MAX_DEVICE_WAIT))
+            raise NpuError("npu_driver_ready_timeout is %d; it must be between 1 and %d seconds" % (timeout, MAX_DEVICE_WAIT))
         self.timeout = timeout
         self.accept_absent = accept_absent
         self.chips = chips

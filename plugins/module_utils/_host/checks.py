@@ -120,8 +120,8 @@ class Validation:
             told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
         if self.npu_smi.incompatible:
             told.append(
-                "npu-smi says that the firmware and the driver of NPU %s are not compatible (Compatibility of npu-smi info -t board)."
-                " Upgrade the firmware" % ", ".join(map(str, sorted(self.npu_smi.incompatible)))
+                "npu-smi info -t board says that the firmware and the driver of NPU %s are not compatible. Upgrade the firmware"
+                % ", ".join(map(str, sorted(self.npu_smi.incompatible)))
             )
         told += [
             "The driver reserves %s for %s, outside of Kubernetes: pods that get these chips fail with -8020. Stop the container"
