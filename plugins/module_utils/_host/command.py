@@ -96,7 +96,7 @@ def _die_with_parent():
 
 def _wait(process, timeout):
     """The exit status, or None if the process has not ended after ``timeout`` seconds."""
-    open_descriptor = getattr(os, "pidfd_open", None)  # from Python 3.9 on
+    open_descriptor = vars(os).get("pidfd_open")  # from Python 3.9 on
     try:
         descriptor = open_descriptor(process.pid) if open_descriptor else None
     except OSError:
