@@ -109,7 +109,7 @@ def test_the_plan_and_check_mode_change_nothing(lab, others):
 
 
 def test_a_component_that_does_not_work_goes_back(lab, others):
-    image = "registry.invalid/mindcluster/ascend-k8sdeviceplugin:v0"
+    image = f"{str(lab.variable('npu_driver_repository')).split('/', maxsplit=1)[0]}/lab/test:lab"
     result = lab.playbook("adopt", LIMIT, check=False, **dict(GO, npu_device_plugin_image=image))
     told = " ".join(result.stdout.split())
     assert result.returncode != 0 and f"{NODE} has the components that were there before again" in told, result.stdout
