@@ -88,7 +88,7 @@ def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked
     from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
-    no_value.check(variables, no_value.of_hosts())
+    no_value.check(variables, fleet=True)
     python = _result(variables, "__npu_python")
     facts = _result(variables, "__npu_facts")
     if python.get("failed") or python.get("unreachable"):

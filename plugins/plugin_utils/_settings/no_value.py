@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -29,9 +29,19 @@ def need_value() -> frozenset[str]:
     return frozenset(_defaults()) - _OF_HOSTS
 
 
-def check(variables: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
-    """Raise NpuError for the ``variables`` without a value that need one. ``names``: of those to look at; None: all."""
-    without = sorted(name for name in (need_value() if names is None else names) if name in variables and variables[name] is None)
+# Playbooks for the fleet do not read these, and hosts may have what is costly to look up for them.
+OF_OTHERS = ("npu_awx_", "npu_heal_service_")
+
+
+def check(variables: Mapping[str, Any], fleet: bool = False) -> None:
+    """Raise NpuError for the ``variables`` without a value that need one.
+
+    ``fleet``: only for those that playbooks for the fleet read.
+    """
+    names = [name for name in variables if name.startswith("npu_") and not (fleet and name.startswith(OF_OTHERS))]
+    empty = [name for name in names if variables[name] is None]
+    # What needs a value is in files that are read only if one has none.
+    without = sorted(name for name in empty if name in need_value())
     if without:
         raise NpuError(
             "; ".join(
@@ -44,12 +54,6 @@ def _told(name: str) -> str:
     text = json.dumps(_defaults()[name])
     # What follows from other variables is in its documentation.
     return "" if "{{" in text else " (%s)" % text
-
-
-@functools.lru_cache(maxsize=None)
-def of_hosts() -> frozenset[str]:
-    """Those of need_value() that playbooks for the fleet read. Of others, hosts may have what is costly to look up."""
-    return frozenset(name for name in need_value() if not name.startswith(("npu_awx_", "npu_heal_service_")))
 
 
 @functools.lru_cache(maxsize=None)
