@@ -57,7 +57,7 @@ CHECKS = {
     "lint": 80,
     "lab-sim": 90,
     "node-agent": 35,
-    "simulate": 65,
+    "simulate": 80,
     "ee": 40,
     "build": 55,
     "docs-lint": 25,
