@@ -36,11 +36,14 @@ OF_OTHERS = ("npu_awx_", "npu_heal_service_")
 def check(variables: Mapping[str, Any], fleet: bool = False) -> None:
     """Raise NpuError for the ``variables`` without a value that need one.
 
-    ``fleet``: only for those that playbooks for the fleet read.
+    ``variables``: as Ansible gives them to an action, not evaluated; with ``fleet``, hostvars of a host, which evaluate what is
+    read: only those that playbooks for the fleet read, as others may be secrets that are looked up.
     """
-    names = [name for name in variables if name.startswith("npu_") and not (fleet and name.startswith(OF_OTHERS))]
+    names = [name for name in variables if name.startswith("npu_")]
+    if fleet:
+        names = [name for name in names if name in need_value() and not name.startswith(OF_OTHERS)]
     empty = [name for name in names if variables[name] is None]
-    # What needs a value is in files that are read only if one has none.
+    # What needs a value is in files, which an action reads only if a variable has none.
     without = sorted(name for name in empty if name in need_value())
     if without:
         raise NpuError(

@@ -141,3 +141,15 @@ def test_a_validation_that_is_none():
     assert (host["facts"], host["validation"]) == (None, None) and "validation.checks[0] is a number, not an object" in host[
         "error"
     ]
+
+
+class Evaluated(dict):
+    """As hostvars: what is read is evaluated, which may ask a vault."""
+
+    def __getitem__(self, name):
+        assert "password" not in name, "%s was looked up" % name
+        return super().__getitem__(name)
+
+
+def test_secrets_that_nothing_needs_are_not_looked_up():
+    assert npu_hosts(["a"], {"a": Evaluated(VARIABLES)})[0]["config"]["driver_version"] == VARIABLES["npu_driver_version"]
