@@ -15,7 +15,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import unhealthy_devices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.halt import Halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
@@ -55,7 +54,7 @@ class ActionModule(HostsAction):
 def _halt(cluster: kube_client.Cluster, namespace: str) -> tuple[Halt | None, list[str]]:
     """(the halt of the rollouts or None, lines for people)."""
     try:
-        halted = Slots(cluster, namespace, kube_retry.Clock()).view()["halted"]
+        halted = Slots(cluster, namespace, cluster.clock).view()["halted"]
     except NpuError as exc:
         return None, ["", "Whether rollouts are halted is unknown: %s" % one_line(exc.message)]
     return halted, ["", "HALTED: %s" % maintenance_halt.text(halted)] if halted else []

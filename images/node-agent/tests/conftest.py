@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import pytest
+from api_server import ApiServer
 from fakes import HERE, Agent, Kubelet, Plugin, collections_tree
 
 _tree = tempfile.mkdtemp(prefix="npuops-agent-")
@@ -30,6 +31,14 @@ def agent(tmp_path):
     print(log)
     assert status == 0
     assert "Traceback" not in log
+
+
+@pytest.fixture
+def api():
+    """A running API server."""
+    api = ApiServer()
+    yield api
+    api.stop()
 
 
 @pytest.fixture

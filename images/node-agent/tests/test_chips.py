@@ -9,7 +9,6 @@ import json
 import os
 
 import pytest
-from api_server import ApiServer
 from fakes import wait_for
 from test_node_condition import told
 from test_wedge_watch import Chips, address, page, sample  # noqa: F401
@@ -17,13 +16,6 @@ from test_wedge_watch import Chips, address, page, sample  # noqa: F401
 from npu_node_agent.node_condition import TYPE
 
 HEALTH = 'chip_health{bus_id="%s",chip="0",health="%s",npu="%d"}'
-
-
-@pytest.fixture
-def api():
-    api = ApiServer()
-    yield api
-    api.stop()
 
 
 @pytest.fixture

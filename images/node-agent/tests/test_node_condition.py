@@ -12,7 +12,6 @@ import os
 import re
 
 import pytest
-from api_server import ApiServer
 from fakes import wait_for
 from test_wedge_watch import Chips, maintenance, some_probes
 
@@ -23,13 +22,6 @@ from npu_node_agent.node_condition import NOT_LOADED, TYPE, DriverCondition, wor
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 LONG_AGO = "2026-01-01T00:00:00Z"
 FORBIDDEN = (403, 'nodes "node-1" is forbidden: User "agent" cannot patch resource "nodes/status"')
-
-
-@pytest.fixture
-def api():
-    api = ApiServer()
-    yield api
-    api.stop()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-from api_server import ApiServer
 from fakes import CHECKOUT, HEALTHY, PATIENCE, UNHEALTHY, wait_for
 
 SAMPLES = os.path.join(CHECKOUT, "tests", "unit", "fixtures", "npu-smi")
@@ -84,13 +83,6 @@ class Chips:
             return os.path.getsize(self._runs) // 4
         except OSError:
             return 0
-
-
-@pytest.fixture
-def api():
-    api = ApiServer()
-    yield api
-    api.stop()
 
 
 @pytest.fixture

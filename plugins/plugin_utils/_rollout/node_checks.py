@@ -82,12 +82,7 @@ def _check_health(entry: PlannedNode, validation: Validation) -> None:
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
-    missing = fleet_chips.missing(entry.facts, entry.checked.config.get("chips"))
-    if missing:
-        entry.notes.append(missing)
-    ill = chip_health.told(validation.get("chip_health") or [])
-    if ill:
-        entry.notes.append("chips that are not OK: %s; the upgrade fails only if they, or others, are worse afterwards" % ill)
+    entry.notes += _chips(entry, validation, "; the upgrade fails only if they, or others, are worse afterwards")
     wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
     if wrong:
@@ -165,9 +160,14 @@ def trouble(entry: PlannedNode, validation: Validation) -> list[str]:
         return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
     if validation.get("valid") is False:
         return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
+    return _chips(entry, validation)
+
+
+def _chips(entry: PlannedNode, validation: Validation, consequence: str = "") -> list[str]:
+    """The chips that are missing, and those that are not OK, each as a note; ``consequence``: what the latter mean for the run."""
     missing = fleet_chips.missing(entry.facts, entry.checked.config.get("chips"))
     ill = chip_health.told(validation.get("chip_health") or [])
-    return [text for text in (missing, "chips that are not OK: %s" % ill if ill else None) if text]
+    return [text for text in (missing, "chips that are not OK: %s%s" % (ill, consequence) if ill else None) if text]
 
 
 class ImageSizes:

@@ -17,8 +17,8 @@ THIRD = "25.7.0-k-cccccccccccc"
 LATER = {"target": {"version": "25.7.0", "release": THIRD, "digest": "sha256:" + "c" * 64}}
 
 
-def backups(bench):
-    """What a backup has that is taken after each write of an approved upgrade whose reboot is certain."""
+def backups(bench, **options):
+    """What a backup has that is taken after each write of a maintenance whose reboot is certain. ``options``: of its run."""
     check, found = bench.world.after_write, []
 
     def back_up():
@@ -27,10 +27,14 @@ def backups(bench):
             found.append(copy.deepcopy(bench.world.objects))
 
     bench.world.after_write = back_up
-    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
-    assert bench.run(auto=False)["outcome"] == "done"
+    assert bench.run(**options)["outcome"] == "done"
     bench.world.after_write = check
     return found
+
+
+def of_an_approved_upgrade(bench):
+    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
+    return backups(bench, auto=False)
 
 
 def later(bench, **order):
@@ -49,7 +53,7 @@ def restore(bench, backup):
 
 def cases():
     """(number of the backup, whether the host does not answer when its record is taken up)"""
-    for number, backup in enumerate(backups(Bench())):
+    for number, backup in enumerate(of_an_approved_upgrade(Bench())):
         yield number, False
         record = json.loads(backup[NODES + "/npu-a"]["metadata"]["annotations"][RECORD])
         if record["step"] != "uncordon-required":  # then only the Node is left to do
@@ -59,7 +63,7 @@ def cases():
 @pytest.mark.parametrize(("number", "silent"), list(cases()))
 def test_a_record_older_than_the_host_reboots_nothing(number, silent):
     bench = Bench()
-    backup = backups(bench)[number]
+    backup = of_an_approved_upgrade(bench)[number]
     assert later(bench)["outcome"] == "done" and (bench.host.driver, bench.host.good) == (THIRD, THIRD)
     boots = bench.host.boots
     restore(bench, backup)
@@ -79,7 +83,7 @@ def test_a_record_older_than_the_host_reboots_nothing(number, silent):
 
 def test_a_later_trial_goes_back_to_the_driver_that_is_confirmed():
     bench = Bench()
-    backup = backups(bench)[0]
+    backup = of_an_approved_upgrade(bench)[0]
     confirmed = bench.host.confirmed
 
     def dies(*_args):
@@ -98,16 +102,7 @@ def test_a_later_trial_goes_back_to_the_driver_that_is_confirmed():
 
 def test_an_old_recovery_reboots_no_host_twice():
     bench = Wedged()
-    check, found = bench.world.after_write, []
-
-    def back_up():
-        check()
-        if RECORD in bench.annotations and bench.record["boot_id"] is not None:
-            found.append(copy.deepcopy(bench.world.objects))
-
-    bench.world.after_write = back_up
-    assert bench.run()["outcome"] == "done"
-    bench.world.after_write = check
+    found = backups(bench)
     bench.wait(60)
     bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
     assert bench.upgrade(run="run-2")["outcome"] == "done"
