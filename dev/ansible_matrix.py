@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -55,6 +56,11 @@ def known_pairs() -> list[Pair]:
     return [Pair(**row) for row in table_of_support()["tested"]]
 
 
+def of_the_checks() -> str:
+    """The ansible-core of .venv, which every `make test` runs the checks with."""
+    return re.search(r"^ansible-core==(\S+)", (HERE / "requirements-dev.lock").read_text(encoding="utf-8"), re.M)[1]  # type: ignore[index]
+
+
 def kubernetes_core() -> list[tuple[str, str]]:
     """The lowest and the newest version, each with the package that it comes from."""
     found = sorted({(pair.kubernetes_core, pair.package) for pair in known_pairs()}, key=lambda entry: numbers(entry[0]))
@@ -81,7 +87,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--lab", action="store_true", help="also molecule's scenario default, on the running lab (make lab)")
     parser.add_argument("--newest", action="store_true", help="only the newest pair whose Python this machine has")
     parser.add_argument("--fetch", action="store_true", help="get a Python that is missing from Debian testing (dev/python)")
-    parser.add_argument("--list", action="store_true", help="print the names of the pairs, and leave")
+    parser.add_argument("--list", action="store_true", help="print the pairs that `make test` does not check, and leave")
     parser.add_argument("--list-kubernetes-core", action="store_true", help="print the lowest and the newest version, and leave")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="of pytest")
     return parser.parse_args()
@@ -142,7 +148,7 @@ def table(results: dict[Pair, str]) -> str:
 def main() -> int:
     arguments = parse()
     if arguments.list:
-        print("\n".join(pair.name for pair in known_pairs()))
+        print("\n".join(pair.name for pair in known_pairs() if pair.core != of_the_checks()))
         return 0
     if arguments.list_kubernetes_core:
         print("\n".join(" ".join(entry) for entry in kubernetes_core()))

@@ -127,7 +127,7 @@ def test_all(checkout: Path, results: Path) -> list[Part]:
     ]
     parts = [
         *_checks(checkout, CHECKS | SLOW_CHECKS),
-        Part("simulate-many", ("dev/simulate",), 1500, env={"SEEDS": "100000"}),
+        Part("simulate-many", ("dev/simulate",), 1200, env={"SEEDS": "20000"}),
         Part("kubernetes-core", ("dev/kubernetes-core",), 300),
         Part("arm64", ("dev/arm64",), 400),
         *(

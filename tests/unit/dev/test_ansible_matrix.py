@@ -149,3 +149,12 @@ def test_what_it_does_not_know(run, arguments, message):
 def test_the_versions_of_kubernetes_core_for_its_own_check(run):
     ends = [min(PAIRS, key=lambda row: row["kubernetes_core"]), max(PAIRS, key=lambda row: row["kubernetes_core"])]
     assert run("--list-kubernetes-core") == (0, "".join(f"{row['kubernetes_core']} {row['package']}\n" for row in ends))
+
+
+def test_the_pairs_that_the_other_suite_checks_besides(run):
+    status, listed = run("--list")
+    assert status == 0
+    lock = (CHECKOUT / "requirements-dev.lock").read_text(encoding="utf-8")
+    assert listed.split() == [
+        f"{row['core'].rpartition('.')[0]}-{row['python']}" for row in PAIRS if f"ansible-core=={row['core']}" not in lock
+    ]
