@@ -22,6 +22,7 @@ class ActionModule(ClusterAction):
 
     ARGUMENTS = {
         "due": {"type": "list", "elements": "str", "required": True},
+        "versions": {"type": "dict", "default": {}},
         "settled": {"type": "list", "elements": "str", "default": []},
         "settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
@@ -36,7 +37,7 @@ class ActionModule(ClusterAction):
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = maintenance_pending.label(cluster, params["due"], params["settled"], self.check_mode)
+        changes = maintenance_pending.label(cluster, params["due"], params["settled"], self.check_mode, versions=params["versions"])
         result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],
@@ -47,7 +48,7 @@ class ActionModule(ClusterAction):
         if freed:
             told.append("released stale slots of: %s" % ", ".join(freed))
         if changes:
-            told.append("driver-upgrade-state of %s" % ", ".join(result["nodes"]))
+            told.append("asked for the upgrade of %s" % ", ".join(result["nodes"]))
         if told:
             result["msg"] = "; ".join(told)
         if self.diff_mode:

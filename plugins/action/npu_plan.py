@@ -133,6 +133,7 @@ def _result(plan: RolloutPlan, on_blocked: str | None) -> dict[str, Any]:
         plan.result(),
         table=rollout_table.table(plan),
         due_nodes=plan.due_nodes,
+        due_versions=plan.due_versions,
         settled_nodes=plan.settled_nodes,
         problem=plan.problem,
         refusal=None,

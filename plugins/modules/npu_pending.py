@@ -31,6 +31,13 @@ options:
     type: list
     elements: str
     required: true
+  versions:
+    description:
+      - The driver version that each node is due for, by the name of the node,
+        RV(npuops.ascend.npu_plan#module:due_versions).
+      - Sets the annotation C(npuops.ascend/approval-for). An approval that was given for another version is removed.
+    type: dict
+    default: {}
   settled:
     description:
       - Names of the nodes that are not due, RV(npuops.ascend.npu_plan#module:settled_nodes).
@@ -47,6 +54,7 @@ EXAMPLES = r"""
 - name: Label the nodes that are due
   npuops.ascend.npu_pending:
     due: "{{ plan.due_nodes }}"
+    versions: "{{ plan.due_versions }}"
     settled: "{{ plan.settled_nodes }}"
   run_once: true
 """
@@ -58,7 +66,7 @@ freed:
   type: list
   elements: str
 nodes:
-  description: The nodes whose labels changed.
+  description: The nodes whose labels or annotations changed.
   returned: success
   type: list
   elements: str

@@ -121,6 +121,10 @@ due_nodes:
   returned: always
   type: list
   elements: str
+due_versions:
+  description: The driver version that each of these nodes is due for, by the name of the node.
+  returned: always
+  type: dict
 settled_nodes:
   description: Names of the nodes that are not due.
   returned: always

@@ -284,8 +284,15 @@ DEFECTS = (
         "approval-kept",
         "An approval stays on the Node with the intent, and counts for the next reboot as well.",
         "_maintenance/cycle.py",
-        "gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}",
+        "gone = dict(maintenance_record.NOT_APPROVED)",
         "gone = {}",
+    ),
+    Defect(
+        "approval-of-any-version",
+        "A reboot into one version counts as approved by what was given for another.",
+        "_maintenance/record.py",
+        "return text if version_info.is_version(text) else None",
+        "return None",
     ),
     Defect(
         "denials-halt",

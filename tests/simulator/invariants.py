@@ -54,6 +54,7 @@ class Invariants:
         self._cordoned_by: dict[str, str] = {}
         self._ended: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._boots_at: dict[tuple[str, str], int] = {}
+        self._approved_for: dict[str, str] = {}  # the version that was asked for when it was given
         self._approved_in: dict[str, str] = {}  # the boot for whose end a node's approval was used
         self._broke: dict[str, bool] = {}  # whether a run had to halt
         self._failures: dict[str, set[str]] = {}  # the nodes that failed in a run
@@ -129,6 +130,7 @@ class Invariants:
         if ours and name not in self.tainted and name not in self.replaced:
             self._approval(name, before, after, was, has)
             self._dated(name, has)
+        self._asked(name, before, after)
         if ours and has is not None and was is None:
             self._begun(name, has)
         if ours and has is not None and was is not None:
@@ -171,6 +173,17 @@ class Invariants:
     def _begun(self, name: str, record: dict[str, Any]) -> None:
         self._opened.discard(name)
 
+    def _asked(self, name: str, before: Object, after: Object) -> None:
+        """An approval is for what the node was asked for when it was given, or is asked for first."""
+        (had, was), (there, asked) = (
+            (notes.get(maintenance_record.ANNOTATION_APPROVE), notes.get(maintenance_record.ANNOTATION_APPROVAL_FOR))
+            for notes in (item["metadata"].get("annotations", {}) for item in (before, after))
+        )
+        if there is None:
+            self._approved_for.pop(name, None)
+        elif asked is not None and (had is None or was is None):
+            self._approved_for.setdefault(name, asked)
+
     def _approval(self, name: str, before: Object, after: Object, was: dict[str, Any] | None, has: dict[str, Any] | None) -> None:
         """An approval is used once, with the intent of the reboot that it is for, and given back if there was none."""
         had, there = (
@@ -183,6 +196,9 @@ class Invariants:
             if there is not None:
                 raise Violation("approval used twice", "%s keeps it with the intent" % name)
             self._approved_in[name] = has["boot_id"]
+            given_for, wanted = self._approved_for.get(name), (has["to"] or {}).get("version")
+            if wanted and given_for not in (None, wanted):
+                raise Violation("approval for another version", "%s goes to %s, approved for %s" % (name, wanted, given_for))
         if had is None and there is not None and (was is None or was.get("approval") is None):
             raise Violation("approval from nowhere", "%s gets one, and its record has none" % name)
         if was is not None and has is None and was.get("approval") is not None:

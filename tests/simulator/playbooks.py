@@ -123,7 +123,7 @@ class Playbook:
         if run.clear_halt:
             self._slots.clear_halt()
         self._slots.sweep()
-        maintenance_pending.label(self._cluster, plan.due_nodes, plan.settled_nodes, clock=self._clock)
+        maintenance_pending.label(self._cluster, plan.due_nodes, plan.settled_nodes, clock=self._clock, versions=plan.due_versions)
         if plan.park and not self._park(plan.park):
             self._restore()
             return

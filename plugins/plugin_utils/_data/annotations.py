@@ -73,7 +73,7 @@ def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
         unschedulable=optional(flag),
         boot_id=_word,
         attempt=number(0, 10**6),
-        approval=optional(fields(time=_word, manager=_word, by=_told)),
+        approval=optional(fields(time=_word, manager=_word, by=_told, **{"for": _word})),
         started=_word,
         ended=_word,
         outcome=_word,

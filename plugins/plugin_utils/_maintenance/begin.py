@@ -187,7 +187,7 @@ class Beginning:
         missing = self._missing_approval(self._log.node)
         if missing and self._adopt_unapproved():
             return None
-        missing = missing and self._ask_for_approval()
+        missing = missing and self._ask_for_approval(missing)
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._identified()
@@ -332,24 +332,29 @@ class Beginning:
         given, why = self._work.approval(node)
         return None if given is not None else sentence(why)
 
-    def _ask_for_approval(self) -> str | None:
+    def _ask_for_approval(self, missing: str) -> str | None:
         """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
         labels = {maintenance_record.LABEL_STATE: maintenance_record.APPROVAL, maintenance_record.LABEL_REBOOT_REQUIRED: "true"}
         if self._purpose.recovers:
             labels = {}  # the node agent has asked; the state is that of an upgrade
-        if any(kube_client.labels(self._log.node).get(name) != value for name, value in labels.items()):
-            self._log.write(lambda _node, _none: Change(None, labels))
+        version = self._request.version
+        new = any(kube_client.labels(self._log.node).get(name) != value for name, value in labels.items())
+        asks = maintenance_record.ask_for(self._log.node, version)
+        if maintenance_record.ANNOTATION_APPROVE in asks:
+            self._work.say(missing)
+        if new or asks:
+            self._log.write(lambda node, _none: Change(None, labels, maintenance_record.ask_for(node, version)))
         self._work.tell_event()
         clock, told = self._work.clock, False
         started = clock.monotonic()
         while True:
             node = self._log.look()
             self._check_due(node)
-            missing, waited = self._missing_approval(node), clock.monotonic() - started
-            if not missing or waited >= self._policy.approval_wait:
-                return missing
+            lacks, waited = self._missing_approval(node), clock.monotonic() - started
+            if not lacks or waited >= self._policy.approval_wait:
+                return lacks
             if not told:
-                self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, missing))
+                self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, lacks))
                 told = True
             self._work.still()
             clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))

@@ -98,6 +98,11 @@ class MaintenanceRequest:
         return self.target.get("release") or None
 
     @property
+    def version(self) -> str | None:
+        """Of the driver that a reboot is for; None when it is to recover the node."""
+        return self.target.get("version") or None
+
+    @property
     def firmware(self) -> str | None:
         """The version that the chips are to run in the end; None when they keep theirs."""
         return self.target.get("firmware") or None
@@ -306,7 +311,11 @@ class Work:
     def approval(self, node: Object) -> tuple[Record | None, str | None]:
         """(approval, None) or (None, why there is none)."""
         return maintenance_record.approval(
-            node, self.clock.now(), self.policy.approval_max_age, self.request.purpose.approval_not_before(node)
+            node,
+            self.clock.now(),
+            self.policy.approval_max_age,
+            self.request.purpose.approval_not_before(node),
+            self.request.version,
         )
 
     def pool(self, target: Target) -> str | None:
@@ -361,11 +370,8 @@ class Work:
         """The Event that asks for the approval, new or refreshed. For a recovery the node agent does."""
         if self.request.purpose.recovers:
             return
-        text = "to=%s: kubectl annotate node %s %s=true --overwrite" % (
-            self.request.target.get("version"),
-            self.request.node,
-            maintenance_record.ANNOTATION_APPROVE,
-        )
+        version = self.request.version
+        text = "to=%s: %s" % (version, maintenance_record.approve([self.request.node], version))
         try:
             approval_event.ask(self.cluster.retrying_outages_only, self.log.node, self.request.reason, text, self.log.now())
         except kube_client.Refused as exc:

@@ -431,7 +431,7 @@ class Cycle:
             if given is not None:
                 changed["approval"] = dict(given, job=(self._request.job or {}).get("id"))
             labels = maintenance_record.reboot_required_label(node, record)
-            gone = {maintenance_record.ANNOTATION_APPROVE: None, maintenance_record.ANNOTATION_APPROVED_BY: None}
+            gone = dict(maintenance_record.NOT_APPROVED)
             if given is None and self._purpose.recovers:
                 gone = {}  # it was given for an upgrade
             return Change(self._purpose.intend(changed, self._log.now()), labels, gone)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
@@ -23,6 +24,8 @@ LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
 LABEL_REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 ANNOTATION_APPROVE = "npu.openfuyao.com/approve-reboot"
 ANNOTATION_APPROVED_BY = "npu.openfuyao.com/approved-by"
+# The version of the driver that the reboot was asked for: an approval counts for no other.
+ANNOTATION_APPROVAL_FOR = "npuops.ascend/approval-for"
 LABEL_SKIP = "npuops.ascend/skip"
 LABEL_KEEP_CORDONED = "npuops.ascend/keep-cordoned"
 LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
@@ -30,6 +33,9 @@ LABEL_REQUESTED = "npuops.ascend/maintenance-requested"
 CORDON_MANAGER = "npuops.ascend-maintenance"
 ANNOTATION_RECORD = kube_client.ANNOTATION_MAINTENANCE
 ANNOTATION_LAST = "npuops.ascend/last-maintenance"
+
+# As a merge patch of annotations.
+NOT_APPROVED: LabelChanges = {ANNOTATION_APPROVE: None, ANNOTATION_APPROVED_BY: None, ANNOTATION_APPROVAL_FOR: None}
 
 # Steps: the one that is due.
 UPGRADE = "upgrade-required"
@@ -235,28 +241,59 @@ def left_paused(node: Object) -> bool:
 # --- approval ---
 
 
-def approval(node: Object, now: float, max_age: float = 0, not_before: float | None = None) -> tuple[Record | None, str | None]:
+def approval(
+    node: Object, now: float, max_age: float = 0, not_before: float | None = None, version: str | None = None
+) -> tuple[Record | None, str | None]:
     """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
-    All by the clock of the API server.
+    All by the clock of the API server. ``version``: of the driver that the reboot is for, None = any.
 
-    An approval is {time, manager, by}: when and by which program the annotation was set, as managedFields tell (None
-    when they do not), and who said to be it.
+    An approval is {time, manager, by, for}: when and by which program the annotation was set, as managedFields tell (None
+    when they do not), who said to be it, and the version that it is for (None: any).
     """
     values = kube_client.annotations(node)
     name = node["metadata"]["name"]
     if not is_true(values, ANNOTATION_APPROVE):
-        return None, "its reboot is not approved: kubectl annotate node %s %s=true --overwrite" % (
-            name,
-            ANNOTATION_APPROVE,
-        )
+        return None, "its reboot is not approved: %s" % approve([name], version)
     manager, when = annotated_at(node, ANNOTATION_APPROVE)
     since = seconds_of(when)
     again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % ((name, ANNOTATION_APPROVE) * 2)
+    if version and asked_for(node) not in (None, version):
+        return None, "its approval was given for the driver %s, not for %s: %s" % (
+            asked_for(node),
+            version,
+            approve([name], version),
+        )
     if since is not None and max_age and now - since > max_age:
         return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
     if since is not None and not_before is not None and since < not_before:
         return None, "its approval of %s is older than the problem it is for: %s" % (when, again)
-    return {"time": when, "manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}, None
+    who = {"manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}
+    return dict(who, time=when, **{"for": asked_for(node) or version}), None
+
+
+def approve(names: Iterable[str], version: str | None) -> str:
+    """The command that approves the reboots of these nodes into a version of the driver; None: to recover them."""
+    command = "kubectl annotate node %s %s=true" % (" ".join(names), ANNOTATION_APPROVE)
+    # A version may come from a record, which whoever writes the Node can write, and people copy this into their shell.
+    known = version and version_info.is_version(version)
+    return command + (" %s=%s" % (ANNOTATION_APPROVAL_FOR, version) if known else "") + " --overwrite"
+
+
+def asked_for(node: Object) -> str | None:
+    """The version of the driver that an approval of the node's reboot is for, None when it was not asked for."""
+    text = kube_client.annotations(node).get(ANNOTATION_APPROVAL_FOR) or ""
+    return text if version_info.is_version(text) else None
+
+
+def ask_for(node: Object, version: str | None) -> LabelChanges:
+    """The annotations to write, as a merge patch of them, so that an approval is one for this version: what was approved when
+    another one was asked for is not approved any more."""
+    if not version or asked_for(node) == version:
+        return {}
+    asked: LabelChanges = {ANNOTATION_APPROVAL_FOR: version}
+    if asked_for(node) and ANNOTATION_APPROVE in kube_client.annotations(node):
+        asked.update(NOT_APPROVED, **asked)
+    return asked
 
 
 # --- the record ---

@@ -285,10 +285,11 @@ def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt
 
 
 def _approve(nodes: list[ReportedNode]) -> str | None:
-    """The command that approves the reboots that wait for it, None when none does."""
-    names = [node["node"] for node in nodes if node["outcome"] == maintenance_outcome.AWAITING]
-    command = "kubectl annotate node %s %s=true --overwrite"
-    return command % (" ".join(names), maintenance_record.ANNOTATION_APPROVE) if names else None
+    """The command that approves the reboots that wait for it, None when none does. Of several versions, one after the other."""
+    names: dict[str | None, list[str]] = {}
+    for node in awaiting(nodes):
+        names.setdefault(node["to"], []).append(node["node"])
+    return " && ".join(maintenance_record.approve(names[version], version) for version in names) or None
 
 
 # --- what the renderers have in common ---

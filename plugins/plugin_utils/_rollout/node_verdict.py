@@ -205,7 +205,8 @@ def _approve(entry: PlannedNode, node: Object, settings: RolloutSettings, lookup
     entry.verdict = READY
     if settings.auto:
         return
-    approval, why = maintenance_record.approval(node, lookups.now, settings.approval_max_age)
+    version = (entry.target or {}).get("version")
+    approval, why = maintenance_record.approval(node, lookups.now, settings.approval_max_age, version=version)
     if approval is None:
         entry.verdict = AWAITING
         entry.reasons.append(why or "")

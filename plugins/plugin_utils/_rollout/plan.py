@@ -95,7 +95,16 @@ class RolloutPlan:
     @property
     def due_nodes(self) -> list[str]:
         """Names of the Nodes that get the label upgrade-required: also those that are deferred."""
-        return [entry.node_name for entry in self.entries if entry.verdict in (READY, AWAITING) or entry.deferrable]
+        return [entry.node_name for entry in self._due]
+
+    @property
+    def due_versions(self) -> dict[str, str]:
+        """The version of the driver that each of these is due for."""
+        return {entry.node_name: entry.target["version"] for entry in self._due if entry.target}
+
+    @property
+    def _due(self) -> list[PlannedNode]:
+        return [entry for entry in self.entries if entry.verdict in (READY, AWAITING) or entry.deferrable]
 
     @property
     def settled_nodes(self) -> list[str]:

@@ -22,6 +22,7 @@ from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeClust
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 APPROVE = "npu.openfuyao.com/approve-reboot"
+APPROVAL_FOR = "npuops.ascend/approval-for"
 REBOOT_REQUIRED = "npu.openfuyao.com/reboot-required"
 RECORD = "npuops.ascend/maintenance"
 LAST = "npuops.ascend/last-maintenance"

@@ -16,7 +16,17 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.fake_fleet import CHIPS, EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
-from support.fleet.maintenance_bench import APPROVE, COMPONENTS, LAST, REBOOT_REQUIRED, RECORD, STATE, Bench
+from support.fleet.maintenance_bench import (
+    APPROVAL_FOR,
+    APPROVE,
+    COMPONENTS,
+    LAST,
+    REBOOT_REQUIRED,
+    RECORD,
+    STATE,
+    TARGET,
+    Bench,
+)
 
 HOLDER = {"pid": 4711, "command": "python train.py", "device": "/dev/davinci0"}
 
@@ -184,10 +194,11 @@ def test_the_host_refuses_the_reboot():
 
 
 def test_not_approved():
-    bench = Bench()
+    bench, version = Bench(), TARGET["version"]
     outcome = bench.run(auto=False)
     assert outcome["outcome"] == "awaiting-approval"
-    assert "kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite" in outcome["reason"]
+    command = f"kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true npuops.ascend/approval-for={version} --overwrite"
+    assert command in outcome["reason"] and bench.annotations[APPROVAL_FOR] == version
     assert bench.labels[STATE] == "approval-required" and bench.labels[REBOOT_REQUIRED] == "true"
     assert not bench.cordoned and RECORD not in bench.annotations and bench.world.slots() is None
     bench.run(run="run-2", auto=False)
@@ -196,8 +207,30 @@ def test_not_approved():
     assert event["count"] == 2 and event["involvedObject"]["name"] == "npu-a"
     annotate(bench, approve="true")
     assert bench.run(run="run-3", auto=False)["outcome"] == "done"
-    assert bench.last["approval"] == {"time": None, "manager": None, "by": None, "job": None}
+    assert bench.last["approval"] == {"time": None, "manager": None, "by": None, "for": version, "job": None}
     bench.assert_upgraded()
+    assert APPROVAL_FOR not in bench.annotations
+
+
+def test_an_approval_belongs_to_the_version_it_was_given_for():
+    bench, version = Bench(annotations={APPROVE: "true", APPROVAL_FOR: "1.2.3"}), TARGET["version"]
+    outcome = bench.run(auto=False)
+    assert outcome["outcome"] == "awaiting-approval"
+    assert any(f"Its approval was given for the driver 1.2.3, not for {version}: kubectl" in text for _step, text in bench.said)
+    # It does not count for the next run either, which finds the right version there.
+    assert bench.annotations[APPROVAL_FOR] == version and APPROVE not in bench.annotations
+    assert bench.run(run="run-2", auto=False)["outcome"] == "awaiting-approval"
+    annotate(bench, approve="true")
+    assert bench.run(run="run-3", auto=False)["outcome"] == "done"
+
+
+def test_an_approval_for_another_version_in_the_middle():
+    bench = Bench(annotations={APPROVE: "true"})
+    bench.world.clock.at(
+        8, lambda: bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVAL_FOR: "1.2.3"}))
+    )
+    assert bench.run(auto=False)["outcome"] == "awaiting-approval"
+    assert_given_back(bench, "awaiting-approval", state="approval-required")
 
 
 def test_components_wait_for_a_driver_that_takes_its_time():
@@ -263,7 +296,13 @@ def test_approval_tells_who_and_when_and_grows_old():
     outcome = bench.run(auto=False, approval_max_age=900)
     assert outcome["outcome"] == "awaiting-approval" and "is older than 900 s" in outcome["reason"]
     assert bench.run(run="run-2", auto=False, approval_max_age=1100, order={"job": {"id": "17"}})["outcome"] == "done"
-    assert bench.last["approval"] == {"time": given, "manager": "kubectl-annotate", "by": "alice", "job": "17"}
+    assert bench.last["approval"] == {
+        "time": given,
+        "manager": "kubectl-annotate",
+        "by": "alice",
+        "for": TARGET["version"],
+        "job": "17",
+    }
     assert "npu.openfuyao.com/approved-by" not in bench.annotations
 
 

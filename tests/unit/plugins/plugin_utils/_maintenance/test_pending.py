@@ -15,6 +15,8 @@ STATE = "npu.openfuyao.com/driver-upgrade-state"
 REBOOT = "npu.openfuyao.com/reboot-required"
 RECORD = {"npuops.ascend/maintenance": "{}"}
 WEDGED = {"npuops.ascend/wedged": "{}"}
+APPROVE = "npu.openfuyao.com/approve-reboot"
+FOR = "npuops.ascend/approval-for"
 
 
 def states(api):
@@ -46,7 +48,33 @@ def test_all_due_nodes_in_one_go(api, cluster):
     ],
 )
 def test_what_is_written(labels, annotations, due, wanted):
-    assert maintenance_pending.change(node("a", labels=labels, annotations=annotations), due) == wanted
+    assert maintenance_pending.change(node("a", labels=labels, annotations=annotations), due) == (wanted, {})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "due", "wanted"),
+    [
+        ({}, True, {FOR: "26.1.0"}),
+        # Whoever approved before the first run approved whatever comes.
+        ({APPROVE: "true"}, True, {FOR: "26.1.0"}),
+        ({APPROVE: "true", FOR: "26.1.0"}, True, {}),
+        ({APPROVE: "true", FOR: "25.5.3"}, True, {FOR: "26.1.0", APPROVE: None, "npu.openfuyao.com/approved-by": None}),
+        ({FOR: "25.5.3"}, True, {FOR: "26.1.0"}),
+        ({APPROVE: "true", FOR: "$(reboot)"}, True, {FOR: "26.1.0"}),
+        ({APPROVE: "true", FOR: "25.5.3"}, False, {}),
+        ({APPROVE: "true", FOR: "25.5.3", **RECORD}, True, {}),
+    ],
+)
+def test_what_an_approval_is_for(annotations, due, wanted):
+    assert maintenance_pending.change(node("a", annotations=annotations), due, "26.1.0")[1] == wanted
+
+
+def test_an_approval_for_another_version_is_withdrawn(api, cluster):
+    api.put(NODES, node("a", labels={STATE: "approval-required"}, annotations={APPROVE: "true", FOR: "25.5.3"}))
+    changes = maintenance_pending.label(cluster, ["a"], [], versions={"a": "26.1.0"})
+    assert changes == [{"name": "a", "before": {APPROVE: "true", FOR: "25.5.3"}, "after": {FOR: "26.1.0"}}]
+    assert api.objects[NODES]["a"]["metadata"]["annotations"] == {FOR: "26.1.0"}
+    assert maintenance_pending.label(cluster, ["a"], [], versions={"a": "26.1.0"}) == []
 
 
 def test_a_node_that_goes_into_maintenance_in_that_moment_is_left_alone(api, cluster):

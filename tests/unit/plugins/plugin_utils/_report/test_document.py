@@ -180,6 +180,16 @@ def test_who_waits_for_approval_does_not_fail_the_run():
     made = rows(("npu-a", "awaiting-approval", why, planned("npu-a"), node("npu-a", state="approval-required")))
     assert report_table.problem(document(made, None, "upgrade")) is None
     assert report_table.table(document(made))[-1].endswith(
+        "kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true npuops.ascend/approval-for=25.5.1 --overwrite"
+    )
+
+
+def test_a_version_that_is_none_is_in_no_command():
+    """People copy it into their shell, and a record is what whoever writes the Node says."""
+    broken = planned("npu-a")
+    broken["to"]["version"] = "1; reboot"
+    made = rows(("npu-a", "awaiting-approval", "", broken, node("npu-a", state="approval-required")))
+    assert report_table.table(document(made))[-1].strip() == (
         "kubectl annotate node npu-a npu.openfuyao.com/approve-reboot=true --overwrite"
     )
 

@@ -262,6 +262,18 @@ def test_without_approval():
     assert only(host(), nodes=nodes_of("a", annotations=APPROVED), auto=False).verdict == "ready"
 
 
+def test_an_approval_for_another_version():
+    given = {**APPROVED, "npuops.ascend/approval-for": "25.5.3"}
+    plan = make([host()], nodes_of("a", annotations=given), auto=False)
+    (entry,) = plan.entries
+    assert entry.verdict == "awaiting-approval"
+    assert entry.reasons[0].startswith(f"its approval was given for the driver 25.5.3, not for {NEW}: kubectl annotate node a ")
+    assert f"npuops.ascend/approval-for={NEW} --overwrite" in entry.reasons[0]
+    assert plan.due_versions == {"a": NEW}
+    given["npuops.ascend/approval-for"] = NEW
+    assert only(host(), nodes=nodes_of("a", annotations=given), auto=False).verdict == "ready"
+
+
 def test_an_approval_that_is_too_old():
     nodes = nodes_of("a", annotations=APPROVED)
     fields = {"f:metadata": {"f:annotations": {"f:npu.openfuyao.com/approve-reboot": {}}}}
