@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import RUNTIME
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import RUNTIME
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.package_action import OF_REGISTRY, PackageAction
 
 

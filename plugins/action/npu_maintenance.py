@@ -8,8 +8,8 @@ import os
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_layout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort

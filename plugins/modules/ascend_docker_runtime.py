@@ -72,9 +72,9 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, remove_file, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import runtime_mode
 
 
 def main():

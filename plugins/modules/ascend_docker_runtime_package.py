@@ -143,9 +143,9 @@ left:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime.engine import Install, Removal
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_name
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import package_name
 
 _SETTING = "npu_runtime_package"
 

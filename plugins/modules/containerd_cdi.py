@@ -132,8 +132,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import e
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 
 
 def main():
@@ -152,7 +152,7 @@ def main():
 
 
 def run(module):
-    crio = host_facts.crio()
+    crio = kubelet_runtime.crio()
     if crio:
         check_crio(module, crio)
     switch = containerd_enable.Switch(containerd_runtime.find(), module.params["timeout"])

@@ -144,11 +144,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
-from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import runtime_mode
 
 
 def main():
@@ -175,7 +176,7 @@ def run(module):
     params = module.params
     root = params["root"]
     if params["source"] == "preinstalled":
-        root = host_facts.preinstalled_root(root) or root
+        root = loaded_driver.preinstalled_root(root) or root
     host = cdi_spec.look()
     installed = installation.find()
     wanted = None
@@ -238,7 +239,7 @@ def run(module):
 
 def check_runtime(restart):
     """What containerd_cdi would do."""
-    crio = host_facts.crio()
+    crio = kubelet_runtime.crio()
     if crio:
         if crio.problem():
             raise NpuError(crio.problem())

@@ -168,8 +168,8 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import activation as driver_activation
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import removal as driver_removal
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import activation as driver_activation
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import removal as driver_removal
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 

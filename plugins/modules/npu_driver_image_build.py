@@ -142,10 +142,10 @@ import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci, registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import architecture

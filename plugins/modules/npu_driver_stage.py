@@ -245,11 +245,11 @@ msg:
 import signal
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware_staging import FirmwarePackage
+from ansible_collections.npuops.ascend.plugins.module_utils._activation.firmware_staging import FirmwarePackage
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_staging import PackageStager
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import Stager
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options

@@ -388,9 +388,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import preconditions
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
 
 
 def main():

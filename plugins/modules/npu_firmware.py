@@ -109,7 +109,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware_flash
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import firmware_flash
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 

@@ -109,7 +109,7 @@ npu_smi:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -120,7 +120,7 @@ def main():
     )
     tree = module.params["tree"]
     if tree is None:
-        tree = (host_facts.preinstalled_root() or host_facts.IMAGE_ROOT) + "/driver"
+        tree = (loaded_driver.preinstalled_root() or loaded_driver.IMAGE_ROOT) + "/driver"
     try:
         info = NpuSmi(tree, timeout=module.params["timeout"]).info()
     except NpuError as exc:

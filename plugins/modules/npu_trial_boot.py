@@ -171,7 +171,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 

@@ -165,8 +165,8 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
 
 
 def main():

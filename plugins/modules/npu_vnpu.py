@@ -104,11 +104,12 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, vnpu_change, vnpu_layout, vnpu_plan
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.loaded_driver import preinstalled_root
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.facts import preinstalled_root
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_change, vnpu_layout, vnpu_plan
 
 
 def main():

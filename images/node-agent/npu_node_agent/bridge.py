@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from typing import AsyncGenerator, Optional
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import runtime_mode
 from grpclib import GRPCError, Status
 
 from . import api, ascend_runtime, translate, wire

@@ -10,7 +10,7 @@ import re
 from typing import Iterator, NamedTuple, Optional
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import runtime_mode
 
 from .cdi_spec import SpecFile
 

@@ -14,7 +14,7 @@ import signal
 from typing import Awaitable, Callable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
-from ansible_collections.npuops.ascend.plugins.module_utils._host import runtime_mode
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import runtime_mode
 
 from . import __version__, config, kube, logs
 from .bridge import Bridge

@@ -22,9 +22,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_name, releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import package_name
 
 _LOCK = "/run/npuops/ascend-docker-runtime.lock"
 _LOCK_SECONDS = 300

@@ -20,8 +20,8 @@ import os
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
-from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime
 
 PARENT = "/usr/local/Ascend"
 HOME = PARENT + "/Ascend-Docker-Runtime"

@@ -18,8 +18,8 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself
 
 # containerd runs the first; it looks for the others beside itself.
 PROGRAMS = (ascend_runtime.PROGRAM, *ascend_runtime.HELPERS, "ascend-docker-destroy")

@@ -16,8 +16,8 @@ import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
-from ansible_collections.npuops.ascend.plugins.module_utils._host import ascend_docker_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import fsync_directory, remove_file, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime
 
 _INFO = "ascend_docker_runtime_install.info"
 _WORK = ".npuops-runtime-"

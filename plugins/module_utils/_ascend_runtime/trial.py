@@ -15,8 +15,8 @@ import tempfile
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
-from ansible_collections.npuops.ascend.plugins.module_utils._host.ascend_docker_runtime import LOGS
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime.ascend_docker_runtime import LOGS
 
 # In memory. The runtime refuses unusual characters in paths.
 _PLACE = "/run"

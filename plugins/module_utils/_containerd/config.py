@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, go_glob, toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, go_glob
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit, toml_file
 
 DEFAULT_PATH = "/etc/containerd/config.toml"
 SPEC_DIR = "/etc/cdi"
@@ -34,8 +34,7 @@ MINIMAL = "version = 2\n\n[%s]\n  enable_cdi = true\n" % V2[1]
 # All keys that this collection edits.
 KEYS = ("enable_cdi", "cdi_spec_dirs", "version")
 
-# Limits; real configurations of containerd are much smaller.
-_MAX_BYTES = 4 << 20
+
 _MAX_FILES = 1000
 
 
@@ -74,19 +73,6 @@ class Edit:
         return config_secrets.diff(self.path, self.before, self.after, KEYS)
 
 
-def read(path):
-    """The text of ``path`` with its line endings; None if there is no such file. OSError and ValueError name the file."""
-    try:
-        data = _bytes(path)
-    except FileNotFoundError:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        line = data.count(b"\n", 0, exc.start) + 1
-        raise ValueError("%s, line %d: not UTF-8, which TOML requires" % (path, line)) from None
-
-
 def load(path):
     """The configuration with the main file ``path``: a list of ConfigFile in the order in which containerd merges them.
 
@@ -98,7 +84,7 @@ def load(path):
         name = pending.pop(0)
         if any(known.path == name for known in files):
             continue
-        text = read(name)
+        text = toml_file.read(name)
         if text is None:
             continue
         try:
@@ -123,22 +109,11 @@ def texts(path):
         if name in found:
             continue
         try:
-            found[name] = _bytes(name).decode("utf-8", "replace")
+            found[name] = toml_file.read_bytes(name).decode("utf-8", "replace")
             pending.extend(ConfigFile(name, found[name]).imports)
         except (OSError, ValueError):
             pass
     return list(found.values())
-
-
-def _bytes(path):
-    # Reading a pipe or a device might block or never end.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise ValueError("%s is not a regular file" % path)
-        data = stream.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise ValueError("%s is larger than %d MiB" % (path, _MAX_BYTES >> 20))
-    return data
 
 
 def import_patterns(path, text):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 
 # After such a word, in a key or anywhere in a line, there may be a secret.
 _WORD = re.compile(r"""(?:pass|auth|token|secret|credential|header|\bkey)[\w-]*["']?""", re.IGNORECASE)

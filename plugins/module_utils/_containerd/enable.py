@@ -10,10 +10,11 @@ the edit and the restart.
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, cri, generated, toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, generated
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri, toml_edit, toml_file
 
 
 class Switch:
@@ -190,7 +191,7 @@ class Switch:
     def _saved(self, path):
         """The text of the backup of ``path``; None without one, or if it cannot be read, because then it is not ours."""
         try:
-            return containerd_config.read(self.backup_path(path))
+            return toml_file.read(self.backup_path(path))
         except (OSError, ValueError):
             return None
 

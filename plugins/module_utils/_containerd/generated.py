@@ -21,6 +21,7 @@ import re
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_file
 
 _HEADER = "# Written by the Ansible collection npuops.ascend, to enable CDI.\n"
 _BASE = '{{ template "base" . }}\n'
@@ -237,7 +238,7 @@ def _plain_edits(main, template):
 
 def _read(path):
     try:
-        return containerd_config.read(path)
+        return toml_file.read(path)
     except (OSError, ValueError):
         return None
 

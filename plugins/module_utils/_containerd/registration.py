@@ -15,14 +15,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import c
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     config_files,
     config_secrets,
-    cri,
     generated,
     registration_text,
-    toml_edit,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri, toml_edit, toml_file
 
 # A backup of its own: the one of CDI's edit has another text.
 BACKUP_SUFFIX = ".npuops-runtime-backup"
@@ -87,7 +86,7 @@ class Registration:
         # The backup of CDI's edit must not bring it back.
         for file in self._files:
             backup = config_files.backup_path(self.daemon.config, file.path, self._files)
-            text = containerd_config.read(backup)
+            text = toml_file.read(backup)
             if text and registration_text.is_registered(text):
                 config_files.write(backup, registration_text.unregister(text), like=backup)
         if self.edit:

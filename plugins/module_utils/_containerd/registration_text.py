@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 
 # As Huawei's installer calls it.
 NAME = "ascend"

@@ -11,13 +11,14 @@ import tempfile
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, config_secrets, cri
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, config_secrets
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 DEFAULT_ADDRESS = "/run/containerd/containerd.sock"
 DEFAULT_UNIT = "containerd.service"
@@ -75,9 +76,9 @@ class Daemon:
 def find(fs="", runtime=None):
     """The Daemon of the kubelet; raises NpuError, with what to do, if the host has another runtime or none.
 
-    ``runtime``: of host_facts.runtime_facts, if they are known.
+    ``runtime``: of _kubelet.kubelet_runtime.runtime_facts, if they are known.
     """
-    runtime = runtime or host_facts.runtime_facts(fs)
+    runtime = runtime or kubelet_runtime.runtime_facts(fs)
     if runtime["conflict"]:
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == "cri-o":
@@ -200,7 +201,7 @@ def broken_before(daemon, said):
 
 
 def restart(daemon, address, timeout):
-    """Restart the daemon; the _containerd.cri.CriStatus when its CRI is ready. Raises NpuError after ``timeout`` seconds."""
+    """Restart the daemon; the _runtime.cri.CriStatus when its CRI is ready. Raises NpuError after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     systemd.forget_failures(daemon.unit)
     started = time.time()

@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import toml_edit
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit, toml_file
 
 DEFAULT_PATH = "/etc/crio/crio.conf"
 DEFAULT_DROP_INS = "/etc/crio/crio.conf.d"
@@ -72,7 +71,7 @@ def files(main, drop_ins, fs=""):
 
 def in_file(path):
     """The list that the file ``path`` sets, or None. Raises OSError and ValueError, which name the file."""
-    return in_text(containerd_config.read(path) or "", path)
+    return in_text(toml_file.read(path) or "", path)
 
 
 def in_text(text, name):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import socket
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri
 from ansible_collections.npuops.ascend.plugins.module_utils._crio import config as crio_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 NAME = "cri-o"
 UNIT = "crio.service"

@@ -14,11 +14,13 @@ import shutil
 import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, makeself, package_name, releases, run_package
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases, run_package
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.staging import ReleaseStager, full
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself, package_name
 
 # Packages unpack to about three times their size. The exact limit is what is free when the content is written.
 _SPACE_FACTOR = 6

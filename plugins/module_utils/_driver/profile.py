@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 
 # The suffix of an RPM distribution in the kernel release, after the machine has been removed.
 _MARK = re.compile(r"\.(oe|ky|el|uelc?|ctl|an|al|tl|bclinux|eulerosv|fc|amzn|nfs|hce|kos)([0-9][0-9A-Za-z_]*)?\Z")
@@ -98,3 +99,11 @@ def _os_key(os_release):
 def _legal(text):
     """``text`` with each sequence of characters that are not valid in tags replaced by one underscore."""
     return _ILLEGAL.sub("_", text)
+
+
+def read_os_release(fs=""):
+    """The fields of os-release as a dict; empty if there is no such file."""
+    text = read_text(fs + "/etc/os-release")
+    if text is None:
+        text = read_text(fs + "/usr/lib/os-release", "")
+    return parse_os_release(text)

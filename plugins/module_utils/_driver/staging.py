@@ -14,16 +14,17 @@ import shutil
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware, releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 
 # A layer unpacks to about twice its size, and its compressed form exists temporarily as well; plus a margin.
 _SPACE_FACTOR = 3
@@ -247,7 +248,7 @@ class Stager(ReleaseStager):
         """The containerd to pull with: the kubelet's, unless another one is given."""
         address, ctr = self.containerd_address, [self.ctr] if self.ctr else None
         if address is None:
-            address, found = host_facts.containerd_access()
+            address, found = kubelet_runtime.containerd_access()
             ctr = ctr or found
         return image_ctr.Containerd(address, ctr)
 

@@ -10,9 +10,9 @@ import re
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 
 # The path of npu-smi inside a tree, and alternative paths in images (relative to their root).
 NPU_SMI = "tools/npu-smi"

@@ -221,3 +221,8 @@ def _trusted(pids, fs):
 def _trusted_users():
     # This user gains nothing from running its own programs.
     return (0, os.geteuid())
+
+
+def in_pod(pid, fs):
+    """Whether the process is in a cgroup of the kubelet."""
+    return "kubepods" in (read_text("%s/proc/%d/cgroup" % (fs, pid)) or "")

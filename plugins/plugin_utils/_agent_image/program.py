@@ -31,7 +31,7 @@ LIBRARY = tuple(
         "_host/command",
         "_host/errors",
         "_host/files",
-        "_host/runtime_mode",
+        "_runtime/runtime_mode",
     )
 )
 ENVIRONMENT = {

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Annotated, Any, TypedDict
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
-from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import TEMPLATE_NAMES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import TEMPLATE_NAMES
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import vnpus as fleet_vnpus
 

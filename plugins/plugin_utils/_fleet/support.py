@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.version_info import compare, in_range
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.version_info import compare, in_range
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 

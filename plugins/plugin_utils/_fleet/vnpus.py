@@ -8,10 +8,10 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_layout, vnpu_plan
-from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_layout, vnpu_plan
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Facts, Vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster

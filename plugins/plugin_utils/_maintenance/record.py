@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client

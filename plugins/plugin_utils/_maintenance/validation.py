@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu as chips_vnpu
-from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components

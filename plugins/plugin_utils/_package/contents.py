@@ -15,9 +15,9 @@ import tempfile
 from typing import IO, Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself, version_info
 
 _MAX_MODULE = 256 * 2**20
 _VERSION_INFOS = ("driver/version.info", "version.info")

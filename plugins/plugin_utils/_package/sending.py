@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import file_on_host
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import file_on_host
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
 

@@ -11,10 +11,10 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import DRIVER, FIRMWARE, RUNTIME, WHAT, digest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import DRIVER, FIRMWARE, RUNTIME, WHAT, digest
 
 WEB, FILE, REGISTRY = "web", "file", "registry"
 OCI = "oci://"

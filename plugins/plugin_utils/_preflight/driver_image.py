@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.firmware import (
+from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware.firmware import (
     ANNOTATION_DRIVERS,
     ANNOTATION_VERSION,
     declared,
     is_version,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.profile import image_profile, profile_tag
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import is_digest
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored

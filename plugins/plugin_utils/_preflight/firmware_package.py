@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware_package as package_contents
-from ansible_collections.npuops.ascend.plugins.module_utils._driver.package_name import FIRMWARE
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware_package as package_contents
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import FIRMWARE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import firmware as driver_firmware
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, same_driver
+from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, StagedFirmware, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import ON_TRIAL

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import missing_chips as fleet_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import reservations
-from ansible_collections.npuops.ascend.plugins.module_utils._host import checks, facts
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks, facts
 
 HEAD = "ns_id %d identify 5 root_tgid %d dev_num 8 namespace 00000000111100%02d, udev list:\nlogic_devid udevid\n"
 CHIPS = "".join("       %d        %d\n" % (number, number) for number in range(8))

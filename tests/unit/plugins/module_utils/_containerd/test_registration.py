@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri, registration
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import registration
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 PROGRAM = "/usr/local/Ascend/Ascend-Docker-Runtime/ascend-docker-runtime"
 RUNC, ASCEND = ("runc", ""), ("ascend", PROGRAM)

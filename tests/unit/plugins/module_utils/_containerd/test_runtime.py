@@ -13,12 +13,13 @@ import stat
 import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, cri, generated
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, generated
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 from support.host import mounted
 from support.host.fake_host import add_process, listening

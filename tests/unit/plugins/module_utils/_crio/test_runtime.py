@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cri
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 from support.host import crio as crio_host
 from support.host.fake_host import add_process, listening
@@ -25,7 +26,7 @@ def machine(host):  # the programs of that one, among them a systemctl, are on t
 
 
 def problem(machine):
-    daemon = host_facts.crio(machine.fs)
+    daemon = kubelet_runtime.crio(machine.fs)
     assert daemon is not None
     return daemon.problem()
 
@@ -38,7 +39,7 @@ def test_as_its_packages_install_it(machine):
 
 def test_its_facts(machine):
     machine.start("--config", "/opt/crio.conf")
-    assert host_facts.runtime_facts(machine.fs) == {
+    assert kubelet_runtime.runtime_facts(machine.fs) == {
         "name": "cri-o",
         "version": "1.36.3",
         "address": "/var/run/crio/crio.sock",
@@ -108,7 +109,7 @@ def test_answers_that_are_none(machine, answer):
     machine.answer = answer
     machine.start()
     with pytest.raises(cri.CriError):
-        host_facts.crio(machine.fs).running()
+        kubelet_runtime.crio(machine.fs).running()
     assert "CRI-O does not respond" in problem(machine)
 
 
@@ -131,14 +132,14 @@ def test_another_process_does_not_pose_as_it(machine):
     """A user's, or a container's."""
     machine.start(namespace="pid:[2]")
     with pytest.raises(NpuError, match="is not safe to use.*Only a crio that runs as root"):
-        host_facts.crio(machine.fs)
-    assert host_facts.runtime_facts(machine.fs)["version"] is None
-    assert "is not safe to use" in host_facts._crio_problems(host_facts.runtime_facts(machine.fs), machine.fs)[0]
+        kubelet_runtime.crio(machine.fs)
+    assert kubelet_runtime.runtime_facts(machine.fs)["version"] is None
+    assert "is not safe to use" in kubelet_runtime.crio_problems(kubelet_runtime.runtime_facts(machine.fs), machine.fs)[0]
 
 
 def test_another_program_on_its_socket_is_not_it(machine):
     machine.start(name="proxy")
-    assert host_facts.crio(machine.fs).process is None
+    assert kubelet_runtime.crio(machine.fs).process is None
 
 
 def test_hosts_with_chips_tell_it_before_anything_is_changed(machine, host):
@@ -155,13 +156,13 @@ def test_hosts_with_chips_tell_it_before_anything_is_changed(machine, host):
 
 def test_other_runtimes_are_not_it(machine):
     machine.write("/proc/20/cmdline", "/usr/bin/kubelet\0--container-runtime-endpoint=unix:///run/containerd/containerd.sock\0")
-    assert host_facts.crio(machine.fs) is None
+    assert kubelet_runtime.crio(machine.fs) is None
 
 
 def test_driver_images_need_containerd(machine):
     machine.start()
     with pytest.raises(NpuError, match="npu_driver_source to preinstalled"):
-        host_facts.containerd_access(machine.fs)
+        kubelet_runtime.containerd_access(machine.fs)
 
 
 def test_there_is_no_containerd_to_configure(machine):

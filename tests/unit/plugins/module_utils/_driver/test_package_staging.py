@@ -14,8 +14,9 @@ import time
 import ansible_collections.npuops.ascend as collection
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci, symvers
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, package_staging, releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_staging, releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself
 
 from support.host import driver_images, driver_packages
 
@@ -165,7 +166,8 @@ def test_killed_while_it_unpacks(package, tmp_path):
     one = stager(package, tmp_path)
     code = (
         "import sys, time\n"
-        "from ansible_collections.npuops.ascend.plugins.module_utils._driver import makeself, package_staging\n"
+        "from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_staging\n"
+        "from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself\n"
         "write = makeself._write\n"
         "def slow(place, *rest):\n"
         "    if %r in place: print('now', flush=True); time.sleep(60)\n"

@@ -13,9 +13,9 @@ import tempfile
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases as driver_releases
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import is_tag
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 from hypothesis import example, given
 from hypothesis import strategies as st
 

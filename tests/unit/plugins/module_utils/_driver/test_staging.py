@@ -19,9 +19,9 @@ import time
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
 
 from support.host import driver_images, mounted, registry_server
 from support.paths import CHECKOUT, TESTS

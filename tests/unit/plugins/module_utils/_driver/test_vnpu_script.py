@@ -11,9 +11,9 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import vnpu_record
-from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu import Vnpu
-from ansible_collections.npuops.ascend.plugins.module_utils._chips.vnpu_record import Record
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_record
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu_record import Record
 
 from support.host.fake_host import FILES
 from support.host.vnpu_smi import VnpuSmi

@@ -13,8 +13,9 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 
 from support.host.fake_host import add_process, listening
 
@@ -171,7 +172,7 @@ def test_facts(machine, name):
     machine.add(name)
     expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None, control_plane=name == "rke2")
     expected.update(ascend_docker_runtime=[], mode="cdi")
-    assert host_facts.runtime_facts(machine.fs) == expected
+    assert kubelet_runtime.runtime_facts(machine.fs) == expected
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
@@ -181,7 +182,7 @@ def test_beside_docker_and_its_containerd(machine, name):
     for path in ("/run/docker.sock", "/run/containerd/containerd.sock"):
         if not pathlib.Path(machine.fs + path).exists():
             machine.stack.enter_context(listening(machine.fs + path))
-    runtime = host_facts.runtime_facts(machine.fs)
+    runtime = kubelet_runtime.runtime_facts(machine.fs)
     assert (runtime["name"], runtime["address"]) == (name, LAYOUTS[name]["expected"]["address"])
 
 
@@ -197,8 +198,8 @@ def test_daemon(machine, name):
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
 def test_driver_images_are_pulled_with_the_same_containerd(machine, name, monkeypatch):
     machine.add(name)
-    find = host_facts.containerd_access
-    monkeypatch.setattr(host_facts, "containerd_access", lambda: find(machine.fs))
+    find = kubelet_runtime.containerd_access
+    monkeypatch.setattr(kubelet_runtime, "containerd_access", lambda: find(machine.fs))
     containerd = staging.Stager("registry.example.com/driver:1")._containerd()
     expected = LAYOUTS[name]["expected"]
     assert containerd.address == expected["address"]
@@ -208,24 +209,24 @@ def test_driver_images_are_pulled_with_the_same_containerd(machine, name, monkey
 def test_the_socket_of_a_proxy_is_not_used_for_images(machine, monkeypatch):
     """It serves the CRI alone; containerd's own socket is another one."""
     machine.add("containerd")
-    process = host_facts.host_process.containerd("/run/containerd/containerd.sock", machine.fs)
-    monkeypatch.setattr(host_facts.host_process, "peer", lambda address: 1)
-    monkeypatch.setattr(host_facts.host_process, "containerd", lambda address, fs="": process)
-    assert host_facts.containerd_access(machine.fs) == (None, ["/usr/bin/ctr"])
+    process = kubelet_runtime.host_process.containerd("/run/containerd/containerd.sock", machine.fs)
+    monkeypatch.setattr(kubelet_runtime.host_process, "peer", lambda address: 1)
+    monkeypatch.setattr(kubelet_runtime.host_process, "containerd", lambda address, fs="": process)
+    assert kubelet_runtime.containerd_access(machine.fs) == (None, ["/usr/bin/ctr"])
 
 
 @pytest.mark.parametrize("first, second", [("k3s", "microk8s"), ("containerd", "k0s")])
 def test_two_at_once_are_refused(machine, first, second):
     machine.add(first)
     machine.add(second)
-    conflict = host_facts.runtime_facts(machine.fs)["conflict"]
+    conflict = kubelet_runtime.runtime_facts(machine.fs)["conflict"]
     for name in (first, second):
         assert "%s (%s)" % (distributions.named(name).title, LAYOUTS[name]["unit"]) in conflict
     with pytest.raises(NpuError) as caught:
         containerd_runtime.find(machine.fs)
     assert caught.value.message == conflict
     with pytest.raises(NpuError, match="Stop and disable"):
-        host_facts.containerd_access(machine.fs)
+        kubelet_runtime.containerd_access(machine.fs)
     machine.fake.fs = machine.fs
     machine.fake.function("0000:c1:00.0")
     assert conflict in host_facts.gather(fs=machine.fs)["problems"]
@@ -243,7 +244,7 @@ def test_one_that_does_not_run_is_not_taken_for_dockers(machine, name):
     left.parent.mkdir(parents=True)
     left.touch()
     machine.tell(containerd=300)
-    assert host_facts.runtime_facts(machine.fs)["name"] in (name, "k3s")
+    assert kubelet_runtime.runtime_facts(machine.fs)["name"] in (name, "k3s")
     with pytest.raises(NpuError, match="The containerd of .* does not run on this host: no process listens on /run/"):
         containerd_runtime.find(machine.fs)
 
@@ -252,7 +253,7 @@ def test_a_program_that_others_can_change_is_not_replaced_by_dockers(machine):
     machine.add("k3s")
     machine.program("/usr/bin/containerd")
     pathlib.Path(machine.fs + LAYOUTS["k3s"]["containerd"][0]).chmod(0o777)
-    runtime = host_facts.runtime_facts(machine.fs)
+    runtime = kubelet_runtime.runtime_facts(machine.fs)
     assert (runtime["name"], runtime["version"], runtime["ctr"]) == ("k3s", None, None)
 
 
@@ -263,7 +264,7 @@ def test_what_was_left_of_another_does_not_count(machine):
     left.parent.mkdir(parents=True)
     left.touch()
     pathlib.Path(machine.fs, "var/lib/rancher/rke2/agent").mkdir(parents=True)
-    runtime = host_facts.runtime_facts(machine.fs)
+    runtime = kubelet_runtime.runtime_facts(machine.fs)
     assert (runtime["name"], runtime["conflict"]) == ("k0s", None)
 
 

@@ -18,9 +18,9 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
+from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 
 NOBODY = 65534
 
@@ -118,7 +118,7 @@ def machine(host, monkeypatch):  # of `host` only its programs count, among them
     directory = tempfile.mkdtemp(prefix="npu")  # a socket's path must be short
     os.chmod(directory, 0o755)
     made = Machine(directory)
-    monkeypatch.setattr(host_facts, "SOCKETS", (made.socket,), raising=False)
+    monkeypatch.setattr(kubelet_runtime, "SOCKETS", (made.socket,), raising=False)
     monkeypatch.setattr(containerd_runtime, "DEFAULT_ADDRESS", made.socket)
     yield made
     made.close()
@@ -127,7 +127,7 @@ def machine(host, monkeypatch):  # of `host` only its programs count, among them
 
 def look():
     """What almost every playbook does with the runtime of a host; the Daemon, or the refusal."""
-    facts = host_facts.runtime_facts()
+    facts = kubelet_runtime.runtime_facts()
     try:
         daemon = containerd_runtime.find()
         daemon.version()
@@ -154,7 +154,7 @@ def test_a_users_socket_is_not_the_kubelets(machine):
     machine.socket = os.path.join(machine.home, "c.sock")
     process = machine.listen(directory=machine.home, arguments=["--nobody"])
     for module, name, value in (
-        (host_facts, "SOCKETS", (machine.socket,)),
+        (kubelet_runtime, "SOCKETS", (machine.socket,)),
         (containerd_runtime, "DEFAULT_ADDRESS", machine.socket),
     ):
         setattr(module, name, value)  # the fixture puts them back

@@ -8,6 +8,7 @@ import os
 import shutil
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import driver_paths
 from ansible_collections.npuops.ascend.plugins.module_utils._host import system as host_system
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
@@ -129,21 +130,21 @@ def test_paths_keep_what_the_firmware_wrote(host):
         "etc/ascend_install.info",
         "UserName=HwHiAiUser\nFirmware_Install_Path_Param=/usr/local/Ascend\nFirmware_Install_Type=full\n",
     )
-    for change in split(host_system.driver_paths("/var/lib/Ascend", host.fs))[0]:
+    for change in split(driver_paths.driver_paths("/var/lib/Ascend", host.fs))[0]:
         change.apply()
     assert host.read("lib/davinci.conf") == "DAVINCI_HOME_PATH=/var/lib/Ascend\n"
     info = dict(line.split("=") for line in host.read("etc/ascend_install.info").splitlines())
     assert info["Firmware_Install_Path_Param"] == "/usr/local/Ascend"
     assert info["Driver_Install_Path_Param"] == "/var/lib/Ascend"
     assert info["Driver_Install_Status"] == "complete"
-    assert split(host_system.driver_paths("/var/lib/Ascend", host.fs)) == ([], [])
+    assert split(driver_paths.driver_paths("/var/lib/Ascend", host.fs)) == ([], [])
 
 
 def test_read_only_lib_is_told_with_its_cost(host):
     """A real read-only mount, as on an immutable host."""
     program = (
-        "from ansible_collections.npuops.ascend.plugins.module_utils._host import system\n"
-        "for step in system.driver_paths('/var/lib/Ascend', %r): print(step[0])"
+        "from ansible_collections.npuops.ascend.plugins.module_utils._activation import driver_paths\n"
+        "for step in driver_paths.driver_paths('/var/lib/Ascend', %r): print(step[0])"
     ) % host.fs
     told, change = mounted.output_of(["-t", "tmpfs", "-o", "ro", "none", host.fs + "/lib"], program).splitlines()
     assert told.startswith("/lib/davinci.conf cannot be written") and "do not start" in told
@@ -152,11 +153,11 @@ def test_read_only_lib_is_told_with_its_cost(host):
 
 def test_library_path(host):
     os.makedirs(host.fs + "/etc/ld.so.conf.d")
-    changes = split(host_system.library_path("/var/lib/Ascend", host.fs))[0]
+    changes = split(driver_paths.library_path("/var/lib/Ascend", host.fs))[0]
     changes[0].apply()
     assert host.read("etc/ld.so.conf.d/ascend_driver_so.conf").splitlines() == [
         "/var/lib/Ascend/driver/lib64/common",
         "/var/lib/Ascend/driver/lib64/driver",
         "/var/lib/Ascend/driver/lib64",
     ]
-    assert split(host_system.library_path("/var/lib/Ascend", host.fs)) == ([], [])
+    assert split(driver_paths.library_path("/var/lib/Ascend", host.fs)) == ([], [])

@@ -20,10 +20,11 @@ import zlib
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging, version_info
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 
 from support.host import driver_images
 

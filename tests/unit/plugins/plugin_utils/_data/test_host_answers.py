@@ -11,9 +11,9 @@ import typing
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils._driver import trial_boot
-from ansible_collections.npuops.ascend.plugins.module_utils._host import checks as host_checks
-from ansible_collections.npuops.ascend.plugins.module_utils._host import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._activation import trial_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 
 from support.host.fake_host import Host
